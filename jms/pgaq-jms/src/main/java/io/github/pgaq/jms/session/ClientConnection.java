@@ -223,6 +223,11 @@ public class ClientConnection implements PgaqConnection {
         return session;
     }
 
+    /** The open sessions. */
+    List<ClientSession> sessions() {
+        return sessions;
+    }
+
     void closed(ClientSession session) {
         sessions.remove(session);
     }

@@ -1,0 +1,289 @@
+package io.github.pgaq.jms.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.PgaqTopic;
+import jakarta.jms.IllegalStateException;
+import jakarta.jms.InvalidClientIDException;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.QueueSession;
+import jakarta.jms.Session;
+import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TextMessage;
+import jakarta.jms.TopicSession;
+import jakarta.jms.TransactionRolledBackException;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** Client identifiers, subscriptions, temporary destinations, lost connections. */
+class ConnectionTest extends SessionFixture {
+    private ClientConnection named(String id) throws JMSException {
+        ClientConnection connection = connect();
+        connection.setClientID(id);
+        connection.start();
+        return connection;
+    }
+
+    @Test
+    void clientIdentifiers() throws Exception {
+        ClientConnection one = named("one");
+        assertEquals("one", one.getClientID());
+        assertThrows(IllegalStateException.class, () -> one.setClientID("two"));
+        ClientConnection other = connect();
+        assertThrows(InvalidClientIDException.class, () -> other.setClientID("one"));
+        assertThrows(InvalidClientIDException.class, () -> other.setClientID(""));
+        other.createSession();
+        assertThrows(IllegalStateException.class, () -> other.setClientID("two"));
+        one.close();
+        named("one");
+        assertThrows(IllegalStateException.class, one::getClientID);
+    }
+
+    @Test
+    void theFactorysClientIdentifierCannotBeChanged() throws Exception {
+        options = options.with(PgaqOption.CLIENT_ID, "one");
+        ClientConnection connection = connect();
+        assertThrows(IllegalStateException.class, () -> connection.setClientID("two"));
+        assertThrows(InvalidClientIDException.class, this::connect);
+    }
+
+    @Test
+    void closedConnectionsAndTheirSessionsRefuse() throws Exception {
+        ClientConnection connection = started();
+        Session session = connection.createSession();
+        MessageProducer producer = session.createProducer(queue);
+        MessageConsumer consumer = session.createConsumer(queue);
+        Message message = session.createMessage();
+        connection.close();
+        connection.close();
+        session.close();
+        producer.close();
+        consumer.close();
+        assertThrows(IllegalStateException.class, connection::createSession);
+        assertThrows(IllegalStateException.class, connection::start);
+        assertThrows(IllegalStateException.class, session::createMessage);
+        assertThrows(IllegalStateException.class, () -> producer.send(message));
+        assertThrows(IllegalStateException.class, consumer::receive);
+        assertTrue(server.stores.stream().allMatch(store -> store.closed));
+    }
+
+    @Test
+    void durableSubscriptionsOutliveTheirConsumer() throws Exception {
+        ClientConnection connection = named("c");
+        Session session = connection.createSession();
+        MessageConsumer consumer = session.createDurableConsumer(topic, "s");
+        assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
+        assertThrows(IllegalStateException.class, () -> session.unsubscribe("s"));
+        consumer.close();
+        session.createProducer(topic).send(session.createTextMessage("a"));
+        MessageConsumer again = session.createDurableConsumer(topic, "s");
+        assertEquals("a", text(again.receive()));
+        again.close();
+        session.unsubscribe("s");
+        assertEquals(0, server.subscribers.size());
+        assertThrows(InvalidDestinationException.class, () -> session.unsubscribe("s"));
+    }
+
+    @Test
+    void anotherTopicChangesADurableSubscription() throws Exception {
+        server.topic("u");
+        Session session = named("c").createSession();
+        session.createDurableConsumer(topic, "s").close();
+        session.createDurableConsumer(new PgaqTopic("u"), "s");
+        assertEquals("u", server.subscribers.get("c.s").topic());
+    }
+
+    @Test
+    void aDurableSubscriptionNeedsAClientIdentifierUnlessShared() throws Exception {
+        Session session = started().createSession();
+        assertThrows(IllegalStateException.class, () -> session.createDurableConsumer(topic, "s"));
+        MessageConsumer one = session.createSharedDurableConsumer(topic, "s");
+        MessageConsumer other = started().createSession().createSharedDurableConsumer(topic, "s");
+        session.createProducer(topic).send(session.createTextMessage("a"));
+        assertEquals("a", text(other.receive()));
+        assertNull(one.receiveNoWait());
+        // in use elsewhere
+        server.topic("u");
+        assertThrows(JMSException.class, () -> session.createSharedDurableConsumer(new PgaqTopic("u"), "s"));
+    }
+
+    @Test
+    void aSharedSubscriptionEndsWithItsLastConsumer() throws Exception {
+        MessageConsumer one = started().createSession().createSharedConsumer(topic, "s");
+        MessageConsumer other = started().createSession().createSharedConsumer(topic, "s");
+        one.close();
+        assertEquals(1, server.subscribers.size());
+        other.close();
+        assertEquals(0, server.subscribers.size());
+    }
+
+    @Test
+    void aPlainSubscriptionEndsWithItsConsumer() throws Exception {
+        Session session = started().createSession();
+        MessageConsumer consumer = session.createConsumer(topic);
+        assertEquals(1, server.subscribers.size());
+        consumer.close();
+        session.createConsumer(topic);
+        session.close();
+        assertEquals(0, server.subscribers.size());
+    }
+
+    @Test
+    void noLocalLeavesOutTheMessagesOfTheConnection() throws Exception {
+        Session session = started().createSession();
+        MessageConsumer consumer = session.createConsumer(topic, null, true);
+        session.createProducer(topic).send(session.createTextMessage("own"));
+        Session other = started().createSession();
+        other.createProducer(topic).send(other.createTextMessage("other"));
+        assertEquals(List.of("other"), all(consumer));
+    }
+
+    @Test
+    void temporaryQueuesShareOneQueueOfTheServer() throws Exception {
+        ClientConnection connection = started();
+        Session session = connection.createSession();
+        TemporaryQueue one = session.createTemporaryQueue();
+        TemporaryQueue other = session.createTemporaryQueue();
+        assertEquals(1, server.count("createTemporary"));
+        MessageConsumer ofOne = session.createConsumer(one);
+        MessageConsumer ofOther = session.createConsumer(other);
+        TextMessage request = session.createTextMessage("request");
+        request.setJMSReplyTo(other);
+        session.createProducer(queue).send(request);
+        Session replier = started().createSession();
+        Message received = replier.createConsumer(queue).receive();
+        replier.createProducer(received.getJMSReplyTo()).send(replier.createTextMessage("reply"));
+        assertNull(ofOne.receiveNoWait());
+        assertEquals("reply", text(ofOther.receive()));
+        assertThrows(InvalidDestinationException.class,
+                () -> replier.createConsumer((Queue) received.getJMSReplyTo()));
+        assertThrows(JMSException.class, other::delete);
+        ofOther.close();
+        other.delete();
+        assertThrows(InvalidDestinationException.class, () -> session.createConsumer(other));
+        assertThrows(InvalidDestinationException.class, () -> session.createProducer(other));
+    }
+
+    @Test
+    void domainSessionsRefuseTheOtherDomain() throws Exception {
+        ClientConnection connection = started();
+        QueueSession queues = connection.createQueueSession(false, Session.AUTO_ACKNOWLEDGE);
+        assertThrows(IllegalStateException.class, () -> queues.createTopic("t"));
+        assertThrows(IllegalStateException.class, queues::createTemporaryTopic);
+        assertThrows(IllegalStateException.class, () -> queues.unsubscribe("s"));
+        TopicSession topics = connection.createTopicSession(false, Session.AUTO_ACKNOWLEDGE);
+        assertThrows(IllegalStateException.class, () -> topics.createQueue("q"));
+        assertThrows(IllegalStateException.class, () -> topics.createBrowser(queue));
+        assertThrows(JMSException.class, () -> connection.createConnectionConsumer(queue, null, null, 1));
+    }
+
+    @Test
+    void aLostConnectionIsReported() throws Exception {
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = connect();
+        connection.setExceptionListener(reports::add);
+        connection.start();
+        Session session = connection.createSession();
+        MessageConsumer consumer = session.createConsumer(queue);
+        server.kill(server.stores.get(1));
+        assertThrows(JMSException.class, consumer::receive);
+        assertThrows(JMSException.class, consumer::receive);
+        assertTrue(reports.poll(10, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
+        assertTrue(reports.isEmpty());
+    }
+
+    @Test
+    void aLostControlConnectionIsReported() throws Exception {
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = connect();
+        connection.setExceptionListener(reports::add);
+        server.kill(server.stores.get(0));
+        assertThrows(JMSException.class, () -> connection.control().ping());
+        assertTrue(reports.poll(10, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
+    }
+
+    @Test
+    void aSessionConnectsAgainAtItsNextCall() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        server.text("q", "a", "b");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        Message first = consumer.receive();
+        server.kill(server.stores.get(1));
+        assertThrows(JMSException.class, consumer::receive);
+        assertEquals("b", text(consumer.receive()));
+        first.acknowledge();
+        assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void aListenerGoesOnAfterReconnection() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        BlockingQueue<String> received = new LinkedBlockingQueue<>();
+        started().createSession().createConsumer(queue).setMessageListener(message -> {
+            try {
+                received.add(text(message));
+            } catch (JMSException e) {
+                received.add(e.toString());
+            }
+        });
+        server.awaitWaiting(1);
+        server.kill(server.stores.get(1));
+        server.text("q", "a");
+        assertEquals("a", received.poll(10, TimeUnit.SECONDS));
+    }
+
+    @Test
+    void aTransactionOfALostConnectionIsRolledBack() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        server.text("q", "a");
+        ClientSession session = started().createSession(Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = session.createConsumer(queue);
+        session.getConnection();
+        consumer.receive();
+        server.kill(server.stores.get(1));
+        assertThrows(TransactionRolledBackException.class, session::commit);
+        assertEquals("a", text(consumer.receive()));
+        session.commit();
+        assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void theControlConnectionRestoresWhatBelongsToIt() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        ClientConnection connection = named("c");
+        connection.createSession().createConsumer(topic);
+        server.subscribers.clear();
+        server.kill(server.stores.get(0));
+        connection.control().ping();
+        assertEquals(1, server.subscribers.size());
+        assertThrows(InvalidClientIDException.class, () -> named("c"));
+    }
+
+    @Test
+    void aServerThatRefusesIsGivenUp() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        Session session = started().createSession();
+        MessageConsumer consumer = session.createConsumer(queue);
+        server.refusing = true;
+        server.kill(server.stores.get(1));
+        assertThrows(JMSException.class, consumer::receive);
+        assertThrows(JMSException.class, consumer::receive);
+        server.refusing = false;
+        JMSException last = assertThrows(JMSException.class, consumer::receive);
+        assertFalse(last instanceof IllegalStateException);
+    }
+}
