@@ -14,9 +14,12 @@ import jakarta.jms.JMSSecurityRuntimeException;
 import jakarta.jms.QueueConnectionFactory;
 import jakarta.jms.TopicConnectionFactory;
 import java.io.Serializable;
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
@@ -28,8 +31,8 @@ import javax.sql.DataSource;
 /**
  * Connection factory of pgaq, for queues and topics.
  *
- * <p>It connects by a JDBC URL or by a DataSource. Options ({@link PgaqOption}) are set by {@link #setOption}, or in the
- * URL or the properties with the prefix {@code pgaq.}:
+ * <p>It connects by a JDBC URL or by a DataSource. Options ({@link PgaqOption}) are set by {@link #setOption}, or, with
+ * the prefix {@code pgaq.}, in the URL or the properties:
  * {@code jdbc:postgresql://host/database?user=app&pgaq.prefetch=10}. All other parameters are those of pgjdbc.
  */
 public class PgaqConnectionFactory
@@ -86,11 +89,10 @@ public class PgaqConnectionFactory
         }
         StringBuilder rest = new StringBuilder();
         for (String parameter : url.substring(query + 1).split("&")) {
-            if (parameter.startsWith(PREFIX)) {
-                int equal = parameter.indexOf('=');
-                String value = equal < 0 ? "" : parameter.substring(equal + 1);
-                set(equal < 0 ? parameter : parameter.substring(0, equal),
-                        java.net.URLDecoder.decode(value, java.nio.charset.StandardCharsets.UTF_8));
+            int equal = parameter.indexOf('=');
+            String name = equal < 0 ? parameter : parameter.substring(0, equal);
+            if (name.startsWith(PREFIX) || PgaqOption.exists(name)) {
+                set(name, URLDecoder.decode(equal < 0 ? "" : parameter.substring(equal + 1), StandardCharsets.UTF_8));
             } else if (!parameter.isEmpty()) {
                 rest.append(rest.isEmpty() ? "?" : "&").append(parameter);
             }
@@ -123,6 +125,36 @@ public class PgaqConnectionFactory
         return this;
     }
 
+    /**
+     * Sets options by their names, with or without the prefix {@code pgaq.}.
+     *
+     * @throws IllegalArgumentException if one does not exist, or cannot have its value
+     */
+    public final void setOptions(Map<String, String> values) {
+        values.forEach((name, value) ->
+                options = options.with(name.startsWith(PREFIX) ? name.substring(PREFIX.length()) : name, value));
+    }
+
+    /** Sets {@link PgaqOption#PREFETCH}. */
+    public final void setPrefetch(int messages) {
+        setOption(PgaqOption.PREFETCH, Integer.toString(messages));
+    }
+
+    /** Sets {@link PgaqOption#LEASE}. */
+    public final void setLease(Duration lease) {
+        setOption(PgaqOption.LEASE, Long.toString(lease.toMillis()));
+    }
+
+    /** Sets {@link PgaqOption#CLIENT_ID}. */
+    public final void setClientId(String clientId) {
+        setOption(PgaqOption.CLIENT_ID, clientId == null ? "" : clientId);
+    }
+
+    /** Sets {@link PgaqOption#ALLOWED_CLASSES}. */
+    public final void setAllowedClasses(String classes) {
+        setOption(PgaqOption.ALLOWED_CLASSES, classes == null ? "" : classes);
+    }
+
     /** Returns the options. */
     public final PgaqOptions getOptions() {
         return options;
@@ -131,6 +163,9 @@ public class PgaqConnectionFactory
     private void set(String name, String value) {
         if (name.startsWith(PREFIX)) {
             options = options.with(name.substring(PREFIX.length()), value);
+        } else if (PgaqOption.exists(name)) {
+            throw new IllegalArgumentException(
+                    "option \"" + name + "\" must be written \"" + PREFIX + name + "\" here");
         } else if (value == null) {
             properties.remove(name);
         } else {

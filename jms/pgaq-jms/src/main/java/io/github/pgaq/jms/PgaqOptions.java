@@ -26,9 +26,8 @@ public final class PgaqOptions implements Serializable {
     public PgaqOptions with(PgaqOption option, String value) {
         EnumMap<PgaqOption, String> changed = new EnumMap<>(values);
         changed.put(option, value.trim());
-        PgaqOptions options = new PgaqOptions(changed);
-        options.check(option);
-        return options;
+        option.check(value.trim());
+        return new PgaqOptions(changed);
     }
 
     /**
@@ -37,12 +36,7 @@ public final class PgaqOptions implements Serializable {
      * @throws IllegalArgumentException if there is no such option, or it cannot have this value
      */
     public PgaqOptions with(String key, String value) {
-        for (PgaqOption option : PgaqOption.values()) {
-            if (option.key().equals(key)) {
-                return with(option, value);
-            }
-        }
-        throw new IllegalArgumentException("option \"" + key + "\" does not exist");
+        return with(PgaqOption.of(key), value);
     }
 
     /** Returns the value of an option. */
@@ -57,26 +51,22 @@ public final class PgaqOptions implements Serializable {
 
     /** {@link PgaqOption#PREFETCH}. */
     public int prefetch() {
-        return (int) number(PgaqOption.PREFETCH, 0, 10_000);
+        return (int) number(PgaqOption.PREFETCH);
     }
 
     /** {@link PgaqOption#LEASE}. */
     public Duration lease() {
-        return Duration.ofMillis(number(PgaqOption.LEASE, 1000, Integer.MAX_VALUE));
+        return Duration.ofMillis(number(PgaqOption.LEASE));
     }
 
     /** Whether AUTO_ACKNOWLEDGE works in groups: {@link PgaqOption#ACK_MODE}. */
     public boolean groupAcknowledgements() {
-        return switch (get(PgaqOption.ACK_MODE)) {
-            case "each" -> false;
-            case "group" -> true;
-            default -> throw invalid(PgaqOption.ACK_MODE, "each or group");
-        };
+        return get(PgaqOption.ACK_MODE).equals("group");
     }
 
     /** {@link PgaqOption#ACK_INTERVAL}. */
     public Duration ackInterval() {
-        return Duration.ofMillis(number(PgaqOption.ACK_INTERVAL, 1, 60_000));
+        return Duration.ofMillis(number(PgaqOption.ACK_INTERVAL));
     }
 
     /** {@link PgaqOption#CLIENT_ID}; null: none. */
@@ -87,47 +77,40 @@ public final class PgaqOptions implements Serializable {
 
     /** {@link PgaqOption#RECONNECT_ATTEMPTS}. */
     public int reconnectAttempts() {
-        return (int) number(PgaqOption.RECONNECT_ATTEMPTS, -1, Integer.MAX_VALUE);
+        return (int) number(PgaqOption.RECONNECT_ATTEMPTS);
     }
 
     /** {@link PgaqOption#RECONNECT_DELAY}. */
     public Duration reconnectDelay() {
-        return Duration.ofMillis(number(PgaqOption.RECONNECT_DELAY, 0, Integer.MAX_VALUE));
+        return Duration.ofMillis(number(PgaqOption.RECONNECT_DELAY));
     }
 
     /** {@link PgaqOption#REDELIVERY_DELAY}; null: the retry delay of the queue. */
     public Duration redeliveryDelay() {
-        long delay = number(PgaqOption.REDELIVERY_DELAY, -1, Integer.MAX_VALUE);
+        long delay = number(PgaqOption.REDELIVERY_DELAY);
         return delay < 0 ? null : Duration.ofMillis(delay);
     }
 
-    private void check(PgaqOption option) {
-        switch (option) {
-            case PREFETCH -> prefetch();
-            case LEASE -> lease();
-            case ACK_MODE -> groupAcknowledgements();
-            case ACK_INTERVAL -> ackInterval();
-            case RECONNECT_ATTEMPTS -> reconnectAttempts();
-            case RECONNECT_DELAY -> reconnectDelay();
-            case REDELIVERY_DELAY -> redeliveryDelay();
-            default -> { }
-        }
+    private long number(PgaqOption option) {
+        return Long.parseLong(get(option));
     }
 
-    private long number(PgaqOption option, long least, long most) {
-        try {
-            long number = Long.parseLong(get(option));
-            if (number >= least && number <= most) {
-                return number;
-            }
-        } catch (NumberFormatException e) {
-            // the same error as for a number out of range
-        }
-        throw invalid(option, "a number from " + least + " to " + most);
+    /** Returns the options that do not have their default, as a URL has them. */
+    @Override
+    public String toString() {
+        StringBuilder out = new StringBuilder();
+        values.forEach((option, value) -> out.append(out.isEmpty() ? "" : "&").append("pgaq.").append(option.key())
+                .append('=').append(value));
+        return out.toString();
     }
 
-    private IllegalArgumentException invalid(PgaqOption option, String allowed) {
-        return new IllegalArgumentException(
-                "option \"" + option.key() + "\" must be " + allowed + ", not \"" + get(option) + "\"");
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof PgaqOptions that && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return values.hashCode();
     }
 }
