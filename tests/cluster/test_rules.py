@@ -49,3 +49,20 @@ def test_what_the_session_runs_into_is_no_failure_of_the_rule(server, conn, cond
     assert db.value(conn, "SELECT rule_failures FROM aq.subscribers WHERE queue_name = 'limits'") == 0
     db.execute(conn, "SELECT aq.drop_queue('limits', true)")
     db.execute(conn, "DROP FUNCTION public.runs_into()")
+
+
+@pytest.mark.test_build
+@pytest.mark.own_tables
+def test_an_error_between_two_rules_leaves_no_subtransaction(points_server):
+    """Rules that call built-in functions share a subtransaction: an error outside of them ends it, before a handler ends its own."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'b')")
+        db.execute(conn, "CREATE TABLE written (n integer)")
+        conn.execute("BEGIN; SET LOCAL pgaq.test_point = 'rules-matched:error'")
+        conn.execute("DO $$ BEGIN INSERT INTO written VALUES (1); PERFORM aq.enqueue('t', '1'); EXCEPTION WHEN OTHERS THEN INSERT INTO written VALUES (2); END $$")
+        assert db.value(conn, "SELECT max(n) FROM written") == 2
+        conn.execute("SET LOCAL pgaq.test_point = ''")
+        put(conn, "t", 2)
+        conn.execute("COMMIT")
+        assert conn.execute("SELECT n FROM written").fetchall() == [(2,)]
+        assert take(conn, "t", "a") == [2] and take(conn, "t", "b") == [2]

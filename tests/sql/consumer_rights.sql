@@ -49,7 +49,7 @@ SELECT queue_name, consumer, payload, state FROM aq.messages WHERE state IN ('RE
 SELECT queue_name, grantee, privilege, consumer FROM aq.privileges;
 -- so do Oracle's
 SELECT consumer_name FROM sys.all_queue_subscribers;
-SELECT name FROM sys.all_dequeue_queues WHERE queue_type = 'NORMAL_QUEUE';
+SELECT name FROM sys.all_dequeue_queues;
 -- and dbms_aq
 DO $$
 DECLARE

@@ -82,7 +82,9 @@ CALL sys._make_variant('all_queues', 'dba_queues', 'Queues that the current role
 	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid), 'ANY')$$);
 
 CALL sys._make_variant('all_dequeue_queues', 'dba_queues', 'Queues from which the current role can dequeue',
-	$$aq_internal.may((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid), 'CONSUMER')$$);
+	-- the right on one consumer does not include the queue's default exception queue
+	$$(SELECT aq_internal.may(q.rights_id, CASE WHEN q.rights_id = q.queue_id THEN 'CONSUMER' ELSE 'DELETE' END)
+		FROM aq_internal.queue q WHERE q.queue_id = d.qid)$$);
 
 CALL sys._make_variant('user_queues', 'dba_queues', 'Queues that the current role owns',
 	$$sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid))$$, 'owner');

@@ -92,6 +92,31 @@ count_failure(Matching *m, const AqConsumer *consumer, uint32 messages, const Er
 			 errhint("The subscriber does not get messages for which its rule fails. aq.subscribers counts them.")));
 }
 
+/*
+ * Called in PG_CATCH.  The subtransaction ends first, because a handler of the
+ * error knows only its own ones.
+ */
+static ErrorData *
+catch_error(Matching *m)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(m->context);
+	error = CopyErrorData();
+	FlushErrorState();
+	unguard(m, true);
+	return error;
+}
+
+/* Called in PG_CATCH, for an error that is not a rule's, for example because memory is short. */
+static void
+rethrow(Matching *m)
+{
+	if (!m->guarded)
+		PG_RE_THROW();
+	ReThrowError(catch_error(m));
+}
+
 /* Called in PG_CATCH. */
 static void
 on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
@@ -100,14 +125,7 @@ on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
 
 	if (!m->guarded)
 		PG_RE_THROW();
-	MemoryContextSwitchTo(m->context);
-	error = CopyErrorData();
-	FlushErrorState();
-	/*
-	 * even if the error is rethrown, because its handler knows only its own
-	 * subtransactions
-	 */
-	unguard(m, true);
+	error = catch_error(m);
 	if (aq_error_is_of_transaction(error->sqlerrcode))
 		ReThrowError(error);
 	count_failure(m, consumer, messages, error);
@@ -193,6 +211,7 @@ match_consumers(Matching *m)
 		if (consumer->subscriber && consumer->rule_text != NULL && (consumer->delivery & m->queue->delivery))
 			match_consumer(m, consumer);
 	}
+	aq_point("rules-matched");
 	unguard(m, false);
 }
 
@@ -231,23 +250,25 @@ aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, cons
 	int64		began = aq_time_now();
 	bool		as_others = runs_user_code(queue);
 	int			nest = as_others ? aq_run_as_begin() : 0;
-	Matching	m = {.queue = queue,.n = n,.payloads = payloads,.nulls = nulls,.targets = targets};
+	Matching   *m = palloc0(sizeof(Matching));	/* not on the stack, because PG_CATCH reads it */
 
-	m.context = CurrentMemoryContext;
-	m.owner = CurrentResourceOwner;
-	set_message(&m.message, options);
+	*m = (Matching) {.queue = queue,.n = n,.payloads = payloads,.nulls = nulls,.targets = targets,
+		.context = CurrentMemoryContext,.owner = CurrentResourceOwner};
+	set_message(&m->message, options);
 	for (uint32 i = 0; i < n; i++)
 		targets[i] = bms_copy(queue->without_rule);
 	aq_catalog_retain();
 	PG_TRY();
 	{
-		match_consumers(&m);
+		match_consumers(m);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		aq_catalog_release();
+		rethrow(m);
 	}
 	PG_END_TRY();
+	aq_catalog_release();
 	if (as_others)
 		aq_run_as_end(nest);
 	if (began != 0)
