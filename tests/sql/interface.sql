@@ -44,7 +44,7 @@ WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm') AND y.t
 	AND obj_description(y.oid, 'pg_type') IS NULL
 ORDER BY 1;
 
--- no function may run in a parallel worker, none is STRICT by accident, none is SECURITY DEFINER
+-- no function may run in a parallel worker, except the arithmetic of selectors; none is STRICT by accident, none is SECURITY DEFINER
 SELECT p.oid::regprocedure AS not_parallel_unsafe
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE n.nspname IN ('aq', 'aq_internal', 'sys') AND p.proparallel <> 'u'

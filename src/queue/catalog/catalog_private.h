@@ -41,6 +41,9 @@ typedef enum AqListenWakeup
 extern int	aq_parameters_listen_wakeup;	/* pgaq.listen_wakeup */
 extern void aq_parameters_define(void);
 
+/* --- jms_number.c */
+extern bool aq_jms_number_is_function(Oid function);
+
 /* --- schema.c */
 extern void aq_schema_act_for(int64 identity, int number);
 

@@ -236,10 +236,11 @@ parse_expression(const char *text)
 	return linitial_node(ResTarget, select->targetList)->val;
 }
 
+/* The functions for selectors of Jakarta Messaging count as built-in. */
 static bool
 not_built_in(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId;
+	return function >= FirstNormalObjectId && !aq_jms_number_is_function(function);
 }
 
 /* Does a node of this kind run only its functions? */
@@ -286,7 +287,17 @@ may_call_user_code(Node *node, void *context)
 	return expression_tree_walker(node, may_call_user_code, context);
 }
 
-/* LIKE with a pattern without escapes, which are the only possible error. */
+/* A backslash at the end that escapes nothing is the only error of LIKE. */
+static bool
+is_complete_pattern(const char *pattern)
+{
+	for (; *pattern != '\0'; pattern++)
+		if (*pattern == '\\' && *++pattern == '\0')
+			return false;
+	return true;
+}
+
+/* LIKE with a constant pattern that is valid. */
 static bool
 is_plain_like(Node *node)
 {
@@ -297,7 +308,7 @@ is_plain_like(Node *node)
 		return false;
 	pattern = lsecond(like->args);
 	return IsA(pattern, Const) && !pattern->constisnull &&
-		strchr(TextDatumGetCString(pattern->constvalue), '\\') == NULL;
+		is_complete_pattern(TextDatumGetCString(pattern->constvalue));
 }
 
 /*
@@ -320,6 +331,7 @@ function_may_raise(Oid function, void *context)
 		case F_JSONB_CONTAINED:
 		case F_JSONB_EQ:
 		case F_JSONB_NE:
+		case F_JSONB_TYPEOF:
 		case F_NUMERIC_EQ:
 		case F_NUMERIC_NE:
 		case F_NUMERIC_LT:
@@ -332,7 +344,7 @@ function_may_raise(Oid function, void *context)
 			 * leakproof functions raise none, because an error would reveal
 			 * their arguments
 			 */
-			return !get_func_leakproof(function);
+			return !get_func_leakproof(function) && !aq_jms_number_is_function(function);
 	}
 }
 
