@@ -27,7 +27,6 @@ def letters(conn, queue, wanted):
     return conn.execute(LETTERS, [queue + "_exceptions"]).fetchall()
 
 
-@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
 def test_crash_dump_and_redrive(server, queue, tmp_path):
     with server.connect() as conn:
         put(conn, queue, 1, 2, 3)
@@ -48,7 +47,6 @@ def test_crash_dump_and_redrive(server, queue, tmp_path):
         conn.execute("DROP DATABASE copy WITH (FORCE)")
 
 
-@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
 def test_redrive_is_undone(server, queue):
     """By a rollback, a terminated session and a crash: then each dead letter is there once, and none is in the queue."""
     with server.connect() as conn:
@@ -73,7 +71,6 @@ def test_redrive_is_undone(server, queue):
 
 
 @pytest.mark.test_build
-@pytest.mark.sharded("a queue table has an exception queue of its own, without dead letters")
 def test_redrive_ends_between_two_batches(points_server):
     """The session raises, is cancelled or terminated, or the server crashes, when the first thousand are put back: all are dead letters, as before."""
     with points_server.connect() as conn:
