@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
@@ -144,12 +145,31 @@ wanted_messages(FunctionCallInfo fcinfo)
 	};
 }
 
+/*
+ * Key columns belong together, which the planner cannot know: it may expect one
+ * row of a topic's tables, also after ANALYZE, and read one table for each row of
+ * the other.  So there are no nested loops, unless one message is wanted.  Returns
+ * the level of settings for AtEOXact_GUC().
+ */
+static int
+avoid_nested_loops(WantedMessages wanted)
+{
+	int			level = NewGUCNestLevel();
+
+	if (wanted.id == NULL)
+		(void) set_config_option("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
 AQ_ROWS(aq_classic_views_messages)
 {
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	WantedMessages wanted = wanted_messages(fcinfo);
+	int			level = avoid_nested_loops(wanted);
 
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
-		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted_messages(fcinfo)), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted), 0, NULL, NULL);
+	AtEOXact_GUC(true, level);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */
@@ -189,9 +209,12 @@ put_rows_of_side(AqRow *row, AqQueue *side, const char *query)
 AQ_ROWS(aq_classic_views_buffered_messages)
 {
 	AqQueue    *side = buffered_side(PG_GETARG_INT32(0), AQ_RIGHT_CONSUMER);
+	WantedMessages wanted = wanted_messages(fcinfo);
+	int			level = avoid_nested_loops(wanted);
 
 	if (side != NULL && aq_privilege_allows(side, right_to_messages(side)))
-		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted_messages(fcinfo)));
+		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted));
+	AtEOXact_GUC(true, level);
 }
 
 /* Columns: the counters of the buffered side; nulls if it is not in memory. */
