@@ -9,6 +9,9 @@
  * snapshot; a range may cover a row that a transaction, prepared or not, has
  * in flight, or whose retry count must still be written.
  *
+ * A lease is a row, so what is checked is that the row says all that a lease
+ * needs, and that the worker looks at it when its time is over.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -55,6 +58,73 @@ aq_classic_check_chunks(AqQueueShm *shm)
 	n = chunks_of(cq);
 	aq_latch_free(&cq->latch);
 	return n;
+}
+
+/* --- leases and failures -------------------------------------------------------------- */
+
+/* What the rows of a queue say of leases and failures. */
+typedef struct LeaseRows
+{
+	RowScan		messages;		/* of a topic */
+	TimestampTz first;			/* end of a lease; 0: there is none */
+	uint32		nameless;		/* without receipt, beginning or end */
+	uint32		lost;			/* whose message does not exist */
+	uint32		left;			/* rows that have something of a lease, but are not leased */
+	uint32		silent;			/* that have failed, but do not say when and why */
+} LeaseRows;
+
+static void
+add_lease(AqQueue *queue, LeaseRows *leases, TupleTableSlot *slot, const Key *key)
+{
+	TimestampTz end = slot->tts_isnull[COL_NEXT_AT] ? 0 : DatumGetTimestampTz(slot->tts_values[COL_NEXT_AT]);
+
+	leases->nameless += end == 0 || slot->tts_isnull[COL_LEASED_AT] || aq_leased_row_latest_receipt(slot) <= 0;
+	if (end != 0 && (leases->first == 0 || end < leases->first))
+		leases->first = end;
+	leases->lost += queue->multi && !aq_row_scan_find(&leases->messages, queue->id, 0, key);
+}
+
+/* Adds a row, all columns of both tables are read. */
+static void
+add_row(AqQueue *queue, LeaseRows *leases, TupleTableSlot *slot, const Key *key)
+{
+	int			state = DatumGetInt16(slot->tts_values[COL_STATE]);
+	bool		failed = state == STATE_FAILED || (state == STATE_EXPIRED && queue->multi);
+
+	if (DatumGetInt32(slot->tts_values[COL_QUEUE]) != queue->id)
+		return;
+	if (state == STATE_LEASED)
+		add_lease(queue, leases, slot, key);
+	else if (state != STATE_PROCESSED)
+		leases->left += !slot->tts_isnull[COL_LEASED_AT] || !slot->tts_isnull[COL_HOLDER];
+	leases->silent += failed && (slot->tts_isnull[COL_DIED] || slot->tts_isnull[COL_DEATH]);
+}
+
+/* The time from which on the worker looks at rows. */
+static TimestampTz
+time_of_worker(AqQueueShm *shm)
+{
+	uint64		from = pg_atomic_read_u64(&classic_queue(shm)->time_from);
+	uint64		next = pg_atomic_read_u64(&shm->next_time);
+
+	return from == TIME_NONE || next == 0 ? PG_INT64_MAX : (TimestampTz) Max(from, next);
+}
+
+/*
+ * before: time_of_worker() before the rows were read.  While the worker looks at
+ * them, no time is known; and it may look at a row that was read before that.
+ */
+static void
+compare_leases(AqQueueShm *shm, const LeaseRows *leases, TimestampTz before, AqFindings *findings)
+{
+	TimestampTz when = Min(before, time_of_worker(shm));
+
+	aq_finding_compare(findings, "leases", "leases without a receipt, a beginning or an end", leases->nameless, 0);
+	aq_finding_compare(findings, "leases", "leases of messages that do not exist", leases->lost, 0);
+	aq_finding_compare(findings, "leases", "rows with a holder that are not leased", leases->left, 0);
+	aq_finding_compare(findings, "failures", "failed messages that do not say when and why", leases->silent, 0);
+	if (leases->first != 0 && when > leases->first)
+		aq_finding_add(findings, "leases", "leases that end before they are looked for", when, leases->first, NULL);
 }
 
 /* --- ranges ------------------------------------------------------------------------ */
@@ -112,29 +182,30 @@ can_be_dequeued(const AqQueue *queue, TupleTableSlot *slot, int position)
 }
 
 static void
-check_row(AqQueue *queue, RangeCopies *ranges, TupleTableSlot *slot, AqFindings *findings)
+check_row(AqQueue *queue, RangeCopies *ranges, TupleTableSlot *slot, const Key *key, AqFindings *findings)
 {
-	Key			key = aq_table_row_key(slot);
 	int			position = DatumGetInt16(slot->tts_values[COL_POSITION]);
 	RangeCopy  *now;
 
 	if (!can_be_dequeued(queue, slot, position) || ranges->copies[position] == NULL ||
-		!is_covered(ranges->copies[position], &key) ||
-		!is_free(ranges->shm, aq_table_row_header(slot), position, &key))
+		!is_covered(ranges->copies[position], key) ||
+		!is_free(ranges->shm, aq_table_row_header(slot), position, key))
 		return;
 	now = palloc(sizeof(RangeCopy));
 	aq_ranges_read(ranges->shm, position, now);
-	if (is_covered(now, &key))
+	if (is_covered(now, key))
 		aq_finding_add(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
 				 AQ_NO_NUMBER, AQ_NO_NUMBER,
-				 psprintf("key %lld, %lld, step %lld", (long long) key.key1, (long long) key.key2, (long long) key.step));
+				 psprintf("key %lld, %lld, step %lld", (long long) key->key1, (long long) key->key2, (long long) key->step));
 	pfree(now);
 }
 
 static void
-check_ranges(AqQueue *queue, AqFindings *findings)
+check_rows(AqQueue *queue, AqFindings *findings)
 {
 	RangeCopies *ranges = palloc0(sizeof(RangeCopies));
+	LeaseRows	leases = {.first = 0};
+	TimestampTz when = time_of_worker(queue->shm);
 	Relation	rel = table_open(queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	Snapshot	snapshot;
@@ -142,18 +213,26 @@ check_ranges(AqQueue *queue, AqFindings *findings)
 
 	ranges->shm = queue->shm;
 	read_ranges(ranges);
+	if (queue->multi)
+		aq_row_scan_open(&leases.messages, queue, queue->table.messages, AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	scan = table_beginscan(rel, snapshot, 0, NULL);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
+		Key			key = aq_table_row_key(slot);
+
 		CHECK_FOR_INTERRUPTS();
 		slot_getsomeattrs(slot, COL_CONSUMER_COLUMNS);
-		check_row(queue, ranges, slot, findings);
+		check_row(queue, ranges, slot, &key, findings);
+		add_row(queue, &leases, slot, &key);
 	}
 	table_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, AccessShareLock);
+	if (queue->multi)
+		aq_row_scan_close(&leases.messages, true);
+	compare_leases(queue->shm, &leases, when, findings);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (ranges->copies[position] != NULL)
 			pfree(ranges->copies[position]);
@@ -244,7 +323,7 @@ check_retries(AqQueue *queue, AqFindings *findings)
 void
 aq_classic_check(AqQueue *queue, AqFindings *findings)
 {
-	check_ranges(queue, findings);
+	check_rows(queue, findings);
 	check_retries(queue, findings);
 	/*
 	 * the snapshot also shows changes of this transaction, which are not

@@ -57,6 +57,16 @@ TABLE = {
     "dequeued": {"enqueued - dequeued"},
     "nretries": {"rolled back dequeues to be counted"},
     "doubt": {"an entry of a transaction that has ended"},
+    "receipt": {"leases without a receipt, a beginning or an end"},
+    "until": {"leases without a receipt, a beginning or an end"},
+    "holder": {"rows with a holder that are not leased"},
+    "time_from": {"leases that end before they are looked for"},
+    "next_time": {"leases that end before they are looked for"},
+}
+TOPIC_TABLE = {
+    "receipt": {"leases without a receipt, a beginning or an end"},
+    "lost": {"leases of messages that do not exist"},
+    "failed": {"failed messages that do not say when and why", "rows with a holder that are not leased"},
 }
 OTHERS = {
     "latches": {"latches and mutexes of a session that has ended"},
@@ -83,7 +93,11 @@ def damaged(library):
         for queue in ("sharded", "classic"):
             put_many(conn, queue, 1, 100)
             assert take(conn, queue, number=10) == list(range(1, 11))
-        assert db.value(conn, "SELECT count(*) FROM aq.dequeue('sharded', max_messages => 5, lease => '2 hours')") == 5
+        db.execute(conn, "SELECT aq.create_queue_table('public.topic_tab', multiple_consumers => true)")
+        db.execute(conn, "SELECT aq.create_queue('classic_topic', queue_table => 'public.topic_tab'), aq.subscribe('classic_topic', 'a')")
+        put_many(conn, "classic_topic", 1, 10)
+        for queue, consumer in [("sharded", None), ("classic", None), ("classic_topic", "a")]:
+            assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s, consumer => %s, max_messages => 5, lease => '2 hours')", [queue, consumer]) == 5
         # a queue with traffic has an empty table in reserve
         put(conn, "sharded", 0, priority=2)
         put_many(conn, "sharded", 101, 33_000)
@@ -115,6 +129,12 @@ def test_damage_of_a_queue_table(damaged, what):
     """A range that hides a ready message is the worst: no dequeue meets it."""
     with damaged.connect() as conn:
         assert found(conn, f"SELECT aq.damage_queue_table('classic', '{what}', %(by)s)") == TABLE[what]
+
+
+@pytest.mark.parametrize("what", sorted(TOPIC_TABLE))
+def test_damage_of_a_topic_in_a_queue_table(damaged, what):
+    with damaged.connect() as conn:
+        assert found(conn, f"SELECT aq.damage_queue_table('classic_topic', '{what}', %(by)s)") == TOPIC_TABLE[what]
 
 
 @pytest.mark.parametrize("what", sorted(OTHERS))
