@@ -23,6 +23,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import javax.naming.NamingException;
 import javax.naming.Reference;
 import javax.naming.Referenceable;
@@ -40,6 +41,7 @@ public class PgaqConnectionFactory
     private static final long serialVersionUID = 1;
     private static final String PREFIX = "pgaq.";
     private static final String URL = "url";
+    private static final Set<String> CREDENTIALS = Set.of("user", "password");
 
     private String url;
     private final Properties properties = new Properties();
@@ -91,7 +93,8 @@ public class PgaqConnectionFactory
         for (String parameter : url.substring(query + 1).split("&")) {
             int equal = parameter.indexOf('=');
             String name = equal < 0 ? parameter : parameter.substring(0, equal);
-            if (name.startsWith(PREFIX) || PgaqOption.exists(name)) {
+            if (name.startsWith(PREFIX) || PgaqOption.exists(name) || CREDENTIALS.contains(name)) {
+                // credentials in the URL would go before those that createConnection() is given
                 set(name, URLDecoder.decode(equal < 0 ? "" : parameter.substring(equal + 1), StandardCharsets.UTF_8));
             } else if (!parameter.isEmpty()) {
                 rest.append(rest.isEmpty() ? "?" : "&").append(parameter);

@@ -40,7 +40,7 @@ class OptionsTest {
     void theUrlSetsOptionsAndPassesOnTheRest() {
         PgaqConnectionFactory factory = new PgaqConnectionFactory(
                 URL + "?user=u&pgaq.prefetch=7&ssl=true&pgaq.allowedClasses=a.b.%2A%2Cx.Y&pgaq.ackMode=group");
-        assertEquals(URL + "?user=u&ssl=true", factory.getUrl());
+        assertEquals(URL + "?ssl=true", factory.getUrl(), "the user is a property");
         assertEquals(7, factory.getOptions().prefetch());
         assertEquals("a.b.*,x.Y", factory.getOptions().get(PgaqOption.ALLOWED_CLASSES));
         assertEquals(true, factory.getOptions().groupAcknowledgements());

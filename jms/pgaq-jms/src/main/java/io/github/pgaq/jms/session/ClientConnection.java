@@ -38,6 +38,7 @@ import org.slf4j.LoggerFactory;
 public class ClientConnection implements PgaqConnection {
     private static final Logger LOG = LoggerFactory.getLogger(ClientConnection.class);
     private static final String PAYLOAD_TYPE = "jms_message";
+    private static final int MOST_DESCRIBED = 1000;
 
     private final StoreFactory factory;
     private final PgaqOptions options;
@@ -250,9 +251,11 @@ public class ClientConnection implements PgaqConnection {
         if (description == null) {
             description = control.call("could not use \"" + destination.getName() + "\"",
                     store -> store.describe(destination.serverName()));
-            if (!destination.isTemporary()) {
-                described.put(destination.serverName(), description);
+            if (described.size() >= MOST_DESCRIBED) {
+                // temporary queues of other connections come and go
+                described.clear();
             }
+            described.put(destination.serverName(), description);
         }
         if (description.topic() != destination.isTopic()) {
             throw new InvalidDestinationException("\"" + destination.getName() + "\" is a "

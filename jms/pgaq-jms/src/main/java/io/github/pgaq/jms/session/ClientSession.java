@@ -4,6 +4,7 @@ import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.PgaqQueue;
 import io.github.pgaq.jms.PgaqTopic;
 import io.github.pgaq.jms.selector.Conditions;
+import io.github.pgaq.jms.selector.Selector;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
@@ -303,6 +304,9 @@ class ClientSession extends MessageMaker {
         try {
             consumers.remove(consumer);
             if (!gate.isClosed()) {
+                if (Intake.hasConsumed(consumer)) {
+                    settlement.refuseCommit();
+                }
                 settlement.release(List.of(), Intake.drain(consumer));
                 retired.add(consumer);
                 retire();
@@ -325,6 +329,27 @@ class ClientSession extends MessageMaker {
     private void endSubscription(Consumer consumer) throws JMSException {
         if (consumer.subscription() != null) {
             connection.subscriptions().release(consumer.subscription());
+        }
+    }
+
+    /**
+     * Gives back what consumers have leased ahead before this time, by System.nanoTime(), and still not used: a
+     * listener may run for long, or receive() not be called. Other consumers can have it.
+     */
+    void releaseIdle(long before) throws JMSException {
+        if (!gate.tryEnter()) {
+            return;
+        }
+        try {
+            List<Lease> idle = new ArrayList<>();
+            for (Consumer consumer : consumers) {
+                if (consumer.window().last() - before < 0 && !Intake.hasConsumed(consumer)) {
+                    idle.addAll(Intake.drain(consumer));
+                }
+            }
+            settlement.release(List.of(), idle);
+        } finally {
+            gate.leave();
         }
     }
 
@@ -408,10 +433,8 @@ class ClientSession extends MessageMaker {
 
     /** What the messages of a consumer must meet. */
     private String rule(PgaqDestination destination, String selector, boolean noLocal) throws JMSException {
-        if (text(selector) != null) {
-            throw new jakarta.jms.InvalidSelectorException("selectors are not there yet");
-        }
-        String rule = null;
+        Selector parsed = Selector.parse(selector);
+        String rule = parsed == null ? null : parsed.toCondition();
         if (noLocal) {
             rule = Conditions.and(rule, Conditions.notFrom(connection.name()));
         }

@@ -58,6 +58,21 @@ final class Gate {
         }
     }
 
+    /** Enters if no other thread has entered or wants to. */
+    boolean tryEnter() {
+        lock.lock();
+        try {
+            if (owner != null || wanted > 0) {
+                return false;
+            }
+            owner = Thread.currentThread();
+            holds = 1;
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /** Leaves what was entered. */
     void leave() {
         lock.lock();

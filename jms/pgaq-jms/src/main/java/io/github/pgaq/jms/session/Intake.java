@@ -52,8 +52,8 @@ final class Intake {
                 if (taken == null && over) {
                     return null;
                 }
-                if (taken != null && (!gate.isStarted() || consumer.isClosed())) {
-                    // stopped or closed while it was waiting
+                if (taken != null && taken.lease() != null && (!gate.isStarted() || consumer.isClosed())) {
+                    // stopped or closed while it was waiting; what the transaction has consumed came before that
                     consumer.buffer().addFirst(taken);
                 } else if (taken != null) {
                     T result = read(taken, reader);
@@ -162,6 +162,11 @@ final class Intake {
                 keeper.keep(taken);
             }
         }
+    }
+
+    /** Whether the consumer has a message that the open transaction has consumed. */
+    static boolean hasConsumed(Consumer consumer) {
+        return consumer.buffer().stream().anyMatch(taken -> taken.lease() == null);
     }
 
     /** Empties the buffer of a consumer; returns the leases, in order. */

@@ -162,8 +162,11 @@ final class LeaseKeeper implements Runnable {
         }
     }
 
-    /** Extends all leases once; the thread calls it, and tests. */
+    /** Extends all leases once, except those of messages that lie unused; the thread calls it, and tests. */
     void extend() throws JMSException {
+        for (ClientSession session : new HashSet<>(held.values().stream().map(Consumer::session).toList())) {
+            session.releaseIdle(System.nanoTime() - options.lease().toNanos());
+        }
         List<Lease> leases = new ArrayList<>(held.keySet());
         if (leases.isEmpty()) {
             return;

@@ -123,10 +123,22 @@ final class Settlement {
                 keeper.acknowledgeLater(session, taken.lease());
                 return true;
             }
-            return acknowledgeNow(List.of(taken.lease())).isEmpty();
+            return acknowledgeReceived(taken.lease());
         }
         unacknowledged.add(taken);
         return true;
+    }
+
+    private boolean acknowledgeReceived(Lease lease) throws JMSException {
+        try {
+            return acknowledgeNow(List.of(lease)).isEmpty();
+        } catch (JMSException e) {
+            if (link.isOpen()) {
+                throw e;
+            }
+            // perhaps it was acknowledged, and then nobody else gets it: the client gets it, at worst a second time
+            return true;
+        }
     }
 
     /** A message is about to be delivered to a listener. */
@@ -344,13 +356,18 @@ final class Settlement {
         }
     }
 
+    /** The open transaction has consumed a message that its listener never got: it must not commit. */
+    void refuseCommit() {
+        lost = new SQLException("a consumer was closed before it got a message of the transaction", "40000");
+    }
+
     private void checkLost() throws JMSException {
         if (lost != null) {
             SQLException cause = lost;
             lost = null;
             kept.clear();
             abandon();
-            throw Errors.rolledBack("the transaction was rolled back because the connection was lost", cause);
+            throw Errors.rolledBack("the transaction was rolled back", cause);
         }
     }
 

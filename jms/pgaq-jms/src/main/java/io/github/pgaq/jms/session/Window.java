@@ -34,6 +34,11 @@ final class Window {
         full = count >= size;
     }
 
+    /** When the last take was, by System.nanoTime(). */
+    long last() {
+        return last;
+    }
+
     /** Messages went back unseen: begins anew. */
     void reset() {
         size = 1;

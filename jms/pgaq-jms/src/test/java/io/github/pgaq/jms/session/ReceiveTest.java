@@ -236,4 +236,29 @@ class ReceiveTest extends SessionFixture {
         connection.keeper().extend();
         assertEquals(1, server.count("extend"), "nothing is held any more");
     }
+
+    @Test
+    void whatLiesUnusedGoesBackUncounted() throws Exception {
+        options = options.with(PgaqOption.LEASE, "1000");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = started();
+        ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        consumer.receive();
+        consumer.receive();
+        assertEquals(0, server.ready("q", null).size());
+        session.releaseIdle(System.nanoTime());
+        assertEquals(1, server.ready("q", null).size());
+        assertEquals(List.of(1, 1, 0), server.attempts("q"));
+        assertEquals("c", text(consumer.receive()));
+    }
+
+    @Test
+    void aMessageWhoseAcknowledgementIsUncertainIsReturned() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "1");
+        server.text("q", "a");
+        MessageConsumer consumer = started().createSession().createConsumer(queue);
+        server.fail("acknowledge", "08006");
+        assertEquals("a", text(consumer.receive()));
+    }
 }

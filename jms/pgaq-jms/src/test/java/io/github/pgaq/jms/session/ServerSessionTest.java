@@ -1,0 +1,366 @@
+package io.github.pgaq.jms.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.pgaq.jms.PgaqConnection;
+import io.github.pgaq.jms.PgaqConnectionFactory;
+import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.PgaqSession;
+import io.github.pgaq.jms.ServerTest;
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.JMSSecurityException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.QueueBrowser;
+import jakarta.jms.Session;
+import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TextMessage;
+import jakarta.jms.Topic;
+import java.sql.Connection;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Sessions with a server. */
+@Timeout(60)
+class ServerSessionTest extends ServerTest {
+    private static final long SOON = 20_000;
+
+    private final PgaqConnectionFactory factory = new PgaqConnectionFactory(url());
+    private PgaqConnection connection;
+    private String name;
+
+    @BeforeEach
+    void open() throws Exception {
+        name = newQueue();
+        connection = factory.createConnection();
+        connection.start();
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        connection.close();
+    }
+
+    private static List<String> receive(MessageConsumer consumer, int count) throws JMSException {
+        List<String> texts = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            Message message = consumer.receive(SOON);
+            assertNotNull(message, "only " + texts + " came");
+            texts.add(((TextMessage) message).getText());
+        }
+        return texts;
+    }
+
+    private void send(Session session, String... texts) throws JMSException {
+        MessageProducer producer = session.createProducer(session.createQueue(name));
+        for (String text : texts) {
+            producer.send(session.createTextMessage(text));
+        }
+    }
+
+    private static String left(String queue) throws Exception {
+        return value("SELECT count(*) FROM aq.messages WHERE queue_name = '" + queue + "' AND state <> 'PROCESSED'");
+    }
+
+    @Test
+    void sendsAndReceivesInOrder() throws Exception {
+        Session session = connection.createSession();
+        send(session, "a", "b", "c", "d", "e");
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        assertEquals(List.of("a", "b", "c", "d", "e"), receive(consumer, 5));
+        assertNull(consumer.receiveNoWait());
+        assertNull(consumer.receive(10));
+    }
+
+    @Test
+    void higherPrioritiesComeFirst() throws Exception {
+        Session session = connection.createSession();
+        MessageProducer producer = session.createProducer(session.createQueue(name));
+        for (int priority : new int[] {1, 9, 4}) {
+            producer.send(session.createTextMessage("p" + priority), 2, priority, 0);
+        }
+        assertEquals(List.of("p9", "p4", "p1"), receive(session.createConsumer(session.createQueue(name)), 3));
+    }
+
+    @Test
+    void rollbackRedeliversInOrder() throws Exception {
+        Session session = connection.createSession(Session.SESSION_TRANSACTED);
+        send(session, "a", "b", "c", "d");
+        session.commit();
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        assertEquals(List.of("a", "b", "c"), receive(consumer, 3));
+        session.rollback();
+        Message first = consumer.receive(SOON);
+        assertEquals("a", ((TextMessage) first).getText());
+        assertTrue(first.getJMSRedelivered());
+        assertEquals(2, first.getIntProperty("JMSXDeliveryCount"));
+        assertEquals(List.of("b", "c", "d"), receive(consumer, 3));
+        session.commit();
+        session.close();
+        assertEquals("0", left(name));
+    }
+
+    @Test
+    void recoverRedelivers() throws Exception {
+        Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
+        send(session, "a", "b", "c");
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        assertEquals(List.of("a", "b"), receive(consumer, 2));
+        session.recover();
+        assertEquals(List.of("a", "b"), receive(consumer, 2));
+        Message last = consumer.receive(SOON);
+        assertFalse(last.getJMSRedelivered());
+        last.acknowledge();
+        session.close();
+        assertEquals("0", left(name));
+    }
+
+    @Test
+    void rowsAndMessagesCommitTogether() throws Exception {
+        execute("CREATE TABLE IF NOT EXISTS jms_rows (value text)");
+        PgaqSession session = connection.createSession(Session.SESSION_TRANSACTED);
+        send(session, "in");
+        session.commit();
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        Connection jdbc = session.getConnection();
+        for (int attempt = 0; attempt < 2; attempt++) {
+            assertEquals(List.of("in"), receive(consumer, 1));
+            try (Statement statement = jdbc.createStatement()) {
+                statement.execute("INSERT INTO jms_rows VALUES ('" + name + "')");
+            }
+            send(session, "out");
+            if (attempt == 0) {
+                session.rollback();
+                assertEquals("0", value("SELECT count(*) FROM jms_rows WHERE value = '" + name + "'"));
+            } else {
+                session.commit();
+                assertEquals("1", value("SELECT count(*) FROM jms_rows WHERE value = '" + name + "'"));
+            }
+        }
+        assertEquals(List.of("out"), receive(consumer, 1));
+    }
+
+    @Test
+    void worksInTheCallersTransaction() throws Exception {
+        try (Connection jdbc = connect()) {
+            PgaqConnection own = factory.createConnection(jdbc);
+            own.start();
+            jdbc.setAutoCommit(false);
+            Session session = own.createSession();
+            send(session, "a");
+            jdbc.rollback();
+            send(session, "b");
+            jdbc.commit();
+            MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+            assertEquals(List.of("b"), receive(consumer, 1));
+            jdbc.rollback();
+            assertEquals(List.of("b"), receive(consumer, 1));
+            jdbc.commit();
+            own.close();
+            assertFalse(jdbc.isClosed());
+        }
+        assertEquals("0", left(name));
+    }
+
+    @Test
+    void closeWakesReceive() throws Exception {
+        Session session = connection.createSession();
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        CompletableFuture<Object> result = new CompletableFuture<>();
+        new Thread(() -> {
+            try {
+                Message message = consumer.receive();
+                result.complete(message == null ? "null" : message);
+            } catch (JMSException e) {
+                result.complete(e);
+            }
+        }).start();
+        awaitListening();
+        connection.close();
+        assertEquals("null", result.get(SOON, TimeUnit.MILLISECONDS));
+    }
+
+    /** Waits until a session of this class waits for messages at the server. */
+    private static void awaitListening() throws Exception {
+        execute("DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM pg_stat_clear_snapshot(); "
+                + "EXIT WHEN EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'pgaq-jms' "
+                + "AND query LIKE '%receive%' AND state = 'active'); PERFORM pg_sleep(0.01); END LOOP; END $$");
+    }
+
+    @Test
+    void listenersOfOneSessionTakeTurns() throws Exception {
+        String other = newQueue();
+        BlockingQueue<String> received = new LinkedBlockingQueue<>();
+        Session session = connection.createSession();
+        for (String queue : List.of(name, other)) {
+            session.createConsumer(session.createQueue(queue)).setMessageListener(message -> {
+                try {
+                    received.add(queue + ((TextMessage) message).getText());
+                } catch (JMSException e) {
+                    received.add(e.toString());
+                }
+            });
+        }
+        Session sender = connection.createSession();
+        for (String queue : List.of(name, other)) {
+            sender.createProducer(sender.createQueue(queue)).send(sender.createTextMessage("1"));
+            assertEquals(queue + "1", received.poll(SOON, TimeUnit.MILLISECONDS));
+        }
+        connection.stop();
+        send(sender, "2");
+        assertNull(received.poll());
+        connection.start();
+        assertEquals(name + "2", received.poll(SOON, TimeUnit.MILLISECONDS));
+    }
+
+    @Test
+    void aKilledSessionsMessagesComeAgain() throws Exception {
+        factory.setOption(PgaqOption.LEASE, "1000");
+        Session session = connection.createSession();
+        send(session, "a");
+        PgaqConnection doomed = factory.createConnection();
+        doomed.start();
+        Session first = doomed.createSession(Session.CLIENT_ACKNOWLEDGE);
+        assertEquals(List.of("a"), receive(first.createConsumer(first.createQueue(name)), 1));
+        // neither acknowledged nor extended, as when the client is killed
+        ((ClientConnection) doomed).keeper().close();
+        Message again = session.createConsumer(session.createQueue(name)).receive(SOON);
+        assertTrue(again.getJMSRedelivered());
+        doomed.close();
+    }
+
+    @Test
+    void aBackendThatIsTerminatedIsReplaced() throws Exception {
+        factory.setOption(PgaqOption.RECONNECT_ATTEMPTS, "10").setOption(PgaqOption.RECONNECT_DELAY, "100");
+        try (PgaqConnection own = factory.createConnection()) {
+            own.start();
+            BlockingQueue<String> received = new LinkedBlockingQueue<>();
+            Session session = own.createSession();
+            session.createConsumer(session.createQueue(name)).setMessageListener(message -> {
+                try {
+                    received.add(((TextMessage) message).getText());
+                } catch (JMSException e) {
+                    received.add(e.toString());
+                }
+            });
+            awaitListening();
+            execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq-jms' "
+                    + "AND state = 'active' AND query LIKE '%receive%'");
+            send(connection.createSession(), "a");
+            assertEquals("a", received.poll(SOON, TimeUnit.MILLISECONDS));
+        }
+    }
+
+    @Test
+    void durableSubscriptions() throws Exception {
+        String topicName = newTopic();
+        try (PgaqConnection own = factory.createConnection()) {
+            own.setClientID(newName("client"));
+            own.start();
+            Session session = own.createSession();
+            Topic topic = session.createTopic(topicName);
+            session.createDurableConsumer(topic, "s").close();
+            session.createProducer(topic).send(session.createTextMessage("a"));
+            MessageConsumer consumer = session.createDurableConsumer(topic, "s");
+            assertEquals(List.of("a"), receive(consumer, 1));
+            consumer.close();
+            session.unsubscribe("s");
+            assertThrows(InvalidDestinationException.class, () -> session.unsubscribe("s"));
+        }
+    }
+
+    @Test
+    void topicsGiveEachSubscriberItsOwn() throws Exception {
+        Session session = connection.createSession();
+        Topic topic = session.createTopic(newTopic());
+        MessageConsumer one = session.createConsumer(topic);
+        MessageConsumer other = session.createConsumer(topic);
+        MessageConsumer foreign = session.createConsumer(topic, null, true);
+        MessageConsumer shared = session.createSharedConsumer(topic, "s");
+        session.createProducer(topic).send(session.createTextMessage("a"));
+        for (MessageConsumer consumer : List.of(one, other, shared)) {
+            assertEquals(List.of("a"), receive(consumer, 1));
+        }
+        assertNull(foreign.receiveNoWait());
+        session.close();
+        assertEquals("0", value("SELECT count(*) FROM aq.subscribers WHERE queue_name = '" + topic.getTopicName()
+                + "' AND kind = 'subscriber'"));
+    }
+
+    @Test
+    void requestAndReply() throws Exception {
+        Session session = connection.createSession();
+        Session replier = connection.createSession();
+        Queue requests = session.createQueue(name);
+        MessageConsumer server = replier.createConsumer(requests);
+        for (int i = 0; i < 5; i++) {
+            TemporaryQueue replies = session.createTemporaryQueue();
+            MessageConsumer client = session.createConsumer(replies);
+            TextMessage request = session.createTextMessage("request");
+            request.setJMSReplyTo(replies);
+            session.createProducer(requests).send(request);
+            Message received = server.receive(SOON);
+            replier.createProducer(received.getJMSReplyTo()).send(replier.createTextMessage("reply" + i));
+            assertEquals(List.of("reply" + i), receive(client, 1));
+            client.close();
+            replies.delete();
+        }
+    }
+
+    @Test
+    void browsersTakeNothing() throws Exception {
+        Session session = connection.createSession();
+        send(session, "a", "b");
+        try (QueueBrowser browser = session.createBrowser(session.createQueue(name))) {
+            List<String> texts = new ArrayList<>();
+            for (Object message : Collections.list((java.util.Enumeration<?>) browser.getEnumeration())) {
+                texts.add(((TextMessage) message).getText());
+            }
+            assertEquals(List.of("a", "b"), texts);
+        }
+        assertEquals(List.of("a", "b"), receive(session.createConsumer(session.createQueue(name)), 2));
+    }
+
+    @Test
+    void delayAndTimeToLive() throws Exception {
+        Session session = connection.createSession();
+        MessageProducer producer = session.createProducer(session.createQueue(name));
+        producer.send(session.createTextMessage("short"), 2, 4, 1);
+        producer.setDeliveryDelay(300);
+        producer.send(session.createTextMessage("late"));
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        long before = System.currentTimeMillis();
+        Message late = consumer.receive(SOON);
+        assertEquals("late", ((TextMessage) late).getText());
+        assertTrue(late.getJMSDeliveryTime() <= System.currentTimeMillis());
+        assertTrue(late.getJMSDeliveryTime() > before - 300);
+    }
+
+    @Test
+    void errorsCarryTheSqlstate() throws Exception {
+        Session session = connection.createSession();
+        JMSException error = assertThrows(InvalidDestinationException.class,
+                () -> session.createConsumer(session.createQueue("missing")));
+        assertEquals("42704", error.getErrorCode());
+        assertNotNull(error.getLinkedException());
+        assertThrows(JMSSecurityException.class, () -> factory.createConnection("nobody", "wrong"));
+    }
+}
