@@ -139,6 +139,8 @@ class PgaqAdminTest extends ServerTest {
             connection.rollback();
             connection.setAutoCommit(true);
         }
+        // the worker moves them
+        awaitValue("3", "SELECT count(*) FROM aq.dead_letters WHERE queue_name LIKE '%" + name + "'");
         assertEquals(1, PgaqAdmin.redrive(connection, name, 1, null));
         assertEquals(1, PgaqAdmin.redrive(connection, name, -1, "tab.payload.text = 'c'"));
         assertEquals(1, PgaqAdmin.redrive(connection, name));

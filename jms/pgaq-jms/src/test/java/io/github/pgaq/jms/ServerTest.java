@@ -5,7 +5,9 @@ import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeAll;
 
 /**
@@ -82,6 +84,19 @@ public abstract class ServerTest {
         try (Connection connection = connect(); Statement statement = connection.createStatement();
                 ResultSet row = statement.executeQuery(sql)) {
             return row.next() ? row.getString(1) : null;
+        }
+    }
+
+    /** Waits until the query's value is the expected one. */
+    public static void awaitValue(String expected, String sql) throws SQLException {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        String found = value(sql);
+        while (!expected.equals(found)) {
+            if (System.nanoTime() > end) {
+                throw new AssertionError("expected " + expected + ", found " + found + ": " + sql);
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(10));
+            found = value(sql);
         }
     }
 }
