@@ -65,6 +65,7 @@ ON_QUEUE_TABLES = [
     "test_prepare.py", "test_dump.py", "test_model.py",
     "test_crash.py::test_state_after_restart", "test_wait.py::test_isolation_levels_wait_as_well", "test_scale.py::test_times_by_the_thousand",
     "test_leases.py::test_prepared_end", "test_leases.py::test_promotion", "test_leases.py::test_extended_while_it_is_acknowledged",
+    "test_dead_letters.py::test_crash_dump_and_redrive", "test_dead_letters.py::test_redrive_is_undone",
 ]  # fmt: skip
 
 
