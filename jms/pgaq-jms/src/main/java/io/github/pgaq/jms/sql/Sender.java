@@ -7,6 +7,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Types;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
@@ -20,14 +21,13 @@ final class Sender {
     private static final String ONE = "SELECT aq.enqueue(?, "
             + "ROW(?, ?::jsonb, ?::jsonb, ?::jsonb, ?, ?)::aq.jms_message, " + OPTIONS;
 
-    /** Messages of one queue with the same options. */
+    /** Messages of one queue with the same options; the rows of unnest come in its order. */
     private static final String ALIKE = "SELECT aq.enqueue_array(?, ARRAY("
             + "SELECT ROW(b.type, b.headers::jsonb, b.properties::jsonb, b.property_types::jsonb, b.text, b.bytes)"
             + "::aq.jms_message FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[]) "
-            + "WITH ORDINALITY AS b(type, headers, properties, property_types, text, bytes, number) "
-            + "ORDER BY b.number), " + OPTIONS;
+            + "AS b(type, headers, properties, property_types, text, bytes)), " + OPTIONS;
 
-    /** Any messages; the rows of unnest come in its order, and so do the calls. */
+    /** Any messages; the calls are made in the order of the rows. */
     private static final String ANY = "SELECT count(aq.enqueue(m.queue, ROW(m.type, m.headers::jsonb, "
             + "m.properties::jsonb, m.property_types::jsonb, m.text, m.bytes)::aq.jms_message, "
             + "priority => m.priority, delay => make_interval(secs => m.delay), "
@@ -109,12 +109,18 @@ final class Sender {
         statement.setArray(first + 2, texts(messages, m -> m.body().properties()));
         statement.setArray(first + 3, texts(messages, m -> m.body().propertyTypes()));
         statement.setArray(first + 4, texts(messages, m -> m.body().text()));
-        statement.setArray(first + 5, array("bytea", messages.stream().map(m -> m.body().bytes())
-                .toArray(byte[][]::new)));
+        byte[][] bytes = messages.stream().map(m -> m.body().bytes()).toArray(byte[][]::new);
+        statement.setArray(first + 5, isEmpty(bytes) ? null : array("bytea", bytes));
     }
 
+    /** Null if all are null: unnest fills the column with nulls. */
     private Array texts(List<Outgoing> messages, Function<Outgoing, String> field) throws SQLException {
-        return array("text", messages.stream().map(field).toArray(String[]::new));
+        String[] texts = messages.stream().map(field).toArray(String[]::new);
+        return isEmpty(texts) ? null : array("text", texts);
+    }
+
+    private static boolean isEmpty(Object[] values) {
+        return Arrays.stream(values).allMatch(Objects::isNull);
     }
 
     private Array array(String type, Object[] values) throws SQLException {
