@@ -126,7 +126,7 @@ def main() -> int:
         print("a JDK and Maven are needed: run tools/setup test")
         return 1
     places.clean_up_when_terminated()
-    with Server.temporary("jms", tcp=True) as server:
+    with Server.temporary("jms", tcp=True, settings={"max_prepared_transactions": 20}) as server:
         with server.connect() as conn:
             conn.execute(f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
             conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")

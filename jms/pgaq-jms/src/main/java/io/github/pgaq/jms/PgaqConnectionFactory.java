@@ -245,8 +245,18 @@ public class PgaqConnectionFactory
 
     private JMSContext context(String user, String password, int mode) {
         Context.checkMode(mode);
+        return unchecked(() -> new Context(connect(user, password), mode));
+    }
+
+    /** A call that connects. */
+    interface Connecting<T> {
+        T connect() throws JMSException;
+    }
+
+    /** Calls with the exceptions of contexts. */
+    static <T> T unchecked(Connecting<T> call) {
         try {
-            return new Context(connect(user, password), mode);
+            return call.connect();
         } catch (JMSSecurityException e) {
             throw new JMSSecurityRuntimeException(e.getMessage(), e.getErrorCode(), e);
         } catch (JMSException e) {
@@ -258,7 +268,7 @@ public class PgaqConnectionFactory
         return new ClientConnection(stores(user, password), options, false);
     }
 
-    private StoreFactory stores(String user, String password) throws JMSException {
+    StoreFactory stores(String user, String password) throws JMSException {
         DataSource source = dataSource;
         if (source != null) {
             return () -> owned(user == null ? source.getConnection() : source.getConnection(user, password));
@@ -266,15 +276,21 @@ public class PgaqConnectionFactory
         if (url == null) {
             throw new JMSException("the connection factory has neither a URL nor a DataSource");
         }
-        Properties all = new Properties();
-        properties.stringPropertyNames().forEach(name -> all.setProperty(name, properties.getProperty(name)));
+        Properties all = driverProperties();
         if (user != null) {
             all.setProperty("user", user);
             all.setProperty("password", password == null ? "" : password);
         }
-        all.putIfAbsent("ApplicationName", "pgaq-jms");
         String to = url;
         return () -> owned(DriverManager.getConnection(to, all));
+    }
+
+    /** The properties of pgjdbc. */
+    final Properties driverProperties() {
+        Properties all = new Properties();
+        properties.stringPropertyNames().forEach(name -> all.setProperty(name, properties.getProperty(name)));
+        all.putIfAbsent("ApplicationName", "pgaq-jms");
+        return all;
     }
 
     private static Store owned(Connection connection) throws SQLException {
@@ -286,7 +302,7 @@ public class PgaqConnectionFactory
         }
     }
 
-    private static JMSException failed(SQLException e) {
+    static JMSException failed(SQLException e) {
         JMSException exception = new JMSException("could not connect: " + e.getMessage(), e.getSQLState());
         exception.setLinkedException(e);
         exception.initCause(e);

@@ -208,7 +208,8 @@ public class ClientConnection implements PgaqConnection {
         }
     }
 
-    private synchronized <S extends ClientSession> S add(S session) throws JMSException {
+    /** Opens a session that was made for this connection. */
+    protected final synchronized <S extends ClientSession> S add(S session) throws JMSException {
         checkOpen();
         used = true;
         if (callers && !sessions.isEmpty()) {

@@ -35,7 +35,7 @@ import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A session. */
-class ClientSession extends MessageMaker {
+public class ClientSession extends MessageMaker {
     private final ClientConnection connection;
     private final int mode;
     private final boolean callers;
@@ -56,7 +56,7 @@ class ClientSession extends MessageMaker {
      * @param mode one of the modes of jakarta.jms.Session
      * @param callers whether the JDBC connection is the caller's
      */
-    ClientSession(ClientConnection connection, StoreFactory factory, int mode, boolean callers) {
+    protected ClientSession(ClientConnection connection, StoreFactory factory, int mode, boolean callers) {
         this.connection = connection;
         this.mode = mode;
         this.callers = callers;
@@ -135,7 +135,7 @@ class ClientSession extends MessageMaker {
     void refuseListeners() throws JMSException {
         if (callers) {
             throw new IllegalStateException(
-                    "a session on a JDBC connection of the caller cannot have message listeners");
+                    "a session on a JDBC connection of the caller, or for XA, cannot have message listeners");
         }
     }
 
@@ -223,6 +223,11 @@ class ClientSession extends MessageMaker {
         if (mode == CLIENT_ACKNOWLEDGE) {
             entered(settlement::acknowledgeAll);
         }
+    }
+
+    /** Returns when all asynchronous sends are complete. */
+    protected final void awaitSends() throws JMSException {
+        async.awaitIdle(null);
     }
 
     private void entered(Errors.CheckedVoid action) throws JMSException {

@@ -25,7 +25,7 @@ import java.io.Serializable;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A context: a session, made when it is first needed, and a connection that contexts share. */
-public final class Context implements JMSContext {
+public class Context implements JMSContext {
     private final ClientConnection connection;
     /** How many contexts of the connection are open. */
     private final AtomicInteger contexts;
@@ -57,20 +57,28 @@ public final class Context implements JMSContext {
         }
     }
 
-    private interface Use<T> {
+    /** What is done with the session. */
+    protected interface Use<T> {
+        /** Does it. */
         T on(ClientSession session) throws JMSException;
     }
 
-    private <T> T with(Use<T> use) {
+    /** Uses the session, which is made if there is none yet. */
+    protected final <T> T with(Use<T> use) {
         return Errors.unchecked(() -> use.on(session()));
     }
 
     private synchronized ClientSession session() throws JMSException {
         checkOpen();
         if (session == null) {
-            session = connection.createSession(mode);
+            session = newSession();
         }
         return session;
+    }
+
+    /** Makes the session. */
+    protected ClientSession newSession() throws JMSException {
+        return connection.createSession(mode);
     }
 
     private synchronized void checkOpen() {

@@ -1,0 +1,216 @@
+package io.github.pgaq.jms.xa;
+
+import jakarta.jms.JMSException;
+import java.sql.Connection;
+import java.sql.SQLException;
+import javax.sql.XAConnection;
+import javax.transaction.xa.XAException;
+import javax.transaction.xa.XAResource;
+import javax.transaction.xa.Xid;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The branches of one session's distributed transactions: that of the driver, on the session's JDBC connection. A
+ * session that is closed while a branch is not finished leaves its connection open until the branch is finished,
+ * because only there can it be prepared.
+ */
+final class XaResource implements XAResource {
+    private static final Logger LOG = LoggerFactory.getLogger(XaResource.class);
+
+    /** SQLSTATE of PREPARE TRANSACTION where prepared transactions are disabled. */
+    private static final String NOT_IN_PREREQUISITE_STATE = "55000";
+
+    /** What must have happened before a branch ends. */
+    interface Pending {
+        /** Waits for it. */
+        void await() throws JMSException;
+    }
+
+    private XAConnection connection;
+    private Connection jdbc;
+    private Pending pending = () -> { };
+    /** The branch that is not finished: begun on this connection and neither committed nor rolled back. */
+    private Xid branch;
+    private boolean closed;
+
+    void setPending(Pending pending) {
+        this.pending = pending;
+    }
+
+    /**
+     * Works on this connection from now on, instead of one that is lost.
+     *
+     * @return the JDBC connection
+     * @throws SQLException if a branch was lost with the last connection, until it is rolled back
+     */
+    synchronized Connection use(XaSource source) throws SQLException {
+        if (branch != null) {
+            throw new SQLException("the connection is lost, and with it a transaction that is not rolled back yet",
+                    "40000");
+        }
+        closeConnection();
+        connection = source.open();
+        jdbc = connection.getConnection();
+        return jdbc;
+    }
+
+    /** The session is closed. */
+    synchronized void close() {
+        closed = true;
+        if (branch == null) {
+            closeConnection();
+        }
+    }
+
+    private void closeConnection() {
+        if (connection != null) {
+            try {
+                connection.close();
+            } catch (SQLException e) {
+                LOG.debug("closing an XA connection failed", e);
+            }
+            connection = null;
+        }
+    }
+
+    private XAResource driver() throws XAException {
+        if (connection == null) {
+            throw failure(XAException.XAER_RMFAIL, "the session is closed", null);
+        }
+        try {
+            return connection.getXAResource();
+        } catch (SQLException e) {
+            throw failure(XAException.XAER_RMFAIL, e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public synchronized void start(Xid xid, int flags) throws XAException {
+        if (closed) {
+            throw failure(XAException.XAER_RMFAIL, "the session is closed", null);
+        }
+        driver().start(xid, flags);
+        branch = xid;
+    }
+
+    @Override
+    public void end(Xid xid, int flags) throws XAException {
+        try {
+            // not with the monitor: a completion listener may call the session
+            pending.await();
+        } catch (JMSException e) {
+            throw failure(XAException.XAER_RMERR, e.getMessage(), e);
+        }
+        synchronized (this) {
+            driver().end(xid, flags);
+        }
+    }
+
+    @Override
+    public synchronized int prepare(Xid xid) throws XAException {
+        try {
+            return driver().prepare(xid);
+        } catch (XAException e) {
+            if (!(e.getCause() instanceof SQLException cause) || isLost(cause)) {
+                throw e;
+            }
+            // the server has rolled it back
+            finished(xid);
+            restore();
+            throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
+        }
+    }
+
+    static String reason(SQLException cause) {
+        if (NOT_IN_PREREQUISITE_STATE.equals(cause.getSQLState())
+                && cause.getMessage().contains("prepared transactions are disabled")) {
+            return "the transaction was rolled back: distributed transactions need prepared transactions, and the"
+                    + " server's max_prepared_transactions is 0; set it to the number of connections, and restart the"
+                    + " server";
+        }
+        return "the transaction was rolled back: " + cause.getMessage();
+    }
+
+    /** The driver leaves autocommit off if PREPARE TRANSACTION fails. */
+    private void restore() {
+        try {
+            if (!closed && !jdbc.getAutoCommit()) {
+                jdbc.rollback();
+                jdbc.setAutoCommit(true);
+            }
+        } catch (SQLException e) {
+            LOG.debug("restoring a connection failed", e);
+        }
+    }
+
+    @Override
+    public synchronized void commit(Xid xid, boolean onePhase) throws XAException {
+        boolean alive = true;
+        try {
+            driver().commit(xid, onePhase);
+        } catch (XAException e) {
+            alive = onePhase || e.errorCode == XAException.XAER_NOTA;
+            throw e;
+        } finally {
+            // a prepared branch is still to be committed if that has failed
+            if (alive) {
+                finished(xid);
+            }
+        }
+    }
+
+    @Override
+    public synchronized void rollback(Xid xid) throws XAException {
+        try {
+            driver().rollback(xid);
+        } finally {
+            finished(xid);
+        }
+    }
+
+    private void finished(Xid xid) {
+        if (xid.equals(branch)) {
+            branch = null;
+            if (closed) {
+                closeConnection();
+            }
+        }
+    }
+
+    @Override
+    public synchronized Xid[] recover(int flag) throws XAException {
+        return driver().recover(flag);
+    }
+
+    @Override
+    public synchronized void forget(Xid xid) throws XAException {
+        driver().forget(xid);
+    }
+
+    @Override
+    public boolean isSameRM(XAResource other) {
+        return other == this;
+    }
+
+    @Override
+    public int getTransactionTimeout() {
+        return 0;
+    }
+
+    @Override
+    public boolean setTransactionTimeout(int seconds) {
+        return false;
+    }
+
+    private static boolean isLost(SQLException e) {
+        return e.getSQLState() != null && (e.getSQLState().startsWith("08") || e.getSQLState().startsWith("57P"));
+    }
+
+    private static XAException failure(int code, String message, Exception cause) {
+        XAException exception = new XAException(message);
+        exception.errorCode = code;
+        exception.initCause(cause);
+        return exception;
+    }
+}
