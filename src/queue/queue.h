@@ -171,6 +171,13 @@ extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
+/*
+ * Call them before and after code that may run users' code or looks up several
+ * queues, if the caller or an outer caller uses a description afterwards: lookups
+ * in between do not free it.
+ */
+extern void aq_catalog_retain(void);
+extern void aq_catalog_release(void);
 extern List *aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first);
 extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 

@@ -343,6 +343,7 @@ extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
  * exception queue
  */
 extern bool aq_exception_pin(AqQueue *target);
+extern bool aq_exception_may_put(AqQueue *target);
 extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull);
 
 /* AqDeath.kind, in the log of a sharded queue and in the rows of a queue table */

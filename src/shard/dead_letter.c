@@ -140,6 +140,7 @@ aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
 
 		read_row(stories, partition, &row);
 	}
+	aq_point("dead-letters-read");
 	table_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	table_close(log, NoLock);

@@ -199,6 +199,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	aq_area_reset_counters(queue);
 	queue->recovered = false;
 	queue->worker_wants = false;
+	queue->move_pause = 0;
 	queue->streams = 0;
 	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
 	queue->receipt = 0;			/* the next queue here has a sequence of its own */

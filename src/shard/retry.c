@@ -30,9 +30,11 @@
 
 /*
  * pause before the next try if a table is locked, or the exception queue has
- * no table, in microseconds
+ * no table, in microseconds; while an exception queue cannot be used, it grows to
+ * the maximum
  */
 #define BATCH_AGAIN ((int64) 100000)
+#define MOVE_AGAIN_MAX ((int64) 2000000)
 
 /*
  * Messages of a batch with the same number of attempts get one of this many
@@ -583,47 +585,6 @@ aq_retry_job(int32 id, AqQueueShm *shm)
 /* --- failed messages -------------------------------------------------------------------- */
 
 /*
- * Returns false if the exception queue has no table for the message yet
- * (*soon: one is being made), or a user has locked the table.
- */
-static bool
-move_message(AqQueue *queue, Relation rel, Partition *partition, uint32 number,
-			 ItemPointer tid, AqStories *stories, uint32 i, bool *soon)
-{
-	HeapTupleData tuple;
-	Buffer		buffer;
-	AqMessage	m = {0};
-	Datum		values[MSG_COLUMNS];
-	bool		nulls[MSG_COLUMNS];
-	AqQueue    *target;
-	bool		moved = true;
-
-	tuple.t_self = *tid;
-	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
-		elog(ERROR, "failed message %u is not in its table", number);
-	aq_heap_read_message(queue, stream_at(partition->stream), &tuple, RelationGetDescr(rel), &m, values, nulls);
-	target = aq_catalog_exception_queue(queue, m.exception_queue_id);
-	if (target != NULL)
-	{
-		AqPutOptions options = {.priority = m.priority,.sender = m.sender,
-			.original_id = m.original_id ? m.original_id : &m.id};
-		AqPutOptions *each;
-		/* first, because the description of this queue may not outlive the lookup of another one */
-		uint32		n = aq_dead_letter_make(stories, i, queue, &m, &each);
-
-		options.each = each;
-		moved = aq_exception_pin(target);
-		if (moved)
-		{
-			moved = aq_exception_put(target, &options, n, m.payload, m.payload_null);
-			*soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
-		}
-	}
-	ReleaseBuffer(buffer);
-	return moved;
-}
-
-/*
  * Failed messages of a partition that are being moved to the exception queue.
  */
 typedef struct Move
@@ -633,10 +594,69 @@ typedef struct Move
 	Relation	rel;			/* its message table */
 	uint32		n;
 	uint32		nmoved;
-	bool		soon;			/* the remaining ones can be moved soon */
+	bool		soon;			/* the remaining ones can be moved soon: tables are being made */
+	AqStories  *stories;		/* what the log says of them; NULL: not read yet */
 	uint16		slots[MOVE_BATCH];
 	ItemPointerData tids[MOVE_BATCH];
 } Move;
+
+/* What the log says of the batch, read when the first of them can be moved to an exception queue. */
+static AqStories *
+stories_of(Move *move)
+{
+	if (move->stories == NULL)
+		move->stories = aq_dead_letter_read(move->partition, move->slots, move->n);
+	return move->stories;
+}
+
+/* The descriptions of both queues are retained.  Returns false if the exception queue cannot be used now. */
+static bool
+put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m)
+{
+	AqPutOptions options = {.priority = m->priority,.sender = m->sender,
+		.original_id = m->original_id ? m->original_id : &m->id};
+	AqPutOptions *each;
+	bool		moved = aq_exception_pin(target);
+	uint32		n;
+
+	if (!moved)
+		return false;
+	moved = aq_exception_may_put(target);
+	if (moved)
+	{
+		n = aq_dead_letter_make(stories_of(move), move->nmoved, queue, m, &each);
+		options.each = each;
+		moved = aq_exception_put(target, &options, n, m->payload, m->payload_null);
+	}
+	move->soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
+	return moved;
+}
+
+/*
+ * Moves the next message of the batch.  Returns false if the exception queue has
+ * no table for it yet, or a user has locked the table.
+ */
+static bool
+move_message(Move *move, AqQueue *queue)
+{
+	HeapTupleData tuple;
+	Buffer		buffer;
+	AqMessage	m = {0};
+	Datum		values[MSG_COLUMNS];
+	bool		nulls[MSG_COLUMNS];
+	AqQueue    *target;
+	bool		moved = true;
+
+	tuple.t_self = move->tids[move->nmoved];
+	if (!heap_fetch(move->rel, SnapshotAny, &tuple, &buffer, false))
+		elog(ERROR, "failed message %u is not in its table", move->slots[move->nmoved]);
+	aq_heap_read_message(queue, move->stream, &tuple, RelationGetDescr(move->rel), &m, values, nulls);
+	target = aq_catalog_exception_queue(queue, m.exception_queue_id);
+	if (target != NULL)
+		moved = put_dead_letters(move, queue, target, &m);
+	ReleaseBuffer(buffer);
+	return moved;
+}
 
 static void undo_move(void *move, int64 unused);
 
@@ -718,18 +738,33 @@ end_move(void *move)
 static void
 move_batch(int32 id, Move *move)
 {
-	AqStories  *stories = aq_dead_letter_read(move->partition, move->slots, move->n);
-
-	while (move->nmoved < move->n &&
-		   move_message(aq_catalog_get_by_id(id, false), move->rel, move->partition,
-						move->slots[move->nmoved], &move->tids[move->nmoved],
-						stories, move->nmoved, &move->soon))
-		move->nmoved++;
+	/* a lookup of one queue must not end the description of another one that is in use */
+	aq_catalog_retain();
+	PG_TRY();
+	{
+		while (move->nmoved < move->n && move_message(move, aq_catalog_get_by_id(id, false)))
+			move->nmoved++;
+	}
+	PG_FINALLY();
+	{
+		aq_catalog_release();
+	}
+	PG_END_TRY();
 	table_close(move->rel, NoLock);
 	aq_heap_write_log(move->partition, LOG_MOVED, 0, 0, move->slots, move->nmoved);
 	aq_point("failed-moved");
 	aq_notes_at_commit(end_move, move);
 	aq_job_commit(false);
+}
+
+/* A user can keep an exception queue locked for hours.  progress: something was moved. */
+static int64
+next_pause(AqQueueShm *shm, bool progress)
+{
+	int64	   *pause = &shard_queue(shm)->move_pause;
+
+	*pause = progress || *pause == 0 ? BATCH_AGAIN : Min(*pause * 2, MOVE_AGAIN_MAX);
+	return *pause;
 }
 
 /* Moves the failed messages of one partition. */
@@ -763,10 +798,12 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 			return;
 		}
 		move_batch(id, &move);
+		if (move.nmoved == move.n)
+			shard_queue(shm)->move_pause = 0;
 	} while (move.nmoved == move.n);
 
 	/* the exception queue had no table, or could not be used */
-	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : BATCH_AGAIN);
+	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : next_pause(shm, move.nmoved > 0));
 }
 
 static bool

@@ -44,6 +44,7 @@ typedef struct ShardQueue
 	int64		receipt;		/* of the latest lease; 0: none since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
 	bool		worker_wants;	/* the worker itself needs empty tables */
+	int64		move_pause;		/* before the worker tries to move failed messages again, microseconds; only it uses this */
 	int			last_table_no;
 	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
 	char		trouble_message[160];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 import pytest
 
@@ -92,6 +93,42 @@ def test_redrive_ends_between_two_batches(points_server):
     with points_server.connect() as conn:
         assert db.value(conn, "SELECT aq.redrive('q')") == 1100
         assert sorted(take(conn, "q", number=2000)) == list(range(1, 1101))
+
+
+def reached(conn, point):
+    return db.value(conn, "SELECT aq.point_reached(%s)", [point])
+
+
+@pytest.mark.test_build
+@pytest.mark.sharded("queue tables have no log")
+def test_the_log_is_read_for_dead_letters_only(points_server):
+    """Not of messages that are dropped, nor while the exception queue cannot be used; then the worker tries less and less often."""
+    with points_server.connect() as conn, points_server.connect() as holder:
+        # arrivals are counted from the first question on
+        assert reached(conn, "failed-moved") == reached(conn, "dead-letters-read") == 0
+        db.execute(conn, "SELECT aq.create_queue('dropping', exception_queue => 'none'), aq.create_queue('q')")
+        put_many(conn, "dropping", 1, 100)
+        reject(conn, "dropping", "no")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = 'dropping' AND state = 'FAILED'") == 0, "all are dropped")
+        until(lambda: reached(conn, "failed-moved") > 0, "all are dropped")
+        assert reached(conn, "dead-letters-read") == 0
+        put(conn, "q", 1)
+        reject(conn, "q", "no")
+        letters(conn, "q", 1)
+        read = reached(conn, "dead-letters-read")
+        assert read > 0
+        holder.execute("BEGIN")
+        db.execute(holder, "SELECT aq.purge_queue('q_exceptions', block => true)")
+        put(conn, "q", 2)
+        began = time.monotonic()
+        tried = reached(conn, "failed-moved")
+        reject(conn, "q", "no")
+        # pauses of 0.1, 0.2, 0.4 and 0.8 seconds
+        until(lambda: reached(conn, "failed-moved") >= tried + 5, "five tries")
+        assert time.monotonic() - began > 1.4
+        assert reached(conn, "dead-letters-read") == read
+        holder.execute("ROLLBACK")
+        letters(conn, "q", 2)
 
 
 @pytest.mark.sharded("queue tables have no log")

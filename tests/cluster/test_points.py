@@ -30,7 +30,7 @@ RARE = {
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
     "recipient-added", "recipients-closing", "recipients-gone",
-    "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
+    "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met"}

@@ -115,7 +115,7 @@ static NameEntry *latest;
 
 /*
  * Replaced descriptions that are kept because an outer caller may use them
- * while users' code runs; see aq_catalog_retain in catalog_private.h.
+ * while users' code runs; see aq_catalog_retain in queue.h.
  */
 static AqQueue *retired;
 static int	held;

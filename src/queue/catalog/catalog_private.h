@@ -144,14 +144,6 @@ extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);
 extern bool aq_catalog_is_current(const AqQueue *queue);
 
-/*
- * Call them before and after code that may run users' code, if the caller or
- * an outer caller uses a description afterwards: lookups in between do not
- * free it.
- */
-extern void aq_catalog_retain(void);
-extern void aq_catalog_release(void);
-
 /* --- caller_path.c: search_path of the packages' callers */
 extern const char *aq_caller_path(void);
 extern List *aq_caller_path_schemas(bool implicit);

@@ -28,6 +28,13 @@ aq_exception_pin(AqQueue *target)
 	return true;
 }
 
+/* The queue is pinned.  Returns false if its store would have to wait. */
+bool
+aq_exception_may_put(AqQueue *target)
+{
+	return target->store->worker_may_put == NULL || target->store->worker_may_put(target);
+}
+
 /*
  * Puts n dead letters with the same payload, each with its options.  The queue is
  * pinned.  Returns false if its store would have to wait.
@@ -39,7 +46,7 @@ aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload
 	Datum	   *payloads = palloc(n * sizeof(Datum));
 	bool	   *nulls = palloc(n * sizeof(bool));
 
-	if (target->store->worker_may_put != NULL && !target->store->worker_may_put(target))
+	if (!aq_exception_may_put(target))
 		return false;
 	/* a queue table can have priorities that a sharded queue cannot */
 	if (aq_queue_is_sharded(target))
