@@ -22,6 +22,6 @@ GRANT EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr
 
 -- The database's owner can dump the catalog, which has no payloads. Members of pg_read_all_data can dump message tables.
 GRANT USAGE ON SCHEMA aq_data, aq_internal TO pg_database_owner;
-GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
+GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.temporary, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
 	aq_internal.snapshot_control, aq_internal.active_session TO pg_database_owner;
 GRANT SELECT ON SEQUENCE aq_internal.queue_id_seq, aq_internal.queue_table_id_seq, aq_internal.session_id_seq, aq_internal.consumer_number_seq, aq_internal.snapshot_id_seq, aq_internal.baseline_id_seq TO pg_database_owner;

@@ -54,6 +54,7 @@ X(NAVIGATION_SEQUENCE, "AQ044", "AQ044", 25237, "There is no current transaction
 X(CORRELATION_CHANGED, "AQ045", "AQ045", 25241, "The correlation has changed without going to the first message.")
 X(CONSUMER_CHANGED, "AQ046", "AQ046", 25242, "The consumer has changed without going to the first message.")
 X(EXCEPTION_RIGHTS, "AQ047", "42809", 0, "A default exception queue has the owner and the privileges of its queue.")
+X(TEMPORARY_LIMIT, "AQ048", "53400", 0, "The session has the maximum number of temporary queues.")
 X(FEATURE_UNSUPPORTED, "AQ060", "0A000", 24205, "The feature is not supported, or not for this kind of queue.")
 X(QUEUE_NAME_INVALID, "AQ061", "", 25200, "A queue name is null or malformed.")
 X(QUEUE_NOT_FOUND, "AQ062", "", 25205, "The queue does not exist, or the role has no privilege on it.")

@@ -20,6 +20,7 @@ static const struct
 	{aq_shm_size, aq_shm_init},
 	{aq_waiters_shmem_size, aq_waiters_shmem_init},
 	{aq_channel_shmem_size, aq_channel_shmem_init},
+	{aq_temporary_owner_size, aq_temporary_owner_init},
 	{aq_helper_area_size, aq_helper_area_init},
 };
 
@@ -54,6 +55,7 @@ define_parameters(void)
 	aq_handle_on_pressure(aq_pins_give_back);
 	aq_catalog_init();
 	aq_upkeep_init();
+	aq_temporary_end_init();
 	aq_store_xact_init();
 	aq_property_init();
 	aq_guard_init();
@@ -68,6 +70,7 @@ define_parameters(void)
 static void
 session_exit(void)
 {
+	aq_temporary_owner_session_exit();
 	aq_pins_session_exit();
 }
 

@@ -203,6 +203,7 @@ extern char *aq_schema_consumer_table(int32 queue_table_id);
  * helper; the identity is stored in rows and never reused
  */
 extern int64 aq_schema_session_identity(void);
+extern int64 aq_schema_own_identity(void);
 extern int	aq_schema_session_number(void);
 
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */

@@ -22,14 +22,14 @@ from pgaq.lab.load import Options, Workload
 
 POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_lease_points.py,
-# test_rules.py or test_workers.py
+# test_rules.py, test_temporary.py or test_workers.py
 RARE = {
     "sampled", "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
     "leases-held", "leases-found", "leases-over", "queues-restoring",
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
-    "recipient-added", "recipients-closing", "recipients-gone",
+    "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends",
     "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables

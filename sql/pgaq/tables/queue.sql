@@ -155,6 +155,17 @@ COMMENT ON COLUMN aq_internal.consumer_grant.consumer IS 'name of the consumer, 
 COMMENT ON COLUMN aq_internal.consumer_grant.role IS 'role that can dequeue for it; null: PUBLIC; empty: dropped, and without effect';
 COMMENT ON COLUMN aq_internal.consumer_grant.subscribed IS 'true: granted by aq.subscribe to its caller, and revoked by aq.unsubscribe';
 
+CREATE TABLE aq_internal.temporary (
+	queue_id integer NOT NULL,
+	consumer_number bigint NOT NULL,
+	session_id bigint NOT NULL,
+	PRIMARY KEY (queue_id, consumer_number)
+);
+COMMENT ON TABLE aq_internal.temporary IS 'Temporary queues and subscribers: the worker removes them when their session has ended';
+COMMENT ON COLUMN aq_internal.temporary.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.temporary.consumer_number IS 'number of the subscriber; 0: the queue itself is temporary';
+COMMENT ON COLUMN aq_internal.temporary.session_id IS 'the session that it belongs to, a number of aq_internal.session_id_seq';
+
 CREATE TABLE aq_internal.property (
 	name text PRIMARY KEY,
 	value text NOT NULL CHECK (length(value) BETWEEN 1 AND 200)
@@ -232,6 +243,7 @@ SELECT pg_catalog.pg_extension_config_dump('aq_internal.property', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.subscriber', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.consumer_grant', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.temporary', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.buffered_queue', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.message_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table', '');

@@ -142,7 +142,8 @@ SELECT q.queue_name, q.queue_id,
 	aq_internal.may(q.rights_id, 'UPDATE') AS may_subscribe,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
-	q.queue_type, q.store = 'b' AS converting, q.converted
+	q.queue_type, q.store = 'b' AS converting, q.converted,
+	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary
 FROM aq_internal.queue q
 WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
@@ -169,6 +170,7 @@ COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
 COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
+COMMENT ON COLUMN aq.queues.temporary IS 'true: it is dropped when the session that created it ends';
 COMMENT ON COLUMN aq.queues.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 
 CREATE VIEW aq.queue_tables AS
@@ -214,7 +216,8 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	c.rule_failures, c.last_rule_failure,
 	(SELECT string_agg(chr((c.rule_error >> 6 * i & 63)::integer + ascii('0')), '' ORDER BY i) FROM generate_series(0, 4) i
 		WHERE c.rule_error > 0) AS rule_error,
-	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner
+	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner,
+	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = s.number) AS temporary
 FROM aq_internal.queue q
 	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -225,6 +228,7 @@ COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named only in recipient lists) or single';
 COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
+COMMENT ON COLUMN aq.subscribers.temporary IS 'true: it is removed when the session that subscribed it ends';
 COMMENT ON COLUMN aq.subscribers.owner IS 'role that subscribed it, and can alter and unsubscribe it while it has the subscribe privilege; null: not a subscriber, or the role was dropped';
 COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
 COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';

@@ -30,6 +30,7 @@ extern int	aq_parameters_flow_control_timeout_ms;
 extern int	aq_parameters_immediate_helpers;
 extern int	aq_parameters_immediate_idle_timeout_ms;
 extern int	aq_parameters_recipient_grace_ms;
+extern int	aq_parameters_max_temporary_queues;
 
 /* how sessions in listen are woken */
 typedef enum AqListenWakeup

@@ -20,6 +20,7 @@ int			aq_parameters_flow_control_timeout_ms = 10000;
 int			aq_parameters_immediate_helpers = 3;
 int			aq_parameters_immediate_idle_timeout_ms = 60000;
 int			aq_parameters_recipient_grace_ms = 60000;
+int			aq_parameters_max_temporary_queues = 10;
 
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
@@ -104,5 +105,12 @@ aq_parameters_define(void)
 							&aq_parameters_recipient_grace_ms,
 							60000, 1000, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.max_temporary_queues",
+							"Maximum number of temporary queues of a session.",
+							"0: none can be created.",
+							&aq_parameters_max_temporary_queues,
+							10, 0, INT_MAX,
+							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 }

@@ -119,11 +119,16 @@ aq_schema_session_number(void)
 int64
 aq_schema_session_identity(void)
 {
+	return other_identity != 0 ? other_identity : aq_schema_own_identity();
+}
+
+/* That of this session, even if it enqueues for another one. */
+int64
+aq_schema_own_identity(void)
+{
 	static int64 identity;
 	static Oid	database;
 
-	if (other_identity != 0)
-		return other_identity;
 	if (identity == 0 || database != MyDatabaseId)
 	{
 		identity = nextval_internal(aq_schema_relation("session_id_seq"), false);

@@ -53,7 +53,10 @@ exception_queue_id(const char *name, Oid payload_type)
 	/* which could not be dropped with its queue any more */
 	if (target->rights_id != target->id)
 		target = aq_catalog_get(name, AQ_RIGHT_OWNER);
-
+	if (aq_temporary_is_queue(target->id))
+		ereport(ERROR,
+				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue", name),
+				errdetail("It is temporary."));
 	if (target->multi || target->payload_type != payload_type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue", name),
@@ -181,6 +184,33 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
 		aq_definition_create(&d);
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+}
+
+/*
+ * aq.create_temporary_queue(payload_type, multiple_consumers): for all roles.  The
+ * name is chosen here, so that none of them can take a name that programs of
+ * others use.
+ */
+PG_FUNCTION_INFO_V1(aq_admin_create_temporary_queue);
+Datum
+aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	Interval	delay = {.time = USECS_PER_SEC};
+	Interval	longest = {.time = 10 * USECS_PER_MINUTE};
+	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.max_retries = 5,.retry_delay = &delay,
+		.retry_delay_factor = 5,.retry_delay_max = &longest,.retry_jitter = 0.1,.temporary = true};
+
+	aq_ddl_begin("aq.create_temporary_queue()");
+	aq_args_require(fcinfo, 0, "payload_type");
+	aq_args_require(fcinfo, 1, "multiple_consumers");
+	d.payload_type = PG_GETARG_OID(0);
+	aq_payload_check_type(d.payload_type);
+	d.multi = PG_GETARG_BOOL(1);
+	aq_temporary_check_limit();
+	d.name = aq_temporary_new_name();
+	aq_definition_create(&d);
+	PG_RETURN_TEXT_P(cstring_to_text(d.name));
 }
 
 /* --- alter -------------------------------------------------------------------------------- */

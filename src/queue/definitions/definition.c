@@ -178,6 +178,11 @@ aq_definition_create(const AqQueueDefinition *definition)
 		d.exception_queue_id = new_queue_id();
 	insert_queue(id, &d, id);
 	create_owner_view(id, d.payload_type, d.owner, d.queue_table_id == 0);
+	if (d.temporary)
+	{
+		aq_temporary_enter_queue(id);
+		aq_sql_change(psprintf("GRANT INSERT ON aq_data.q%d TO PUBLIC", id), 0, NULL, NULL, NULL);
+	}
 	if (d.default_exception)
 	{
 		AqQueueDefinition exceptions = {.name = aq_definition_exceptions_name(d.name),.owner = d.owner,
@@ -201,6 +206,7 @@ drop_definition(int32 id, bool sharded, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.consumer_grant WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_temporary_forget_queue(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
 	aq_catalog_changed();

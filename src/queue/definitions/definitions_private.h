@@ -46,6 +46,7 @@ typedef struct AqQueueDefinition
 	int32		queue_table_id; /* 0: sharded */
 	bool		exception;
 	bool		default_exception;	/* make a default exception queue for it */
+	bool		temporary;		/* it belongs to the session, and PUBLIC may enqueue */
 } AqQueueDefinition;
 
 extern void aq_definition_create(const AqQueueDefinition *definition);
@@ -66,11 +67,21 @@ typedef struct AqQueueTableRow
 extern void aq_queue_table_check_schema(const char *name);
 extern AqQueueTableRow aq_queue_table_get(const char *name, bool must_own);
 
+/* --- temporary.c */
+extern void aq_temporary_enter_queue(int32 queue_id);
+extern void aq_temporary_enter_consumer(int32 queue_id, const char *consumer);
+extern void aq_temporary_forget_queue(int32 queue_id);
+extern void aq_temporary_forget_consumer(int32 queue_id, int64 consumer);
+extern bool aq_temporary_is_queue(int32 queue_id);
+extern void aq_temporary_check_limit(void);
+extern char *aq_temporary_new_name(void);
+
 /* --- rights.c */
 extern void aq_rights_subscribed(AqQueue *queue, const char *consumer);
 extern void aq_rights_unsubscribed(AqQueue *queue, const char *consumer);
 
 /* --- subscriber.c */
+extern void aq_subscriber_take_away(AqQueue *queue, AqConsumer consumer);
 extern bool aq_subscriber_insert_recipient(AqQueue *queue, const char *name);
 extern void aq_subscriber_positions_job(int32 id, AqQueueShm *shm);
 
@@ -102,6 +113,11 @@ extern void aq_message_qual_init(void);
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
 extern List *aq_restored_complete(List *ids, bool *all);
+extern bool aq_restored_is_running(void);
+extern uint32 aq_restored_count(void);
+
+/* --- temporary_end.c */
+extern void aq_temporary_end_init(void);
 
 /* --- upkeep.c */
 extern void aq_upkeep_init(void);

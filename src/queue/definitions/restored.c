@@ -37,6 +37,9 @@
  */
 static TimestampTz restoring_since;
 
+/* restores that have ended */
+static uint32 restored;
+
 /*
  * Trigger after INSERT and COPY into aq_internal.queue, except by
  * aq.create_queue.
@@ -121,6 +124,22 @@ aq_restored_complete(List *ids, bool *all)
 	SPI_finish();
 	*all = list_length(complete) >= list_length(ids);
 	if (*all)
+	{
 		restoring_since = 0;
+		restored++;
+	}
 	return complete;
+}
+
+bool
+aq_restored_is_running(void)
+{
+	return restoring_since != 0;
+}
+
+/* Grows whenever a restore has ended. */
+uint32
+aq_restored_count(void)
+{
+	return restored;
 }

@@ -209,6 +209,8 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	else
 		insert_consumer(queue, position_for_subscriber(queue), name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
+	if (!PG_ARGISNULL(6) && PG_GETARG_BOOL(6))
+		aq_temporary_enter_consumer(id, name);
 	if (!owner)
 		aq_rights_subscribed(queue, name);
 	aq_pending_altered(id);
@@ -250,6 +252,21 @@ aq_subscriber_set_transformation(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Removes a consumer; the caller has the queue's lock. */
+void
+aq_subscriber_take_away(AqQueue *queue, AqConsumer consumer)
+{
+	char	   *name = pstrdup(consumer.name);
+	int32		id = queue->id;
+
+	aq_pins_pin(queue);			/* so that the commit can record it in shared memory */
+	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4, owner = $4", NULL);
+	aq_temporary_forget_consumer(id, consumer.number);
+	aq_rights_unsubscribed(queue, name);
+	aq_pending_consumer_removed(id, consumer.position, consumer.number);
+	aq_catalog_changed();
+}
+
 PG_FUNCTION_INFO_V1(aq_subscriber_remove);
 Datum
 aq_subscriber_remove(PG_FUNCTION_ARGS)
@@ -257,14 +274,8 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.unsubscribe()");
 	char	   *name = aq_args_name(fcinfo, 1, "consumer");
-	AqConsumer	consumer = *own_subscriber(queue, name, true);
-	int32		id = queue->id;
 
-	aq_pins_pin(queue);		/* so that the commit can record it in shared memory */
-	update_consumer(queue, consumer.position, "kind = 'removed', consumer = $3, rule = $3, rule_role = $4, transformation = $3, transformation_role = $4, owner = $4", NULL);
-	aq_rights_unsubscribed(queue, name);
-	aq_pending_consumer_removed(id, consumer.position, consumer.number);
-	aq_catalog_changed();
+	aq_subscriber_take_away(queue, *own_subscriber(queue, name, true));
 	PG_RETURN_VOID();
 }
 

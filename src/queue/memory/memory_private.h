@@ -21,6 +21,14 @@ extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 extern int64 aq_lag_of(AqQueueShm *shm, int position);
 extern void aq_lag_recheck(AqQueueShm *shm);
 
+/* --- temporary_owner.c */
+extern Size aq_temporary_owner_size(void);
+extern void aq_temporary_owner_init(void *area, bool found);
+extern int64 aq_temporary_owner_enter(void);
+extern bool aq_temporary_owner_lives(int64 identity);
+extern uint64 aq_temporary_owner_ended(void);
+extern void aq_temporary_owner_session_exit(void);
+
 /* --- channel.c */
 extern Size aq_channel_shmem_size(void);
 extern void aq_channel_shmem_init(void *area, bool found);

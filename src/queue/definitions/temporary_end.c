@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * temporary_end.c
+ *	  The worker's job that removes temporary queues and subscribers of sessions
+ *	  that have ended.
+ *
+ * It looks for them when it starts, when a session that had some has ended, and
+ * after a restore, which restores them as well.  Each is removed in a transaction
+ * of its own, as aq.drop_queue with force and aq.unsubscribe do it.  The job does
+ * not wait for other sessions: while a transaction uses a queue, it stays.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/definitions/definitions_private.h"
+
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* pause before what is in use is tried again, in microseconds */
+#define USED_AGAIN ((int64) 1000000)
+
+/* A row of aq_internal.temporary. */
+typedef struct Temporary
+{
+	int32		queue_id;
+	int64		consumer;		/* 0: the queue */
+} Temporary;
+
+static AqTrouble trouble;
+
+static bool
+lock_relation(const char *name)
+{
+	Oid			relation = aq_schema_data_relation(name);
+
+	return !OidIsValid(relation) || ConditionalLockRelationOid(relation, AccessExclusiveLock);
+}
+
+/* Locks what the drop would wait for. */
+static bool
+lock_all(AqQueue *queue)
+{
+	int32		id = queue->id;
+	ListCell   *lc;
+
+	if (!aq_queue_lock(id, AccessExclusiveLock, false) || !lock_relation(psprintf("q%d", id)) ||
+		!lock_relation(psprintf("s%d", id)) || !lock_relation(aq_schema_message_table(-id)) ||
+		!lock_relation(aq_schema_consumer_table(-id)))
+		return false;
+	foreach(lc, aq_catalog_numbers("message_table", 2, &id))
+		if (!lock_relation(psprintf("q%d_%d", id, lfirst_int(lc))) || !lock_relation(psprintf("l%d_%d", id, lfirst_int(lc))))
+			return false;
+	return true;
+}
+
+/* Returns false if it is in use. */
+static bool
+remove_queue(const Temporary *temporary)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(temporary->queue_id, true);
+
+	if (queue == NULL)
+		aq_temporary_forget_queue(temporary->queue_id);
+	else if (lock_all(queue))
+		aq_definition_drop(pstrdup(queue->name), true);
+	else
+		return false;
+	return true;
+}
+
+static bool
+remove_consumer(const Temporary *temporary)
+{
+	AqQueue    *queue;
+
+	if (!aq_queue_lock(temporary->queue_id, ShareUpdateExclusiveLock, false))
+		return false;
+	queue = aq_catalog_get_by_id(temporary->queue_id, true);
+	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
+		if (queue->consumers[i].name != NULL && queue->consumers[i].number == temporary->consumer)
+		{
+			aq_subscriber_take_away(queue, queue->consumers[i]);
+			return true;
+		}
+	aq_temporary_forget_consumer(temporary->queue_id, temporary->consumer);
+	return true;
+}
+
+/* Returns false if it has to be tried again. */
+static bool
+remove_one(const Temporary *temporary)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool done = false;
+
+	if (aq_worker_is_ending())
+		return false;
+	PG_TRY();
+	{
+		aq_job_begin();
+		aq_point("temporary-ends");
+		done = temporary->consumer == 0 ? remove_queue(temporary) : remove_consumer(temporary);
+		aq_job_commit(false);
+		aq_trouble_succeeded(&trouble, "temporary objects");
+	}
+	PG_CATCH();
+	{
+		aq_trouble_failed(&trouble, context);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	return done;
+}
+
+/*
+ * Those of sessions that have ended; consumers first, because their queue may end,
+ * too.  Called in a transaction.
+ */
+static List *
+find_ended(MemoryContext context)
+{
+	List	   *list = NIL;
+
+	/* rows above the last number are being restored, as their queues are */
+	aq_sql_run("SELECT t.queue_id, t.consumer_number, t.session_id FROM aq_internal.temporary t, aq_internal.queue_id_seq s "
+			   "WHERE t.queue_id <= s.last_value ORDER BY t.consumer_number = 0, t.queue_id", 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	tuple = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull;
+		Temporary  *temporary;
+		MemoryContext spi;
+
+		if (aq_temporary_owner_lives(DatumGetInt64(SPI_getbinval(tuple, desc, 3, &isnull))))
+			continue;
+		spi = MemoryContextSwitchTo(context);
+		temporary = palloc(sizeof(Temporary));
+		temporary->queue_id = DatumGetInt32(SPI_getbinval(tuple, desc, 1, &isnull));
+		temporary->consumer = DatumGetInt64(SPI_getbinval(tuple, desc, 2, &isnull));
+		list = lappend(list, temporary);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return list;
+}
+
+/* Returns false if something is left. */
+static bool
+remove_ended(void)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq temporary objects", ALLOCSET_SMALL_SIZES);
+	List	   *list = NIL;
+	ListCell   *lc;
+	bool		all = true;
+
+	aq_job_begin();
+	if (aq_job_extension() == AQ_EXTENSION_THERE)
+		list = find_ended(context);
+	aq_job_commit(false);
+	foreach(lc, list)
+		all &= remove_one(lfirst(lc));
+	MemoryContextDelete(context);
+	return all;
+}
+
+static TimestampTz
+run(void)
+{
+	static bool looked;			/* since the worker's start, and since then ... */
+	static uint64 seen_ended;
+	static uint32 seen_restored;
+	static TimestampTz again;	/* 0: nothing was left */
+	uint64		ended = aq_temporary_owner_ended();
+
+	/* a restore would miss a table that is dropped */
+	if (aq_restored_is_running() || aq_jobs_are_restored())
+		return 0;
+	if (looked && ended == seen_ended && aq_restored_count() == seen_restored &&
+		(again == 0 || again > GetCurrentTimestamp()))
+		return again;
+	looked = true;
+	seen_ended = ended;
+	seen_restored = aq_restored_count();
+	again = remove_ended() ? 0 : GetCurrentTimestamp() + USED_AGAIN;
+	return again;
+}
+
+static const AqJob temporary_job = {.name = "temporary objects",.run = run};
+
+/* After the upkeep, which learns of restored queues. */
+void
+aq_temporary_end_init(void)
+{
+	aq_worker_register(&temporary_job);
+}

@@ -1,0 +1,91 @@
+-- Temporary queues and subscribers, as their session sees them. What the end of the session does: tests/cluster/test_temporary.py.
+\pset format unaligned
+\pset tuples_only on
+CREATE ROLE regress_aq_eve;
+CREATE ROLE regress_aq_adam;
+-- every role can create one; the name is the server's
+SET ROLE regress_aq_eve;
+SELECT aq.create_temporary_queue() AS q, aq.create_temporary_queue('aq.jms_message', true) AS topic \gset
+SELECT :'q' ~ '^temporary_\d+_\d+$', :'q' <> :'topic';
+SELECT owner, payload_type, multiple_consumers, shards, exception_queue, max_retries, retry_delay, retry_delay_factor, retry_delay_max, retry_jitter, temporary FROM aq.queues ORDER BY queue_id;
+SELECT aq.enqueue(:'q', '1') IS NOT NULL;
+SELECT aq.subscribe(:'topic', 'ann'), aq.subscribe(:'topic', 'bob', temporary => true), aq.subscribe(:'topic', 'cid', temporary => NULL);
+SELECT consumer, temporary FROM aq.subscribers WHERE queue_name = :'topic' ORDER BY 1;
+-- others enqueue, and that is all
+SET ROLE regress_aq_adam;
+SELECT may_enqueue, may_dequeue, may_subscribe FROM aq.queues WHERE queue_name IN (:'q', :'topic') ORDER BY queue_id;
+SELECT aq.enqueue(:'q', '2') IS NOT NULL;
+SELECT regexp_replace(t.error(format('SELECT aq.dequeue(%L)', :'q')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+SELECT regexp_replace(t.error(format('SELECT aq.subscribe(%L, %L)', :'topic', 'adam')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+SELECT regexp_replace(t.error(format('SELECT aq.drop_queue(%L)', :'q')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+SELECT t.error($$SELECT aq.create_queue('mine')$$);
+-- a limit for each session
+SELECT count(aq.create_temporary_queue()) FROM generate_series(1, 8);
+SELECT t.error('SELECT aq.create_temporary_queue()');
+SELECT t.error('SET pgaq.max_temporary_queues = 100');
+SET ROLE regress_aq_eve;
+SELECT payload FROM aq.dequeue(:'q', max_messages => 10);
+-- and not longer than it exists
+SELECT aq.drop_queue(:'q');
+SELECT aq.create_temporary_queue() AS q \gset
+RESET ROLE;
+SELECT aq.drop_queue(queue_name, true) FROM aq.queues WHERE temporary AND owner = 'regress_aq_adam';
+SET pgaq.max_temporary_queues = 0;
+SELECT t.error('SELECT aq.create_temporary_queue()');
+RESET pgaq.max_temporary_queues;
+-- arguments
+SELECT t.error('SELECT aq.create_temporary_queue(NULL)');
+SELECT t.error('SELECT aq.create_temporary_queue(multiple_consumers => NULL)');
+SELECT t.error($$SELECT aq.create_temporary_queue('integer')$$);
+-- another queue does not depend on it
+SELECT regexp_replace(t.error(format('SELECT aq.create_queue(%L, exception_queue => %L)', 'lasting', :'q')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+
+-- a temporary subscriber of a queue that lasts
+SELECT aq.create_queue('news', multiple_consumers => true), aq.grant_queue('news', 'regress_aq_adam', 'subscribe');
+SELECT aq.enqueue('news', '0', recipients => '{recipient}') IS NOT NULL;
+SET ROLE regress_aq_adam;
+SELECT aq.subscribe('news', 'lasts'), aq.subscribe('news', 'ends', 'priority = 1', temporary => true);
+RESET ROLE;
+SELECT aq.subscribe('news', 'recipient', temporary => true), aq.subscribe('news', 'ends', if_not_exists => true), aq.subscribe('news', 'lasts', if_not_exists => true, temporary => true);
+SELECT consumer, kind, temporary FROM aq.subscribers WHERE queue_name = 'news' ORDER BY 1;
+SELECT aq.unsubscribe('news', 'ends');
+SELECT aq.subscribe('news', 'ends');
+SELECT consumer, kind, temporary FROM aq.subscribers WHERE queue_name = 'news' ORDER BY 1;
+-- removed explicitly, or rolled back, nothing is left
+SELECT count(*) FROM aq_internal.temporary t JOIN aq_internal.queue q USING (queue_id) WHERE q.queue_name = 'news';
+BEGIN;
+SELECT aq.create_temporary_queue() IS NOT NULL, aq.subscribe('news', 'rolled back', temporary => true);
+ROLLBACK;
+SELECT count(*) FROM aq_internal.temporary t JOIN aq_internal.queue q USING (queue_id) WHERE q.queue_name = 'news';
+SELECT aq.drop_queue('news', true);
+SELECT aq.drop_queue(queue_name, true) FROM aq.queues WHERE temporary;
+SELECT count(*) FROM aq_internal.temporary;
+-- a hundred of them, one after the other
+CREATE PROCEDURE t.hundred() LANGUAGE plpgsql AS $$
+DECLARE
+	name text;
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		name := aq.create_temporary_queue('aq.jms_message');
+		COMMIT;
+		IF i % 10 = 0 THEN
+			PERFORM aq.enqueue(name, ROW('text', '{}', NULL, NULL, 'reply', NULL)::aq.jms_message);
+			COMMIT;
+			ASSERT (SELECT (payload).text = 'reply' FROM aq.dequeue(name, NULL::aq.jms_message));
+			COMMIT;
+		END IF;
+		PERFORM aq.drop_queue(name, true);
+		COMMIT;
+	END LOOP;
+END $$;
+SELECT (SELECT count(*) FROM pg_class) AS classes, (SELECT count(*) FROM pg_type) AS types, (SELECT count(*) FROM pg_depend) AS depends, (SELECT count(*) FROM pg_shdepend) AS shdepends \gset
+CALL t.hundred();
+SELECT (SELECT count(*) FROM pg_class) - :classes AS classes, (SELECT count(*) FROM pg_type) - :types AS types, (SELECT count(*) FROM pg_depend) - :depends AS depends,
+	(SELECT count(*) FROM pg_shdepend) - :shdepends AS shdepends, (SELECT count(*) FROM aq_internal.temporary) AS rows, (SELECT count(*) FROM aq.queues WHERE temporary) AS queues;
+DROP PROCEDURE t.hundred;
+-- a transaction that has made one cannot be prepared
+BEGIN;
+SELECT aq.create_temporary_queue() IS NOT NULL;
+PREPARE TRANSACTION 'temporary';
+DROP ROLE regress_aq_eve;
+DROP ROLE regress_aq_adam;
