@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import secrets
 import shlex
@@ -22,6 +23,7 @@ from pgaq.server import Server, SurroundingsError
 
 HOME = places.ROOT / ".pgaq"
 DATABASE = "demo"
+QUEUES = ("demo_queue", "demo_topic", "demo_paced")
 NEEDED_DISK = 3 << 30
 WARM_UP = 1.0
 
@@ -46,8 +48,33 @@ def _saved_port(home: Path) -> int | None:
     return int(file.read_text()) if file.exists() else None
 
 
+def _installed(driver: Driver) -> str:
+    """A digest of the extension's files: a database with the objects of another build is of no use."""
+    digest = hashlib.sha256()
+    folder = Path(places.pg_config("sharedir")) / "extension"
+    for file in [*sorted(folder.glob("pgaq*")), *sorted(Path(places.pg_config("pkglibdir")).glob("pgaq*.so"))]:
+        digest.update(file.read_bytes())
+    return f"{driver.extension} {digest.hexdigest()}\n"
+
+
+def _make_database(server: Server, conn: db.Connection, home: Path, driver: Driver) -> None:
+    """Database demo: that of an earlier demo without its queues, or a new one."""
+    noted = home / "build"
+    exists = db.value(conn, "SELECT count(*) FROM pg_database WHERE datname = %s", [DATABASE]) > 0
+    if exists and driver.name == "pgaq" and noted.exists() and noted.read_text() == _installed(driver):
+        with server.connect(DATABASE) as own:
+            for queue in QUEUES:
+                driver.teardown(own, queue)
+        return
+    if exists:
+        print(f"The extension was built anew: database {DATABASE} is made anew, too.")
+        db.execute(conn, f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    db.execute(conn, f"CREATE DATABASE {DATABASE}")
+    noted.write_text(_installed(driver))
+
+
 def prepare(home: Path, port: int | None, driver: Driver) -> Server:
-    """A started server with an empty database demo."""
+    """A started server with the database demo; what a user has made there stays."""
     free = machine.free_bytes(home)
     if free < NEEDED_DISK:
         raise SurroundingsError(f"Only {free / (1 << 30):.1f} GB are free where {home} lies; the demo needs {NEEDED_DISK >> 30} GB.")
@@ -73,12 +100,11 @@ def prepare(home: Path, port: int | None, driver: Driver) -> Server:
             file = home / "password"
             file.touch(mode=0o600)
             file.write_text(f"{password}\n")
-        db.execute(conn, f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        db.execute(conn, f"CREATE DATABASE {DATABASE}")
+        _make_database(server, conn, home, driver)
     try:
         with server.connect(DATABASE) as conn:
             if driver.extension:
-                db.execute(conn, f"CREATE EXTENSION {driver.extension}")
+                db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {driver.extension}")
     except db.Error as error:
         raise SurroundingsError(f"The extension could not be created: {str(error).splitlines()[0]}.") from None
     return server
@@ -132,13 +158,13 @@ def acts(server: Server, home: Path, seconds: float, sessions: int, driver: Driv
     """The three parts; seconds is what they take together."""
     part = max(1.0, seconds * 0.4 - WARM_UP)
     return [
-        Act(f"queue, {sessions} + {sessions} sessions", server, "demo_queue", Shape(sessions=sessions), home, part, driver),
+        Act(f"queue, {sessions} + {sessions} sessions", server, QUEUES[0], Shape(sessions=sessions), home, part, driver),
         Act(
-            f"topic, {sessions} + {-(-max(sessions, 10) // 10) * 10} sessions, 10 subscribers", server, "demo_topic",
+            f"topic, {sessions} + {-(-max(sessions, 10) // 10) * 10} sessions, 10 subscribers", server, QUEUES[1],
             Shape(kind="topic", sessions=sessions), home, part, driver,
         ),
         Act(
-            "queue at 2,000/s, 1 per transaction", server, "demo_paced", Shape(batch=1, sessions=4, rate=2000), home,
+            "queue at 2,000/s, 1 per transaction", server, QUEUES[2], Shape(batch=1, sessions=4, rate=2000), home,
             max(1.0, seconds * 0.2 - WARM_UP), driver,
         ),
     ]  # fmt: skip
@@ -272,7 +298,7 @@ def stop(_: argparse.Namespace) -> int:
     server = server_at(HOME.resolve())
     if server.running():
         server.stop("fast")
-        print("The demo's server is stopped. ./demo starts it anew, ./demo remove removes it.")
+        print("The demo's server is stopped. ./demo starts it again, with your own data; ./demo remove removes it.")
     else:
         print("The demo's server does not run.")
     return 0
