@@ -1,9 +1,11 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.store.Outgoing;
+import jakarta.jms.BytesMessage;
 import jakarta.jms.CompletionListener;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
+import jakarta.jms.StreamMessage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.Condition;
@@ -188,12 +190,17 @@ final class AsyncSender implements Runnable {
     private void call(Job job) {
         Callbacks.inCompletion(session, job.producer, () -> {
             try {
+                if (job.message instanceof BytesMessage bytes) {
+                    bytes.reset();
+                } else if (job.message instanceof StreamMessage stream) {
+                    stream.reset();
+                }
                 if (job.error == null) {
                     job.listener.onCompletion(job.message);
                 } else {
                     job.listener.onException(job.message, job.error);
                 }
-            } catch (RuntimeException e) {
+            } catch (JMSException | RuntimeException e) {
                 LOG.warn("a completion listener failed", e);
             }
         });

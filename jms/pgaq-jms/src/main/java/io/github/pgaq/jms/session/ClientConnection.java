@@ -401,19 +401,24 @@ public class ClientConnection implements PgaqConnection {
     @Override
     public ConnectionConsumer createSharedConnectionConsumer(Topic topic, String name, String selector,
             ServerSessionPool pool, int maxMessages) throws JMSException {
-        throw unsupported();
+        throw refused();
     }
 
     @Override
     public ConnectionConsumer createDurableConnectionConsumer(Topic topic, String name, String selector,
             ServerSessionPool pool, int maxMessages) throws JMSException {
-        throw unsupported();
+        throw refused();
     }
 
     @Override
     public ConnectionConsumer createSharedDurableConnectionConsumer(Topic topic, String name, String selector,
             ServerSessionPool pool, int maxMessages) throws JMSException {
-        throw unsupported();
+        throw refused();
+    }
+
+    /** Those that a QueueConnection refuses anyway. */
+    private IllegalStateException refused() throws JMSException {
+        return new IllegalStateException(unsupported().getMessage());
     }
 
     private JMSException unsupported() throws JMSException {

@@ -118,7 +118,8 @@ public class ClientSession extends MessageMaker {
 
     @Override
     void checkOpen() throws JMSException {
-        if (gate.isClosed()) {
+        // a listener that runs while the session closes can finish its work
+        if (gate.isClosed() && !gate.isListening()) {
             throw new IllegalStateException("the session is closed");
         }
     }

@@ -74,8 +74,7 @@ final class ContextConsumer implements JMSConsumer {
             throw new MessageFormatException("the body of the message is not a " + type.getName());
         }
         T body = message.getBody(type);
-        if (body == null && !(message instanceof jakarta.jms.TextMessage)
-                && !(message instanceof jakarta.jms.ObjectMessage)) {
+        if (body == null) {
             throw new MessageFormatException("the message has no body");
         }
         return body;

@@ -33,6 +33,8 @@ final class Settlement {
 
     private final List<Taken> unacknowledged = new ArrayList<>();
     private List<Outgoing> kept = new ArrayList<>();
+    /** When each of them was sent, by System.nanoTime(). */
+    private List<Long> sentAt = new ArrayList<>();
     /** The message that a listener processes in a session that acknowledges by itself. */
     private Taken current;
     private boolean recovered;
@@ -88,10 +90,10 @@ final class Settlement {
     /** Sends, at the commit at the latest. */
     void send(List<Outgoing> messages) throws JMSException {
         if (transacted && !isJoined() && kept.size() + messages.size() <= MOST_KEPT) {
-            kept.addAll(messages);
+            keep(messages);
             return;
         }
-        List<Outgoing> all = new ArrayList<>(kept);
+        List<Outgoing> all = aged();
         all.addAll(messages);
         if (transacted && !open && !isJoined()) {
             link.call("could not begin a transaction", store -> {
@@ -106,7 +108,35 @@ final class Settlement {
                 return null;
             });
         }
-        kept.clear();
+        forgetKept();
+    }
+
+    private void keep(List<Outgoing> messages) {
+        for (Outgoing message : messages) {
+            kept.add(message);
+            sentAt.add(System.nanoTime());
+        }
+    }
+
+    private void forgetKept() {
+        kept = new ArrayList<>();
+        sentAt = new ArrayList<>();
+    }
+
+    /** The messages kept for the commit: delay and time to live count from the send. */
+    private List<Outgoing> aged() {
+        List<Outgoing> aged = new ArrayList<>();
+        for (int i = 0; i < kept.size(); i++) {
+            Outgoing m = kept.get(i);
+            long age = (System.nanoTime() - sentAt.get(i)) / 1_000_000;
+            long delay = Math.max(0, m.delay() - age);
+            long expiration = m.expiration() == 0 ? 0 : m.delay() + m.expiration() - age - delay;
+            if (m.expiration() == 0 || expiration > 0) {
+                aged.add(new Outgoing(m.queue(), m.body(), m.priority(), delay, expiration, m.correlation(),
+                        m.producer(), m.buffered()));
+            }
+        }
+        return aged;
     }
 
     /**
@@ -237,8 +267,8 @@ final class Settlement {
         }
         String what = "could not give messages back";
         try {
-            if (isJoined() && !callers) {
-                // not in the client's transaction
+            if (isJoined() && !callers || !link.isOpen()) {
+                // not in the client's transaction; or the control connection may still work
                 session.connection().control().call(what, store -> release(store, seen, unseen));
             } else {
                 link.call(what, store -> release(store, seen, unseen));
@@ -269,9 +299,9 @@ final class Settlement {
     /** Commits what was sent and received. */
     void commit() throws JMSException {
         checkLost();
-        List<Outgoing> messages = kept;
+        List<Outgoing> messages = aged();
         List<Lease> leases = leases(unacknowledged);
-        kept = new ArrayList<>();
+        forgetKept();
         if (messages.isEmpty() && leases.isEmpty() && !isJoined()) {
             unacknowledged.clear();
             return;
@@ -311,7 +341,7 @@ final class Settlement {
     /** Rolls back what was sent and received. */
     void rollback() throws JMSException {
         lost = null;
-        kept.clear();
+        forgetKept();
         if (isJoined()) {
             open = false;
             link.call("could not roll back", store -> {
@@ -365,7 +395,7 @@ final class Settlement {
         if (lost != null) {
             SQLException cause = lost;
             lost = null;
-            kept.clear();
+            forgetKept();
             abandon();
             throw Errors.rolledBack("the transaction was rolled back", cause);
         }
@@ -373,7 +403,7 @@ final class Settlement {
 
     /** Ends everything: unacknowledged messages go back counted, others uncounted. */
     void close() throws JMSException {
-        kept.clear();
+        forgetKept();
         if (transacted && isJoined()) {
             link.call("could not roll back", store -> {
                 store.rollback();

@@ -6,8 +6,12 @@ import io.github.pgaq.jms.store.Subscription;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.sql.SQLException;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Objects;
@@ -22,24 +26,31 @@ final class Subscriptions {
     private static final int CLAIM_ATTEMPTS = 10;
     private static final long CLAIM_PAUSE_MS = 20;
     private static final String UNDEFINED = "42704";
+    private static final String SUBSCRIBE = "could not subscribe";
+    private static final String UNSUBSCRIBE = "could not unsubscribe";
+    private static final String CLAIM = "subscription:";
+    private static final int LONGEST_NAME = 63;
+    private static final int CHECKSUM_BYTES = 16;
 
     /** The kinds of subscriptions. */
     enum Kind {
         /** Of one consumer, ends with it. */
-        PLAIN(false, false),
+        PLAIN(false, false, "jms:"),
         /** Has one consumer at most at a time. */
-        DURABLE(true, false),
+        DURABLE(true, false, ""),
         /** Ends with its last consumer. */
-        SHARED(false, true),
+        SHARED(false, true, "shared-temporary:"),
         /** Can have many consumers. */
-        SHARED_DURABLE(true, true);
+        SHARED_DURABLE(true, true, "shared:");
 
         private final boolean durable;
         private final boolean shared;
+        private final String prefix;
 
-        Kind(boolean durable, boolean shared) {
+        Kind(boolean durable, boolean shared, String prefix) {
             this.durable = durable;
             this.shared = shared;
+            this.prefix = prefix;
         }
     }
 
@@ -52,7 +63,7 @@ final class Subscriptions {
      */
     record Use(Kind kind, PgaqDestination topic, String subscriber, String rule) {
         private String claim() {
-            return "subscription:" + subscriber;
+            return CLAIM + subscriber;
         }
     }
 
@@ -70,8 +81,8 @@ final class Subscriptions {
 
     /** Makes a subscription of one consumer. */
     synchronized Use plain(PgaqDestination topic, String rule) throws JMSException {
-        Use use = new Use(Kind.PLAIN, topic, "jms:" + connection + ":" + ++number, rule);
-        control.run("could not subscribe",
+        Use use = new Use(Kind.PLAIN, topic, Kind.PLAIN.prefix + connection + ":" + ++number, rule);
+        control.run(SUBSCRIBE,
                 store -> store.subscribe(topic.serverName(), use.subscriber(), rule, false));
         uses.add(use);
         return use;
@@ -89,29 +100,74 @@ final class Subscriptions {
             throw new InvalidDestinationException("a durable subscription cannot be of a temporary topic");
         }
         Use use = new Use(kind, topic, subscriber(kind, clientId, name), rule);
-        int here = active.getOrDefault(use.subscriber(), 0);
-        if (here > 0 && !kind.shared || here > 0 && uses.stream().anyMatch(other -> other.kind() != kind
-                && other.subscriber().equals(use.subscriber()))) {
+        boolean here = active.getOrDefault(use.subscriber(), 0) > 0;
+        if (here && !kind.shared) {
             throw inUse(name);
         }
-        Subscription there = control.call("could not subscribe", store -> store.subscription(use.subscriber()));
-        boolean fits = there != null && matches(there, use);
-        if (there != null && !fits) {
-            change(there, use, name, here);
-        }
-        claim(use, name);
-        try {
-            if (!fits || !kind.durable) {
-                control.run("could not subscribe",
-                        store -> store.subscribe(topic.serverName(), use.subscriber(), rule, kind.durable));
+        if (kind.durable && clientId != null) {
+            Kind other = kind.shared ? Kind.DURABLE : Kind.SHARED_DURABLE;
+            if (find(subscriber(other, clientId, name)) != null) {
+                throw new JMSException("durable subscription \"" + name + "\" exists already, and is "
+                        + (other.shared ? "shared" : "not shared"));
             }
-        } catch (JMSException e) {
-            control.run("could not subscribe", store -> store.unclaim(use.claim(), kind.shared));
-            throw e;
         }
-        uses.add(use);
-        active.merge(use.subscriber(), 1, Integer::sum);
-        return use;
+        for (int attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
+            if (attempt > 0) {
+                pause();
+            }
+            if (!here && claimFirst(use) || kind.shared && claimBeside(use, name)) {
+                uses.add(use);
+                active.merge(use.subscriber(), 1, Integer::sum);
+                return use;
+            }
+        }
+        throw inUse(name);
+    }
+
+    /** Uses the subscription as the only connection, and makes it what it is to be; false if others use it. */
+    private boolean claimFirst(Use use) throws JMSException {
+        return control.call(SUBSCRIBE, store -> {
+            if (!store.claim(use.claim(), false)) {
+                return false;
+            }
+            boolean done = false;
+            try {
+                Subscription there = store.subscription(use.subscriber());
+                // one that is not durable and has no consumers is left from a crash
+                if (there != null && (!use.kind().durable || !matches(store, there, use))) {
+                    store.unsubscribe(there.topic(), use.subscriber());
+                    there = null;
+                }
+                if (there == null) {
+                    store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), true);
+                }
+                done = !use.kind().shared || store.claim(use.claim(), true);
+                return done;
+            } finally {
+                if (use.kind().shared || !done) {
+                    store.unclaim(use.claim(), false);
+                }
+            }
+        });
+    }
+
+    /** Uses a shared subscription beside others; false if it ended meanwhile, or a connection changes it. */
+    private boolean claimBeside(Use use, String name) throws JMSException {
+        Boolean found = control.call(SUBSCRIBE, store -> {
+            if (!store.claim(use.claim(), true)) {
+                return false;
+            }
+            Subscription there = store.subscription(use.subscriber());
+            if (there != null && matches(store, there, use)) {
+                return true;
+            }
+            store.unclaim(use.claim(), true);
+            return there == null ? false : null;
+        });
+        if (found == null) {
+            throw inUse(name);
+        }
+        return found;
     }
 
     /** Ends the use of a subscription; ends the subscription, too, unless it is durable or in use. */
@@ -120,11 +176,11 @@ final class Subscriptions {
             return;
         }
         if (use.kind() == Kind.PLAIN) {
-            control.run("could not unsubscribe", store -> unsubscribe(store, use));
+            control.run(UNSUBSCRIBE, store -> unsubscribe(store, use));
             return;
         }
         int left = active.merge(use.subscriber(), -1, Integer::sum);
-        control.run("could not unsubscribe", store -> {
+        control.run(UNSUBSCRIBE, store -> {
             store.unclaim(use.claim(), use.kind().shared);
             if (left == 0 && !use.kind().durable && store.claim(use.claim(), false)) {
                 unsubscribe(store, use);
@@ -133,24 +189,31 @@ final class Subscriptions {
         });
     }
 
-    /** Ends a durable subscription. */
+    /** Ends a durable subscription, shared or not. */
     synchronized void unsubscribe(String clientId, String name) throws JMSException {
-        String own = subscriber(Kind.DURABLE, clientId, name);
-        Subscription there = name == null ? null
-                : control.call("could not unsubscribe", store -> store.subscription(own));
+        Subscription there = name == null || clientId == null ? null : find(subscriber(Kind.DURABLE, clientId, name));
+        if (there == null && name != null) {
+            there = find(subscriber(Kind.SHARED_DURABLE, clientId, name));
+        }
         if (there == null) {
             throw new InvalidDestinationException("durable subscription \"" + name + "\" does not exist");
         }
-        String claim = "subscription:" + own;
-        boolean free = active.getOrDefault(own, 0) == 0
-                && control.call("could not unsubscribe", store -> store.claim(claim, false));
-        if (!free) {
+        Subscription found = there;
+        String claim = CLAIM + found.subscriber();
+        if (active.getOrDefault(found.subscriber(), 0) > 0 || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
             throw new IllegalStateException("durable subscription \"" + name + "\" has a consumer");
         }
-        control.run("could not unsubscribe", store -> {
-            store.unsubscribe(there.topic(), own);
-            store.unclaim(claim, false);
+        control.run(UNSUBSCRIBE, store -> {
+            try {
+                store.unsubscribe(found.topic(), found.subscriber());
+            } finally {
+                store.unclaim(claim, false);
+            }
         });
+    }
+
+    private Subscription find(String subscriber) throws JMSException {
+        return control.call(SUBSCRIBE, store -> store.subscription(subscriber));
     }
 
     /** Whether a consumer of this connection consumes from the topic. */
@@ -164,41 +227,15 @@ final class Subscriptions {
             if (use.kind() != Kind.PLAIN) {
                 store.claim(use.claim(), use.kind().shared);
             }
-            if (!use.kind().durable && !use.topic().isTemporary()) {
+            if (use.kind() == Kind.PLAIN && !use.topic().isTemporary()) {
                 store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), false);
             }
         }
     }
 
-    private void claim(Use use, String name) throws JMSException {
-        for (int attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
-            if (attempt > 0) {
-                pause();
-            }
-            if (control.call("could not subscribe", store -> store.claim(use.claim(), use.kind().shared))) {
-                return;
-            }
-        }
-        throw inUse(name);
-    }
-
-    /** Another topic, selector or noLocal: removes the subscription, so that it can be made anew. */
-    private void change(Subscription there, Use use, String name, int here) throws JMSException {
-        if (here > 0 || !control.call("could not subscribe", store -> store.claim(use.claim(), false))) {
-            throw inUse(name);
-        }
-        control.run("could not subscribe", store -> {
-            try {
-                store.unsubscribe(there.topic(), use.subscriber());
-            } finally {
-                store.unclaim(use.claim(), false);
-            }
-        });
-    }
-
-    private boolean matches(Subscription there, Use use) throws JMSException {
-        String topic = control.call("could not subscribe", store -> store.describe(use.topic().serverName())).name();
-        return there.topic().equals(topic) && Objects.equals(there.rule(), use.rule());
+    private static boolean matches(Store store, Subscription there, Use use) throws SQLException {
+        return there.topic().equals(store.describe(use.topic().serverName()).name())
+                && Objects.equals(there.rule(), use.rule());
     }
 
     /** A subscriber that is gone already is no error: its topic may have been dropped. */
@@ -212,9 +249,32 @@ final class Subscriptions {
         }
     }
 
-    private static String subscriber(Kind kind, String clientId, String name) {
-        String own = clientId == null ? name : clientId + "." + name;
-        return kind.durable ? own : "shared:" + own;
+    /**
+     * The server's name of a subscription. Names of different kinds, client identifiers and names differ: dots and
+     * colons in them are escaped, and what is too long for the server ends in its checksum.
+     */
+    static String subscriber(Kind kind, String clientId, String name) {
+        String own = kind.prefix + (clientId == null ? "" : escape(clientId) + ".") + escape(name);
+        byte[] bytes = own.getBytes(StandardCharsets.UTF_8);
+        if (bytes.length <= LONGEST_NAME) {
+            return own;
+        }
+        try {
+            byte[] sum = MessageDigest.getInstance("SHA-256").digest(bytes);
+            String end = "~" + HexFormat.of().formatHex(sum, 0, CHECKSUM_BYTES);
+            int length = Math.min(own.length(), LONGEST_NAME - end.length());
+            while (own.substring(0, length).getBytes(StandardCharsets.UTF_8).length + end.length() > LONGEST_NAME
+                    || Character.isHighSurrogate(own.charAt(length - 1))) {
+                length--;
+            }
+            return own.substring(0, length) + end;
+        } catch (NoSuchAlgorithmException e) {
+            throw new AssertionError("each Java has SHA-256", e);
+        }
+    }
+
+    private static String escape(String text) {
+        return text.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:");
     }
 
     private static JMSException inUse(String name) {
