@@ -29,7 +29,7 @@ final class Subscriptions {
     private static final String SUBSCRIBE = "could not subscribe";
     private static final String UNSUBSCRIBE = "could not unsubscribe";
     private static final String CLAIM = "subscription:";
-    private static final int LONGEST_NAME = 63;
+    private static final int LONGEST_NAME = 127;
     private static final int CHECKSUM_BYTES = 16;
 
     /** The kinds of subscriptions. */

@@ -2,11 +2,11 @@ package io.github.pgaq.jms.session;
 
 /**
  * How many messages a consumer leases with its next take: one at first, twice as many each time its buffer runs dry
- * soon, half as many when it lasted long. So a slow consumer leaves the messages to others.
+ * within a second, half as many when it lasted more than five. So a slow consumer leaves the messages to others.
  */
 final class Window {
-    private static final long SOON_NANOS = 100_000_000;
-    private static final long LONG_NANOS = 1_000_000_000;
+    private static final long SOON_NANOS = 1_000_000_000;
+    private static final long LONG_NANOS = 5_000_000_000L;
 
     private final int most;
     private int size = 1;

@@ -286,4 +286,29 @@ class ConnectionTest extends SessionFixture {
         JMSException last = assertThrows(JMSException.class, consumer::receive);
         assertFalse(last instanceof IllegalStateException);
     }
+
+    @Test
+    void namesOfSubscribersDiffer() {
+        Subscriptions.Kind durable = Subscriptions.Kind.DURABLE;
+        assertEquals("c.s", Subscriptions.subscriber(durable, "c", "s"));
+        assertEquals("a\\.b.c", Subscriptions.subscriber(durable, "a.b", "c"));
+        assertEquals("a.b\\.c", Subscriptions.subscriber(durable, "a", "b.c"));
+        assertEquals("shared:s", Subscriptions.subscriber(Subscriptions.Kind.SHARED_DURABLE, null, "s"));
+        String one = Subscriptions.subscriber(durable, "c", "\u00e9".repeat(128) + "1");
+        String other = Subscriptions.subscriber(durable, "c", "\u00e9".repeat(128) + "2");
+        assertFalse(one.equals(other));
+        assertTrue(one.getBytes(java.nio.charset.StandardCharsets.UTF_8).length <= 127);
+    }
+
+    @Test
+    void aDurableSubscriptionIsSharedOrNot() throws Exception {
+        Session session = named("c").createSession();
+        session.createDurableConsumer(topic, "s").close();
+        assertThrows(JMSException.class, () -> session.createSharedDurableConsumer(topic, "s"));
+        session.unsubscribe("s");
+        session.createSharedDurableConsumer(topic, "s").close();
+        assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
+        session.unsubscribe("s");
+        assertEquals(0, server.subscribers.size());
+    }
 }

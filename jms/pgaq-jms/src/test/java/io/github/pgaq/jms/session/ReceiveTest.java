@@ -208,11 +208,22 @@ class ReceiveTest extends SessionFixture {
     }
 
     @Test
-    void prefetchGrows() throws Exception {
-        server.text("q", "a", "b", "c", "d", "e", "f", "g");
-        MessageConsumer consumer = started().createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
-        assertEquals(7, all(consumer).size());
-        assertEquals(4, server.count("receive"), "takes of 1, 2, 4 and none");
+    void theWindowGrowsAndShrinksWithItsUse() {
+        Window window = new Window(5);
+        long second = 1_000_000_000;
+        long now = 100 * second;
+        assertEquals(1, window.next(now));
+        for (int expected : new int[] {2, 4, 5, 5}) {
+            window.taken(window.next(now), now);
+            assertEquals(expected, window.next(now), "it ran dry at once");
+        }
+        window.taken(5, now);
+        assertEquals(5, window.next(now + 2 * second));
+        assertEquals(2, window.next(now + 6 * second));
+        window.taken(1, now + 6 * second);
+        assertEquals(2, window.next(now + 6 * second), "there were no more");
+        window.reset();
+        assertEquals(1, window.next(now + 6 * second));
     }
 
     @Test
@@ -243,14 +254,13 @@ class ReceiveTest extends SessionFixture {
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createConsumer(queue);
-        consumer.receive();
-        consumer.receive();
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
         assertEquals(0, server.ready("q", null).size());
         session.releaseIdle(System.nanoTime());
-        assertEquals(1, server.ready("q", null).size());
-        assertEquals(List.of(1, 1, 0), server.attempts("q"));
-        assertEquals("c", text(consumer.receive()));
+        assertEquals(2, server.ready("q", null).size());
+        assertEquals(List.of(1, 0, 0), server.attempts("q"));
+        assertEquals("b", text(consumer.receive()));
     }
 
     @Test
