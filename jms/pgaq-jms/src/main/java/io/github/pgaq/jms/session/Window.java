@@ -25,6 +25,8 @@ final class Window {
         } else if (full && lasted > LONG_NANOS) {
             size = Math.max(1, size / 2);
         }
+        // a take that brings nothing, or is cancelled, does not change it again
+        full = false;
         return size;
     }
 

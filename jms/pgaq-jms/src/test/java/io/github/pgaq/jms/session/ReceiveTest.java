@@ -219,6 +219,8 @@ class ReceiveTest extends SessionFixture {
         }
         window.taken(5, now);
         assertEquals(5, window.next(now + 2 * second));
+        assertEquals(5, window.next(now + 6 * second), "asked again without a take");
+        window.taken(5, now);
         assertEquals(2, window.next(now + 6 * second));
         window.taken(1, now + 6 * second);
         assertEquals(2, window.next(now + 6 * second), "there were no more");
