@@ -382,6 +382,32 @@ def test_a_leased_message_keeps_its_partition(new_server, retention):
         assert leased.acknowledge(conn) == "stale"
 
 
+def end_leases(conn, queue, ids, consumer=None):
+    return [row[0] for row in conn.execute("SELECT result FROM aq.end_leases(%s, %s, %s)", [queue, ids, consumer])]
+
+
+@pytest.mark.parametrize("outcome", ["COMMIT", "ROLLBACK"])
+def test_leases_ended_without_receipts_by_a_prepared_transaction(server, queue, outcome):
+    """They are in doubt, over a crash, too; then all are over, or go on with their receipts."""
+    with server.connect() as conn:
+        put(conn, queue, 1, 2, 3)
+        leases = [Leased(conn, queue, "1 hour", 1) for _ in range(3)]
+        ids = [id for lease in leases for id in lease.ids]
+        conn.execute("BEGIN")
+        assert end_leases(conn, queue, ids) == ["done"] * 3
+        conn.execute("PREPARE TRANSACTION 'ending'")
+        assert end_leases(conn, queue, ids) == ["busy"] * 3
+    server.restart("immediate")
+    with server.connect() as conn:
+        assert [lease.acknowledge(conn) for lease in leases] == ["busy"] * 3
+        conn.execute(f"{outcome} PREPARED 'ending'")
+        ended = outcome == "COMMIT"
+        assert states(conn, queue) == [(n, "READY" if ended else "LEASED", 1) for n in (1, 2, 3)]
+        assert [lease.acknowledge(conn) for lease in leases] == ["stale" if ended else "done"] * 3
+        assert sorted(take(conn, queue)) == ([1, 2, 3] if ended else [])
+        assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
+
+
 @pytest.mark.own_tables
 def test_a_queue_that_is_being_converted(server, conn):
     """While the queue has two stores, new leases are refused, and those from before are finished; the conversion waits for them."""
@@ -389,6 +415,8 @@ def test_a_queue_that_is_being_converted(server, conn):
     db.execute(conn, "SELECT aq.create_queue_table('public.t'), aq.create_queue('conv', queue_table => 'public.t')")
     put(conn, "conv", 1, 2)
     leased = Leased(conn, "conv", "1 hour")
+    put(conn, "conv", 0)
+    lost = Leased(conn, "conv", "90000 years")
     db.execute(conn, "SELECT aq.convert_queue('conv')")
     put(conn, "conv", 3)
     with pytest.raises(db.Error, match="cannot be leased"):
@@ -399,8 +427,11 @@ def test_a_queue_that_is_being_converted(server, conn):
     assert db.value(conn, converting)
     assert leased.call(conn, "release", ids=leased.ids[1:]) == "done"
     assert take(conn, "conv", number=1) == [2]
+    assert db.value(conn, converting)
+    assert end_leases(conn, "conv", lost.ids) == ["done"]
+    assert take(conn, "conv", number=1) == [0]
     until(lambda: not db.value(conn, converting), "the end of the conversion")
-    assert leased.acknowledge(conn) == "stale"
+    assert leased.acknowledge(conn) == lost.acknowledge(conn) == "stale"
     again = Leased(conn, "conv", "1 hour")
     assert again.payloads == [3]
     assert again.acknowledge(conn) == "done"
@@ -429,7 +460,10 @@ def test_promotion(server, queue, throw_away):
         assert again.receipt not in (held.receipt, short.receipt, doubted.receipt, rests.receipt)
         there.execute("COMMIT PREPARED 'promoted'")
         assert states(there, queue) == [(1, "LEASED", 1), (2, "LEASED", 2), (4, "WAITING", 1), (5, "READY", 0)]
-        assert [lease.acknowledge(there) for lease in (held, again, doubted, rests)] == ["done", "done", "stale", "stale"]
+        assert end_leases(there, queue, held.ids) == ["done"]
+        held_again = Leased(there, queue, "1 hour", 1)
+        assert held_again.payloads == [1]
+        assert [lease.acknowledge(there) for lease in (held, held_again, again, doubted, rests)] == ["stale", "done", "done", "stale", "stale"]
         assert there.execute("SELECT * FROM aq.check()").fetchall() == []
     with server.connect() as conn:
         conn.execute("ROLLBACK PREPARED 'promoted'")
