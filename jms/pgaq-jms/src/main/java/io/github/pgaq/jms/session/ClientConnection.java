@@ -234,7 +234,7 @@ public class ClientConnection implements PgaqConnection {
         sessions.remove(session);
     }
 
-    boolean hasConsumer(PgaqDestination destination) {
+    boolean hasConsumer(PgaqDestination destination) throws JMSException {
         return subscriptions.uses(destination) || sessions.stream().anyMatch(s -> s.hasConsumer(destination));
     }
 

@@ -47,6 +47,16 @@ final class Control {
         }
     }
 
+    /** Runs several calls with nothing of other threads between them. The lock is also held while it reconnects. */
+    <T> T exclusively(Errors.Checked<T> action) throws JMSException {
+        lock.lock();
+        try {
+            return action.run();
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /** An action without a result. */
     interface Action {
         void on(Store store) throws java.sql.SQLException;

@@ -69,7 +69,7 @@ final class Subscriptions {
 
     private final Control control;
     private final String connection;
-    // guarded by this: calls of the server are made while it is held, as they are by one thread of the control
+    // guarded by the lock of control: a lock of its own would be taken after it in restore(), and before it elsewhere
     private final Set<Use> uses = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap<>());
     private final Map<String, Integer> active = new HashMap<>();
     private int number;
@@ -80,7 +80,11 @@ final class Subscriptions {
     }
 
     /** Makes a subscription of one consumer. */
-    synchronized Use plain(PgaqDestination topic, String rule) throws JMSException {
+    Use plain(PgaqDestination topic, String rule) throws JMSException {
+        return control.exclusively(() -> addPlain(topic, rule));
+    }
+
+    private Use addPlain(PgaqDestination topic, String rule) throws JMSException {
         Use use = new Use(Kind.PLAIN, topic, Kind.PLAIN.prefix + connection + ":" + ++number, rule);
         control.run(SUBSCRIBE,
                 store -> store.subscribe(topic.serverName(), use.subscriber(), rule, false));
@@ -94,7 +98,11 @@ final class Subscriptions {
      * @param clientId the connection's client identifier, or null
      * @throws JMSException if it has consumers already that it cannot have beside this one
      */
-    synchronized Use named(Kind kind, PgaqDestination topic, String clientId, String name, String rule)
+    Use named(Kind kind, PgaqDestination topic, String clientId, String name, String rule) throws JMSException {
+        return control.exclusively(() -> addNamed(kind, topic, clientId, name, rule));
+    }
+
+    private Use addNamed(Kind kind, PgaqDestination topic, String clientId, String name, String rule)
             throws JMSException {
         if (topic.isTemporary() && kind.durable) {
             throw new InvalidDestinationException("a durable subscription cannot be of a temporary topic");
@@ -171,7 +179,14 @@ final class Subscriptions {
     }
 
     /** Ends the use of a subscription; ends the subscription, too, unless it is durable or in use. */
-    synchronized void release(Use use) throws JMSException {
+    void release(Use use) throws JMSException {
+        control.exclusively(() -> {
+            remove(use);
+            return null;
+        });
+    }
+
+    private void remove(Use use) throws JMSException {
         if (!uses.remove(use)) {
             return;
         }
@@ -190,7 +205,14 @@ final class Subscriptions {
     }
 
     /** Ends a durable subscription, shared or not. */
-    synchronized void unsubscribe(String clientId, String name) throws JMSException {
+    void unsubscribe(String clientId, String name) throws JMSException {
+        control.exclusively(() -> {
+            end(clientId, name);
+            return null;
+        });
+    }
+
+    private void end(String clientId, String name) throws JMSException {
         Subscription there = name == null || clientId == null ? null : find(subscriber(Kind.DURABLE, clientId, name));
         if (there == null && name != null) {
             there = find(subscriber(Kind.SHARED_DURABLE, clientId, name));
@@ -200,7 +222,8 @@ final class Subscriptions {
         }
         Subscription found = there;
         String claim = CLAIM + found.subscriber();
-        if (active.getOrDefault(found.subscriber(), 0) > 0 || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
+        if (active.getOrDefault(found.subscriber(), 0) > 0
+                || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
             throw new IllegalStateException("durable subscription \"" + name + "\" has a consumer");
         }
         control.run(UNSUBSCRIBE, store -> {
@@ -217,12 +240,12 @@ final class Subscriptions {
     }
 
     /** Whether a consumer of this connection consumes from the topic. */
-    synchronized boolean uses(PgaqDestination topic) {
-        return uses.stream().anyMatch(use -> use.topic().equals(topic));
+    boolean uses(PgaqDestination topic) throws JMSException {
+        return control.exclusively(() -> uses.stream().anyMatch(use -> use.topic().equals(topic)));
     }
 
-    /** After the control connection was lost: makes again what ended with it. */
-    synchronized void restore(Store store) throws SQLException {
+    /** After the control connection was lost: makes again what ended with it. The control connection calls this. */
+    void restore(Store store) throws SQLException {
         for (Use use : new LinkedHashSet<>(uses)) {
             if (use.kind() != Kind.PLAIN) {
                 store.claim(use.claim(), use.kind().shared);

@@ -25,9 +25,9 @@ final class Temporaries implements TemporaryOwner {
     private final ClientConnection connection;
     private final Map<PgaqDestination, Boolean> live = new ConcurrentHashMap<>();
     private final AtomicLong number = new AtomicLong();
-    // guarded by this
-    private String queue;
-    private String topic;
+    // written with the lock of control, which also holds while it reconnects
+    private volatile String queue;
+    private volatile String topic;
 
     Temporaries(ClientConnection connection) {
         this.connection = connection;
@@ -47,10 +47,18 @@ final class Temporaries implements TemporaryOwner {
         return created;
     }
 
-    private synchronized String name(boolean isTopic) throws JMSException {
+    private String name(boolean isTopic) throws JMSException {
+        return control().exclusively(() -> nextName(isTopic));
+    }
+
+    private Control control() {
+        return connection.control();
+    }
+
+    private String nextName(boolean isTopic) throws JMSException {
         String server = isTopic ? topic : queue;
         if (server == null) {
-            server = connection.control().call("could not create a temporary " + (isTopic ? "topic" : "queue"),
+            server = control().call("could not create a temporary " + (isTopic ? "topic" : "queue"),
                     store -> store.createTemporary(isTopic));
             if (isTopic) {
                 topic = server;
@@ -80,11 +88,7 @@ final class Temporaries implements TemporaryOwner {
 
     /** Fails if the destination was one of these and is deleted. */
     void checkNotDeleted(PgaqDestination destination) throws JMSException {
-        boolean here;
-        synchronized (this) {
-            here = destination.serverName().equals(destination.isTopic() ? topic : queue);
-        }
-        if (here) {
+        if (destination.serverName().equals(destination.isTopic() ? topic : queue)) {
             checkOwn(destination);
         }
     }
@@ -110,13 +114,13 @@ final class Temporaries implements TemporaryOwner {
                 DISCARD);
         int count;
         do {
-            count = connection.control().call("could not delete a temporary queue",
+            count = control().call("could not delete a temporary queue",
                     store -> store.receive(List.of(source), Duration.ZERO, null, List.of())).messages().size();
         } while (count == DISCARD);
     }
 
     /** The queues of the server ended with the control connection; so did all temporary destinations. */
-    synchronized void lost() {
+    void lost() {
         live.clear();
         queue = null;
         topic = null;
