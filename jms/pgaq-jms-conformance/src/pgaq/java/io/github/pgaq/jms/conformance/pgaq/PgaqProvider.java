@@ -3,12 +3,14 @@ package io.github.pgaq.jms.conformance.pgaq;
 import io.github.pgaq.jms.PgaqAdmin;
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import io.github.pgaq.jms.PgaqSession;
+import io.github.pgaq.jms.PgaqXAConnectionFactory;
 import io.github.pgaq.jms.conformance.Provider;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
 import jakarta.jms.QueueConnectionFactory;
 import jakarta.jms.Session;
 import jakarta.jms.TopicConnectionFactory;
+import jakarta.jms.XAConnectionFactory;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -90,6 +92,11 @@ public final class PgaqProvider implements Provider {
     @Override
     public TopicConnectionFactory topicConnectionFactory() {
         return factory();
+    }
+
+    @Override
+    public XAConnectionFactory xaConnectionFactory() {
+        return new PgaqXAConnectionFactory(url);
     }
 
     @Override
