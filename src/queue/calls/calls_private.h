@@ -44,6 +44,9 @@ extern AqJmsLease *aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n)
 extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n,
 								int *stale);
 
+/* --- jms_content.c: bodies of large messages */
+extern void aq_jms_content_init(void);
+
 /*
  * --- enqueue.c
  *

@@ -7,8 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
@@ -34,6 +37,14 @@ class OptionsTest {
         PgaqOptions options = PgaqOptions.DEFAULTS.with(option, option.initial());
         assertEquals(PgaqOptions.DEFAULTS.get(option), options.get(option));
         assertEquals(option.initial(), PgaqOptions.DEFAULTS.with(option.key(), option.initial()).get(option));
+    }
+
+    @ParameterizedTest
+    @EnumSource(PgaqOption.class)
+    void theManualHasThem(PgaqOption option) throws IOException {
+        String row = Files.readString(Path.of("../../docs/jms.md")).lines()
+                .filter(line -> line.startsWith("| `" + option.key() + "` |")).findFirst().orElse("no row");
+        assertEquals(option.initial(), row.split("\\|")[3].trim(), row);
     }
 
     @Test

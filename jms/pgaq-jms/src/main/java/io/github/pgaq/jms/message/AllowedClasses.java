@@ -25,7 +25,8 @@ public final class AllowedClasses {
     private static final Set<String> UTIL = Set.of("ArrayList", "LinkedList", "Vector", "Stack", "ArrayDeque",
             "HashMap", "LinkedHashMap", "TreeMap", "Hashtable", "Properties", "IdentityHashMap", "HashSet",
             "LinkedHashSet", "TreeSet", "EnumMap", "EnumSet", "EnumSet$SerializationProxy", "BitSet",
-            "Arrays$ArrayList", "CollSer", "Date", "UUID", "Locale", "Currency", "Calendar", "GregorianCalendar", "TimeZone", "SimpleTimeZone", "Map$Entry");
+            "Arrays$ArrayList", "CollSer", "Date", "UUID", "Locale", "Currency", "Calendar", "GregorianCalendar",
+            "TimeZone", "SimpleTimeZone", "Map$Entry");
 
     private final List<String> patterns = new ArrayList<>();
 

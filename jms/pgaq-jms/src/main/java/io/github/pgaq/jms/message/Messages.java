@@ -2,6 +2,7 @@ package io.github.pgaq.jms.message;
 
 import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Content;
 import io.github.pgaq.jms.store.Delivery;
 import jakarta.jms.BytesMessage;
 import jakarta.jms.DeliveryMode;
@@ -22,12 +23,16 @@ import jakarta.jms.Topic;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /**
  * Makes messages: new ones, those that were received, and copies of other providers' ones. Also makes of a message what
  * is stored. Threads can share it.
  */
 public final class Messages {
+
+    private static final String CONTENT = "content";
+    private static final String CONTENT_LENGTH = "content_length";
 
     private final AllowedClasses allowed;
     private final DestinationResolver destinations;
@@ -88,15 +93,28 @@ public final class Messages {
     public PgaqMessage toClient(Delivery delivery, Destination source, Acknowledger acknowledger) throws JMSException {
         Body body = delivery.body();
         PgaqMessage message = ofKind(body.type());
-        readHeaders(message, object(body.headers()), delivery, source);
+        Map<String, Object> headers = object(body.headers());
+        readHeaders(message, headers, delivery, source);
         Map<String, Object> types = object(body.propertyTypes());
         object(body.properties())
                 .forEach((name, json) -> message.properties().put(name, Typed.readProperty(json, types.get(name))));
         message.properties().remove(PropertyNames.DELIVERY_COUNT);
         message.load(body.text(), body.bytes());
+        loadContent(message, headers);
         message.setAcknowledger(acknowledger);
         message.setReadOnly();
         return message;
+    }
+
+    private static void loadContent(PgaqMessage message, Map<String, Object> headers) {
+        String content = text(headers, CONTENT);
+        if (content != null) {
+            try {
+                message.loadContent(UUID.fromString(content), number(headers, CONTENT_LENGTH, 0));
+            } catch (IllegalArgumentException notAnId) {
+                // no content
+            }
+        }
     }
 
     private PgaqMessage ofKind(String kind) {
@@ -175,6 +193,11 @@ public final class Messages {
         if (message.getJMSDeliveryTime() != 0) {
             headers.add("delivery_time", message.getJMSDeliveryTime());
         }
+        Content content = message.content();
+        if (content != null) {
+            headers.add(CONTENT, content.id().toString());
+            headers.add(CONTENT_LENGTH, message.contentLength());
+        }
         StringBuilder properties = new StringBuilder();
         StringBuilder types = new StringBuilder();
         for (Map.Entry<String, Object> property : message.properties().entrySet()) {
@@ -191,7 +214,7 @@ public final class Messages {
             }
         }
         return new Body(message.kind(), headers.end(), end(properties), end(types), message.storedText(),
-                message.storedBytes());
+                message.storedBytes(), content);
     }
 
     /** Builds the JSON object of the headers. */

@@ -1,100 +1,147 @@
 package io.github.pgaq.jms.message;
 
+import io.github.pgaq.jms.store.Content;
 import jakarta.jms.BytesMessage;
 import jakarta.jms.JMSException;
 import jakarta.jms.MessageEOFException;
 import jakarta.jms.MessageFormatException;
 import jakarta.jms.MessageNotReadableException;
-import java.io.ByteArrayOutputStream;
+import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.UTFDataFormatException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
+import java.util.UUID;
 import java.util.function.Function;
 
-/** A bytes message. */
+/**
+ * A bytes message. A body of 4 MB or more lies in a temporary file and is sent and received in chunks, so it can be
+ * larger than the memory.
+ *
+ * <p>Setting the object property {@link #INPUT_STREAM} writes all of an {@link InputStream} to the body; setting
+ * {@link #OUTPUT_STREAM} writes the body to an {@link OutputStream}. Neither becomes a property.
+ */
 public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage {
 
-    private ByteArrayOutputStream written = new ByteArrayOutputStream();
-    private DataOutputStream output = new DataOutputStream(written);
-    private ByteBuffer content;
+    /** Name of a property that can be set to an InputStream. */
+    public static final String INPUT_STREAM = "JMS_PGAQ_InputStream";
+
+    /** Name of a property that can be set to an OutputStream, also in a received message. */
+    public static final String OUTPUT_STREAM = "JMS_PGAQ_OutputStream";
+
+    /** Bytes of a large body that are kept in memory, more than a string of writeUTF has. */
+    private static final int WINDOW = 1 << 17;
+
+    private Spool spool = new Spool();
+    private DataOutputStream output = new DataOutputStream(spool);
+    /** The body, or a part of a large one; null: not being read. */
+    private ByteBuffer window;
+    /** Where the window begins in the body. */
+    private long windowStart;
+    /** The body's id, if it is at the server only. */
+    private UUID remote;
+    private long remoteLength;
+    private boolean gone;
 
     PgaqBytesMessage() {}
+
+    @Override
+    public void setObjectProperty(String name, Object value) throws JMSException {
+        if (INPUT_STREAM.equals(name) && value instanceof InputStream in) {
+            write(in::transferTo);
+        } else if (OUTPUT_STREAM.equals(name) && value instanceof OutputStream out) {
+            writeTo(out);
+        } else {
+            super.setObjectProperty(name, value);
+        }
+    }
+
+    private void writeTo(OutputStream out) throws JMSException {
+        checkThere();
+        try (InputStream in = spool.open()) {
+            in.transferTo(out);
+        } catch (IOException e) {
+            throw failed("cannot copy the body of the message", e);
+        }
+    }
 
     // Reading
 
     @Override
     public long getBodyLength() throws JMSException {
-        return readable().limit();
+        readable(0);
+        return spool.length();
     }
 
     @Override
     public boolean readBoolean() throws JMSException {
-        return read(ByteBuffer::get) != 0;
+        return read(1, ByteBuffer::get) != 0;
     }
 
     @Override
     public byte readByte() throws JMSException {
-        return read(ByteBuffer::get);
+        return read(1, ByteBuffer::get);
     }
 
     @Override
     public int readUnsignedByte() throws JMSException {
-        return Byte.toUnsignedInt(read(ByteBuffer::get));
+        return Byte.toUnsignedInt(read(1, ByteBuffer::get));
     }
 
     @Override
     public short readShort() throws JMSException {
-        return read(ByteBuffer::getShort);
+        return read(2, ByteBuffer::getShort);
     }
 
     @Override
     public int readUnsignedShort() throws JMSException {
-        return Short.toUnsignedInt(read(ByteBuffer::getShort));
+        return Short.toUnsignedInt(read(2, ByteBuffer::getShort));
     }
 
     @Override
     public char readChar() throws JMSException {
-        return read(ByteBuffer::getChar);
+        return read(2, ByteBuffer::getChar);
     }
 
     @Override
     public int readInt() throws JMSException {
-        return read(ByteBuffer::getInt);
+        return read(4, ByteBuffer::getInt);
     }
 
     @Override
     public long readLong() throws JMSException {
-        return read(ByteBuffer::getLong);
+        return read(8, ByteBuffer::getLong);
     }
 
     @Override
     public float readFloat() throws JMSException {
-        return read(ByteBuffer::getFloat);
+        return read(4, ByteBuffer::getFloat);
     }
 
     @Override
     public double readDouble() throws JMSException {
-        return read(ByteBuffer::getDouble);
+        return read(8, ByteBuffer::getDouble);
     }
 
     @Override
     public String readUTF() throws JMSException {
-        ByteBuffer buffer = readable();
+        ByteBuffer buffer = readable(2);
         int length = buffer.remaining() < 2 ? 0 : 2 + Short.toUnsignedInt(buffer.getShort(buffer.position()));
+        buffer = readable(length);
         if (length == 0 || buffer.remaining() < length) {
             throw new MessageEOFException("end of the body of the message");
         }
         try {
-            InputStream stream = new java.io.ByteArrayInputStream(buffer.array(), buffer.position(), length);
+            InputStream stream = new ByteArrayInputStream(buffer.array(), buffer.position(), length);
             String value = new DataInputStream(stream).readUTF();
             buffer.position(buffer.position() + length);
             return value;
         } catch (IOException e) {
-            throw Errors.with(new MessageFormatException("the bytes at position " + buffer.position()
-                    + " of the message are not a string that writeUTF has written"), e);
+            throw failed("the bytes at this position of the message are not a string that writeUTF has written", e);
         }
     }
 
@@ -105,36 +152,76 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
 
     @Override
     public int readBytes(byte[] value, int length) throws JMSException {
-        ByteBuffer buffer = readable();
+        ByteBuffer buffer = readable(0);
         if (length < 0 || length > value.length) {
             throw new IndexOutOfBoundsException("length " + length + " for an array of " + value.length);
         }
         int count = Math.min(length, buffer.remaining());
-        if (count == 0 && length > 0) {
-            return -1;
-        }
         buffer.get(value, 0, count);
+        while (count < length) {
+            buffer = readable(1);
+            if (!buffer.hasRemaining()) {
+                return count == 0 ? -1 : count;
+            }
+            int more = Math.min(length - count, buffer.remaining());
+            buffer.get(value, count, more);
+            count += more;
+        }
         return count;
     }
 
-    private <T> T read(Function<ByteBuffer, T> reader) throws JMSException {
+    private <T> T read(int bytes, Function<ByteBuffer, T> reader) throws JMSException {
         try {
-            return reader.apply(readable());
+            return reader.apply(readable(bytes));
         } catch (BufferUnderflowException e) {
             throw new MessageEOFException("end of the body of the message");
         }
     }
 
-    private ByteBuffer readable() throws JMSException {
+    /** The window, with at least that many bytes from the position on, if the body has them. */
+    private ByteBuffer readable(int bytes) throws JMSException {
         if (!isBodyReadOnly()) {
             throw new MessageNotReadableException("the body of the message is write-only; reset() makes it readable");
         }
-        if (content == null) {
-            content = ByteBuffer.wrap(written.toByteArray());
-            written = null;
-            output = null;
+        checkThere();
+        if (!spool.isLarge()) {
+            if (window == null) {
+                window = ByteBuffer.wrap(spool.toByteArray());
+            }
+            return window;
         }
-        return content;
+        if (window == null) {
+            window = ByteBuffer.allocate(WINDOW).limit(0);
+            windowStart = 0;
+        }
+        if (window.remaining() < bytes) {
+            try {
+                windowStart += window.position();
+                window.clear();
+                int count = spool.read(windowStart, window.array(), 0, WINDOW);
+                window.limit(Math.max(count, 0));
+            } catch (IOException e) {
+                window = null;
+                throw failed("cannot read the body of the message", e);
+            }
+        }
+        return window;
+    }
+
+    private void checkThere() throws JMSException {
+        if (gone) {
+            throw new JMSException("the body of the message is not on the server any more");
+        }
+        if (remote != null) {
+            throw new JMSException("the body of the message was not read from the server: only consumers read"
+                    + " bodies of " + Spool.LARGE + " bytes and more");
+        }
+    }
+
+    private static JMSException failed(String what, IOException e) {
+        String message = what + ": " + e.getMessage();
+        return Errors.with(e instanceof UTFDataFormatException ? new MessageFormatException(message)
+                : new JMSException(message), e);
     }
 
     // Writing
@@ -235,7 +322,7 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
         try {
             writer.write(output);
         } catch (IOException e) {
-            throw Errors.with(new MessageFormatException("cannot write to the message: " + e.getMessage()), e);
+            throw failed("cannot write to the message", e);
         }
     }
 
@@ -244,17 +331,21 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     @Override
     public void reset() {
         setBodyReadOnly(true);
-        if (content != null) {
-            content.rewind();
+        if (window != null && spool.isLarge()) {
+            window = null;
+        } else if (window != null) {
+            window.rewind();
         }
     }
 
     @Override
     public void clearBody() throws JMSException {
         super.clearBody();
-        content = null;
-        written = new ByteArrayOutputStream();
-        output = new DataOutputStream(written);
+        window = null;
+        spool = new Spool();
+        output = new DataOutputStream(spool);
+        remote = null;
+        gone = false;
     }
 
     @Override
@@ -263,15 +354,43 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     }
 
     @Override
-    byte[] storedBytes() {
-        return content == null ? written.toByteArray() : content.array();
+    byte[] storedBytes() throws JMSException {
+        checkThere();
+        return spool.isLarge() ? null : spool.toByteArray();
+    }
+
+    @Override
+    Content content() {
+        return spool.isLarge() ? spool.content() : null;
+    }
+
+    @Override
+    long contentLength() {
+        return spool.length();
     }
 
     @Override
     void load(String text, byte[] bytes) {
-        content = ByteBuffer.wrap(bytes == null ? new byte[0] : bytes);
-        written = null;
-        output = null;
+        if (bytes != null) {
+            spool = new Spool(bytes);
+        }
+    }
+
+    @Override
+    void loadContent(UUID content, long length) {
+        remote = content;
+        remoteLength = length;
+    }
+
+    @Override
+    public void fetch(ContentReader reader) throws JMSException {
+        if (remote != null) {
+            Spool fetched = new Spool();
+            reader.read(remote, fetched);
+            spool = fetched;
+            gone = fetched.length() != remoteLength;
+            remote = null;
+        }
     }
 
     @Override
@@ -281,9 +400,26 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     }
 
     @Override
-    Object wholeBody() {
-        byte[] bytes = content == null ? written.toByteArray() : content.array().clone();
-        return bytes.length == 0 ? null : bytes;
+    @SuppressWarnings("rawtypes")
+    public boolean isBodyAssignableTo(Class c) throws JMSException {
+        return remote == null && !gone && (spool.length() == 0 || isAssignable(c, null));
+    }
+
+    @Override
+    Object wholeBody() throws JMSException {
+        checkThere();
+        if (spool.length() == 0) {
+            return null;
+        }
+        if (spool.length() > Integer.MAX_VALUE - 8) {
+            throw new MessageFormatException("the body of the message has " + spool.length()
+                    + " bytes, too many for an array; use readBytes()");
+        }
+        try (InputStream in = spool.open()) {
+            return in.readNBytes((int) spool.length());
+        } catch (IOException e) {
+            throw failed("cannot read the body of the message", e);
+        }
     }
 
     @Override

@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.message;
 
+import io.github.pgaq.jms.store.Content;
 import jakarta.jms.DeliveryMode;
 import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
@@ -16,6 +17,7 @@ import java.util.Enumeration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /**
  * A message: headers and properties, and what all kinds of bodies have in common. {@link Messages} makes them.
@@ -103,6 +105,25 @@ public class PgaqMessage implements Message {
 
     /** Takes the body as it lies in the database. Errors are raised when the body is used. */
     void load(String text, byte[] bytes) {}
+
+    /** The body if it is large, then {@link #storedText} and {@link #storedBytes} are null; null: it is not. */
+    Content content() {
+        return null;
+    }
+
+    /** The length of {@link #content}. */
+    long contentLength() {
+        return 0;
+    }
+
+    /** The message's body is a large one of this length, which {@link #fetch} reads. */
+    void loadContent(UUID content, long length) {}
+
+    /**
+     * Reads the body from the server if it is a large one. Does not fail if it is gone: reading the body then does.
+     * To be called before the message is given to the client and acknowledged.
+     */
+    public void fetch(ContentReader reader) throws JMSException {}
 
     /** The body as one object for {@link #getBody}; null: no body. */
     Object wholeBody() throws JMSException {

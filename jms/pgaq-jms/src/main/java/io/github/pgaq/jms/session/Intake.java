@@ -1,6 +1,7 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.message.Acknowledger;
+import io.github.pgaq.jms.message.PgaqMessage;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Received;
@@ -107,7 +108,13 @@ final class Intake {
     Message message(Taken taken) throws JMSException {
         boolean client = session.mode() == jakarta.jms.Session.CLIENT_ACKNOWLEDGE;
         Acknowledger acknowledger = client ? session::acknowledge : null;
-        return session.connection().messages().toClient(taken.delivery(), taken.consumer().destination(), acknowledger);
+        PgaqMessage message = session.connection().messages()
+                .toClient(taken.delivery(), taken.consumer().destination(), acknowledger);
+        message.fetch((content, to) -> settlement.call("could not read the body of a message", store -> {
+            store.readContent(content, to);
+            return null;
+        }));
+        return message;
     }
 
     /**

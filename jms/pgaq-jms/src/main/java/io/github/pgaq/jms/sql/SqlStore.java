@@ -8,6 +8,7 @@ import io.github.pgaq.jms.store.Received;
 import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.Subscription;
+import java.io.OutputStream;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -47,6 +48,7 @@ public final class SqlStore implements Store {
     private final Receiver receiver;
     private final Leases leases;
     private final Names names;
+    private final Contents contents;
     private final Cancellation cancellation = new Cancellation();
     private boolean open;
     private boolean turnedOff;
@@ -66,6 +68,7 @@ public final class SqlStore implements Store {
         this.receiver = new Receiver(connection, statements);
         this.leases = new Leases(connection, statements);
         this.names = new Names(statements);
+        this.contents = new Contents(statements);
     }
 
     @Override
@@ -75,7 +78,43 @@ public final class SqlStore implements Store {
 
     @Override
     public void send(List<Outgoing> messages) throws SQLException {
-        sender.send(messages);
+        if (messages.stream().allMatch(message -> message.body().content() == null)) {
+            sender.send(messages);
+            return;
+        }
+        boolean alone = connection.getAutoCommit();
+        if (alone) {
+            begin();
+        }
+        try {
+            for (Outgoing message : messages) {
+                if (message.body().content() != null) {
+                    contents.write(message.queue(), message.body().content());
+                }
+            }
+            sender.send(messages);
+            if (alone) {
+                commit();
+            }
+        } catch (SQLException | RuntimeException e) {
+            if (alone) {
+                undo(e);
+            }
+            throw e;
+        }
+    }
+
+    private void undo(Exception cause) {
+        try {
+            rollback();
+        } catch (SQLException e) {
+            cause.addSuppressed(e);
+        }
+    }
+
+    @Override
+    public void readContent(UUID content, OutputStream to) throws SQLException {
+        contents.read(content, to);
     }
 
     @Override

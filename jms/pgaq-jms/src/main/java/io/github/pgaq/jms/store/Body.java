@@ -9,5 +9,13 @@ package io.github.pgaq.jms.store;
  * @param propertyTypes the types of the properties that the JSON value alone does not tell; null: none
  * @param text the body of a text, map or stream message, or null
  * @param bytes the body of a bytes or object message, or null
+ * @param content the body of a message to send, if it is large, or null
  */
-public record Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes) {}
+public record Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes,
+        Content content) {
+
+    /** The payload of a message without a large body, or of one that was received. */
+    public Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes) {
+        this(type, headers, properties, propertyTypes, text, bytes, null);
+    }
+}

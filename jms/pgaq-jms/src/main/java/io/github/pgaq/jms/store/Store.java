@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.store;
 
+import java.io.OutputStream;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -21,8 +22,11 @@ public interface Store extends AutoCloseable {
     /** Describes a queue; fails with SQLSTATE 42704 if there is none. */
     QueueDescription describe(String queue) throws SQLException;
 
-    /** Enqueues the messages in their order. */
+    /** Enqueues the messages in their order, with their contents, in one transaction. */
     void send(List<Outgoing> messages) throws SQLException;
+
+    /** Reads the content of a large message that was received and not acknowledged; nothing if it is gone. */
+    void readContent(UUID content, OutputStream to) throws SQLException;
 
     /**
      * Acknowledges, and takes messages of the first source, in the order of the list, that has some; waits until one

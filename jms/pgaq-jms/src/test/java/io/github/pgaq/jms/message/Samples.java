@@ -7,12 +7,15 @@ import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.Queue;
 import jakarta.jms.Topic;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Collections;
 import java.util.Enumeration;
 import java.util.List;
 import java.util.UUID;
+import org.junit.jupiter.api.Assertions;
 
 /** Destinations and messages for the tests of this package. */
 final class Samples {
@@ -61,7 +64,17 @@ final class Samples {
     /** The message as a consumer gets it. */
     @SuppressWarnings("unchecked")
     static <T extends Message> T delivered(T message) throws JMSException {
-        return (T) MESSAGES.toClient(delivery(MESSAGES.toBody((PgaqMessage) message)), null, null);
+        Body body = MESSAGES.toBody((PgaqMessage) message);
+        PgaqMessage received = MESSAGES.toClient(delivery(body), null, null);
+        received.fetch((content, to) -> {
+            Assertions.assertEquals(content, body.content().id());
+            try {
+                body.content().open().transferTo(to);
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        });
+        return (T) received;
     }
 
     /** The elements of an enumeration; the interfaces of JMS have raw ones. */

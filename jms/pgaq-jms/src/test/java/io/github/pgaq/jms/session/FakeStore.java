@@ -8,6 +8,7 @@ import io.github.pgaq.jms.store.Received;
 import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.Subscription;
+import java.io.OutputStream;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -59,6 +60,11 @@ final class FakeStore implements Store {
             throw new SQLException("queue \"" + queue + "\" does not exist", "42704");
         }
         return new QueueDescription(queue, topic, "aq.jms_message", 5);
+    }
+
+    @Override
+    public void readContent(UUID content, OutputStream to) {
+        throw new UnsupportedOperationException("large messages");
     }
 
     @Override
