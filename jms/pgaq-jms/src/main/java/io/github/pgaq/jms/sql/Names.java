@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.UUID;
 
 /** Queues, subscribers and claims: what is found by its name. */
 final class Names {
@@ -22,13 +21,15 @@ final class Names {
 
     private static final String SUBSCRIBE = "SELECT aq.subscribe(?, ?, rule => ?)";
 
+    private static final String SUBSCRIBE_TEMPORARILY =
+            "SELECT aq.subscribe(?, ?, rule => ?, if_not_exists => true, temporary => true)";
+
     private static final String UNSUBSCRIBE = "SELECT aq.unsubscribe(?, ?)";
 
     private static final String SUBSCRIPTION = "SELECT s.queue_name, s.consumer, s.rule FROM aq.subscribers s "
             + "WHERE s.consumer = ? AND s.kind = 'subscriber'";
 
-    private static final String CREATE = "SELECT aq.create_queue(?, 'aq.jms_message', multiple_consumers => ?, "
-            + "exception_queue => 'none', comment => 'temporary, of a Jakarta Messaging client')";
+    private static final String CREATE = "SELECT aq.create_temporary_queue('aq.jms_message', ?)";
 
     private static final String DROP = "SELECT aq.drop_queue(?, force => true)";
 
@@ -66,7 +67,7 @@ final class Names {
     }
 
     void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException {
-        run(SUBSCRIBE, topic, subscriber, rule);
+        run(durable ? SUBSCRIBE : SUBSCRIBE_TEMPORARILY, topic, subscriber, rule);
     }
 
     void unsubscribe(String topic, String subscriber) throws SQLException {
@@ -82,13 +83,14 @@ final class Names {
     }
 
     String createTemporary(boolean topic) throws SQLException {
-        String name = "jms_temporary_" + UUID.randomUUID();
         PreparedStatement statement = statements.get(CREATE);
-        statement.setString(1, name);
-        statement.setBoolean(2, topic);
-        SqlStore.run(statement);
-        temporary.add(name);
-        return name;
+        statement.setBoolean(1, topic);
+        try (ResultSet row = statement.executeQuery()) {
+            row.next();
+            String name = row.getString(1);
+            temporary.add(name);
+            return name;
+        }
     }
 
     void dropTemporary(String queue) throws SQLException {

@@ -327,6 +327,11 @@ public final class SqlStore implements Store {
             }
             names.close();
             statements.close();
+        } catch (SQLException e) {
+            // with a connection that is lost, the server has given all of it up
+            if (!connection.isClosed()) {
+                throw e;
+            }
         } finally {
             if (owned) {
                 connection.close();

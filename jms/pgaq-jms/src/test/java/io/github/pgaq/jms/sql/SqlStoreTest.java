@@ -299,6 +299,22 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void whatIsTemporaryEndsWithASessionThatIsKilled() throws Exception {
+        String topic = newTopic();
+        String subscriber = newName("subscriber");
+        SqlStore other = newStore();
+        String temporary = other.createTemporary(false);
+        other.subscribe(topic, subscriber, null, false);
+        other.subscribe(topic, subscriber, null, false);
+        assertEquals(temporary, store.describe(temporary).name());
+        assertEquals(topic, store.subscription(subscriber).topic());
+        store.send(List.of(text(topic, "x"), text(temporary, "y")));
+        execute("SELECT pg_terminate_backend(" + pid(other) + ")");
+        until("SELECT count(*) = 0 FROM aq.queues WHERE queue_name = '" + temporary + "'");
+        until("SELECT count(*) = 0 FROM aq.subscribers WHERE consumer = '" + subscriber + "'");
+    }
+
+    @Test
     void claimsAreExclusive() throws SQLException {
         SqlStore other = newStore();
         String name = newName("client");
