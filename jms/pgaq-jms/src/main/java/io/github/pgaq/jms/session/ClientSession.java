@@ -389,7 +389,8 @@ public class ClientSession extends MessageMaker {
         checkOpen();
         PgaqDestination own = source(destination);
         if (own.isTopic()) {
-            return subscriber(own, selector, noLocal, connection.subscriptions().plain(own, rule(own, selector, noLocal)));
+            String rule = rule(own, selector, noLocal);
+            return subscriber(own, selector, noLocal, connection.subscriptions().plain(own, rule));
         }
         return receiver(own, selector);
     }

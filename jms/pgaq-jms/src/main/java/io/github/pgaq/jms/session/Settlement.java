@@ -166,7 +166,7 @@ final class Settlement {
             if (link.isOpen()) {
                 throw e;
             }
-            // perhaps it was acknowledged, and then nobody else gets it: the client gets it, at worst a second time
+            // if it was acknowledged, it does not come again: the client gets it now, at worst a second time later
             return true;
         }
     }
