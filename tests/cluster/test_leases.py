@@ -249,7 +249,9 @@ def test_leases_of_evicted_partitions(server, conn, queue):
     long = Leased(conn, queue, "1 hour", 2000)
     short = Leased(conn, queue, "5 s", 2000)
     evict(conn, [queue])
-    assert metrics(conn, queue) == (PARTITION, PARTITION - 4000, 0, 4000)
+    lag, ready, delayed, leased = metrics(conn, queue)
+    # on a slow machine the short ones are ending already
+    assert (lag, ready + leased, delayed) == (PARTITION, PARTITION, 0) and 2000 <= leased <= 4000
     assert long.acknowledge(conn, long.ids[:1000]) == "done"
     evict(conn, [queue])
     until(lambda: metrics(conn, queue) == (PARTITION - 1000, PARTITION - 2000, 0, 1000), "the end of the leases")
