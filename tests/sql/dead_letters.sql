@@ -91,6 +91,8 @@ SELECT aq.create_queue('dl_topic', 'text', multiple_consumers => true, max_retri
 SELECT aq.subscribe('dl_topic', 'ann'), aq.subscribe('dl_topic', 'bob'), aq.subscribe('dl_topic', 'eve');
 INSERT INTO ids SELECT aq.enqueue('dl_topic', 'news');
 BEGIN; SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'ann'); ROLLBACK;
+SELECT msgid, receipt FROM aq.dequeue('dl_topic', NULL::text, consumer => 'bob', lease => '1 hour') \gset
+SELECT result FROM aq.release('dl_topic', ARRAY[:'msgid'::uuid], :receipt, 'bob', count => false);
 SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'bob');
 SELECT msgid, receipt FROM aq.dequeue('dl_topic', NULL::text, consumer => 'eve', lease => '1 hour') \gset
 SELECT result FROM aq.reject('dl_topic', ARRAY[:'msgid'::uuid], :receipt, 'eve', error => 'not for me');
