@@ -20,6 +20,11 @@ import org.junit.jupiter.api.Test;
 /** TextMessage, ObjectMessage, messages without body; getBody and isBodyAssignableTo. */
 @Spec("api:Message")
 class BodyTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private BytesMessage bytesMessage() throws JMSException {
         BytesMessage message = session().createBytesMessage();
         message.writeBytes(new byte[] {1, 2});

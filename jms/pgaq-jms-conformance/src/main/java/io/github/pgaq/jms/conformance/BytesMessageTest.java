@@ -13,6 +13,11 @@ import org.junit.jupiter.api.Test;
 /** BytesMessage. */
 @Spec("3.11")
 class BytesMessageTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private BytesMessage bytes(byte... content) throws JMSException {
         BytesMessage message = session().createBytesMessage();
         message.writeBytes(content);

@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -55,6 +56,49 @@ abstract class ConformanceTest {
     private static final AtomicLong COUNTER = new AtomicLong();
     private static final String RUN = Long.toString(System.currentTimeMillis() % 100_000_000L, 36);
 
+    /** Rigs that no test uses now. */
+    private static final Deque<Rig> RIGS = new ConcurrentLinkedDeque<>();
+
+    static {
+        Providers.beforeClose(() -> RIGS.forEach(Rig::discard));
+    }
+
+    /** What tests of messages share, one after the other: connection, sessions, and an empty queue. */
+    private static final class Rig {
+        private final Connection connection;
+        private final Session session;
+        private final MessageProducer producer;
+        private final MessageConsumer consumer;
+        private final String queue = unique("rig");
+        private boolean empty = true;
+
+        Rig() throws JMSException {
+            perform("create a queue", () -> Providers.get().createQueue(queue));
+            connection = Providers.get().connectionFactory().createConnection();
+            connection.start();
+            session = connection.createSession(AUTO);
+            Session sender = connection.createSession(AUTO);
+            producer = sender.createProducer(sender.createQueue(queue));
+            consumer = session.createConsumer(session.createQueue(queue));
+        }
+
+        Message roundTrip(Message message) throws JMSException {
+            empty = false;
+            producer.send(message);
+            Message received = receive(consumer);
+            empty = true;
+            return received;
+        }
+
+        void discard() {
+            quietly(connection::close);
+            quietly(() -> Providers.get().dropQueue(queue));
+        }
+    }
+
+    private Rig rig;
+    private boolean own;
+
     /** What a test does at its end, last entered first. */
     private final Deque<AutoCloseable> closers = new ArrayDeque<>();
     private final Deque<AutoCloseable> droppers = new ArrayDeque<>();
@@ -72,6 +116,19 @@ abstract class ConformanceTest {
     }
 
     // ---- what a test works with -------------------------------------------------------------------------------
+
+    /** Whether the tests of the class only make messages and send them with {@link #roundTrip}. */
+    boolean sharesConnection() {
+        return false;
+    }
+
+    private Rig rig() throws JMSException {
+        if (rig == null) {
+            Rig idle = RIGS.poll();
+            rig = idle != null ? idle : new Rig();
+        }
+        return rig;
+    }
 
     /** The started connection of the test. */
     final Connection connection() throws JMSException {
@@ -115,6 +172,9 @@ abstract class ConformanceTest {
 
     /** The session of the test: AUTO_ACKNOWLEDGE, on its started connection. */
     final Session session() throws JMSException {
+        if (sharesConnection() && !own) {
+            return rig().session;
+        }
         if (session == null) {
             session = connection().createSession(AUTO);
         }
@@ -128,6 +188,9 @@ abstract class ConformanceTest {
 
     /** A session that only sends, so that the session under test stays in its own state. */
     final Session sender() throws JMSException {
+        if (sharesConnection() && !own) {
+            return rig().session;
+        }
         if (sender == null) {
             sender = connection().createSession(AUTO);
         }
@@ -143,6 +206,7 @@ abstract class ConformanceTest {
     }
 
     final Queue queue() throws JMSException {
+        own = true;
         return session().createQueue(queueName());
     }
 
@@ -155,6 +219,7 @@ abstract class ConformanceTest {
     }
 
     final Topic topic() throws JMSException {
+        own = true;
         return session().createTopic(topicName());
     }
 
@@ -174,6 +239,11 @@ abstract class ConformanceTest {
 
     @AfterEach
     void closeAll() {
+        if (rig != null && rig.empty) {
+            RIGS.push(rig);
+        } else if (rig != null) {
+            rig.discard();
+        }
         for (AutoCloseable closer : closers) {
             quietly(closer::close);
         }
@@ -224,6 +294,9 @@ abstract class ConformanceTest {
     /** Sends a message through a queue of its own and returns it as received. */
     @SuppressWarnings("unchecked")
     final <M extends Message> M roundTrip(M message) throws JMSException {
+        if (sharesConnection()) {
+            return (M) rig().roundTrip(message);
+        }
         Queue queue = queue();
         try (MessageProducer producer = sender().createProducer(queue);
                 MessageConsumer consumer = session().createConsumer(queue)) {

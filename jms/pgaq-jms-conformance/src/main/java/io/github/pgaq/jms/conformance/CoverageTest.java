@@ -48,7 +48,7 @@ class CoverageTest {
     private static Map<String, Spec> tests() throws Exception {
         Map<String, Spec> tests = new TreeMap<>();
         for (String name : classNames()) {
-            Class<?> type = Class.forName(PACKAGE + "." + name);
+            Class<?> type = Class.forName(PACKAGE + "." + name, false, CoverageTest.class.getClassLoader());
             if (type == CoverageTest.class) {
                 continue;
             }

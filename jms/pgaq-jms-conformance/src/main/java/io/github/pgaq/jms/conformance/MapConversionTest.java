@@ -11,6 +11,11 @@ import org.junit.jupiter.api.Test;
 /** MapMessage: each cell of the table of conversions (3-7). */
 @Spec("3.11.3")
 class MapConversionTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private static final byte[] BYTES = {1, 2, 3};
 
     private interface Getter {

@@ -13,6 +13,11 @@ import org.junit.jupiter.api.Test;
 /** MapMessage, except for the table of conversions. */
 @Spec("3.11")
 class MapMessageTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private MapMessage map() throws JMSException {
         return session().createMapMessage();
     }

@@ -465,11 +465,11 @@ class ProducerTest extends ConformanceTest {
     void messagesOfASessionComeInTheirOrder() throws JMSException {
         Queue queue = queue();
         MessageProducer producer = session().createProducer(queue);
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 100; i++) {
             producer.send(message(Integer.toString(i)));
         }
         MessageConsumer consumer = session().createConsumer(queue);
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 100; i++) {
             equal("the next message", Integer.toString(i), text(consumer));
         }
     }

@@ -10,6 +10,11 @@ import org.junit.jupiter.api.Test;
 /** Properties: each cell of the table of conversions (3-2). */
 @Spec("3.5.4")
 class PropertyConversionTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private interface Getter {
         Object get(Message message) throws JMSException;
     }

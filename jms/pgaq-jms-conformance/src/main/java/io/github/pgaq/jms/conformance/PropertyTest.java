@@ -16,6 +16,11 @@ import org.junit.jupiter.api.Test;
 /** Properties of messages, except for the conversions of their types. */
 @Spec("3.5")
 class PropertyTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private Message message() throws JMSException {
         return session().createMessage();
     }

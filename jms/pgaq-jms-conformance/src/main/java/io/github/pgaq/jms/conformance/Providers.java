@@ -1,9 +1,12 @@
 package io.github.pgaq.jms.conformance;
 
+import java.util.List;
 import java.util.ServiceLoader;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /** Finds and starts the provider under test, once for the whole run. */
 final class Providers {
+    private static final List<Runnable> BEFORE_CLOSE = new CopyOnWriteArrayList<>();
     private static final Provider PROVIDER = find();
 
     private Providers() {
@@ -11,6 +14,11 @@ final class Providers {
 
     static Provider get() {
         return PROVIDER;
+    }
+
+    /** Runs the action at the end, before the provider is closed. */
+    static void beforeClose(Runnable action) {
+        BEFORE_CLOSE.add(action);
     }
 
     private static Provider find() {
@@ -28,6 +36,7 @@ final class Providers {
         }
         Provider started = found;
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            BEFORE_CLOSE.forEach(Runnable::run);
             try {
                 started.close();
             } catch (Exception e) {

@@ -12,6 +12,11 @@ import org.junit.jupiter.api.Test;
 /** StreamMessage, except for the table of conversions. */
 @Spec("3.11")
 class StreamMessageTest extends ConformanceTest {
+    @Override
+    boolean sharesConnection() {
+        return true;
+    }
+
     private StreamMessage stream(Object... values) throws JMSException {
         StreamMessage message = session().createStreamMessage();
         for (Object value : values) {

@@ -253,12 +253,12 @@ class TransactionTest extends ConformanceTest {
         Queue queue = queue();
         Session s = session(TRANSACTED);
         MessageProducer producer = s.createProducer(queue);
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < 200; i++) {
             send(s, producer, Integer.toString(i));
         }
         s.commit();
         MessageConsumer consumer = session().createConsumer(queue);
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < 200; i++) {
             equal("message " + i + " of the transaction", Integer.toString(i), text(consumer));
         }
     }
