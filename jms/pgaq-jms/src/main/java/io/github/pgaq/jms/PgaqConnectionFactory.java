@@ -319,19 +319,17 @@ public class PgaqConnectionFactory
         values.put(URL, url);
         properties.stringPropertyNames().forEach(name -> values.put(name, properties.getProperty(name)));
         options.changed().forEach((option, value) -> values.put(PREFIX + option.key(), value));
-        return PgaqObjectFactory.reference(PgaqConnectionFactory.class, values);
+        return PgaqObjectFactory.reference(getClass(), values);
     }
 
-    /** Makes a factory of a reference's values. */
-    static PgaqConnectionFactory of(Map<String, String> values) {
-        PgaqConnectionFactory factory = new PgaqConnectionFactory();
+    /** Takes the values of a reference. */
+    final void set(Map<String, String> values) {
         values.forEach((name, value) -> {
             if (name.equals(URL)) {
-                factory.setUrl(value);
+                setUrl(value);
             } else {
-                factory.set(name, value);
+                set(name, value);
             }
         });
-        return factory;
     }
 }

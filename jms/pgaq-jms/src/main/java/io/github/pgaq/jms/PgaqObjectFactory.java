@@ -42,13 +42,19 @@ public final class PgaqObjectFactory implements ObjectFactory {
         if (reference.getClassName().equals(PgaqTopic.class.getName())) {
             return new PgaqTopic(value(reference, NAME));
         }
+        PgaqConnectionFactory factory = null;
         if (reference.getClassName().equals(PgaqConnectionFactory.class.getName())) {
+            factory = new PgaqConnectionFactory();
+        } else if (reference.getClassName().equals(PgaqXAConnectionFactory.class.getName())) {
+            factory = new PgaqXAConnectionFactory();
+        }
+        if (factory != null) {
             Map<String, String> values = new LinkedHashMap<>();
             Collections.list(reference.getAll())
                     .forEach(address -> values.put(address.getType(), (String) address.getContent()));
-            return PgaqConnectionFactory.of(values);
+            factory.set(values);
         }
-        return null;
+        return factory;
     }
 
     private static String value(Reference reference, String name) {

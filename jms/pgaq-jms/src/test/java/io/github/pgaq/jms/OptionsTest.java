@@ -133,6 +133,15 @@ class OptionsTest {
     }
 
     @Test
+    void factoriesForDistributedTransactionsComeBackAsSuch() throws Exception {
+        PgaqXAConnectionFactory factory = new PgaqXAConnectionFactory(URL + "?ssl=true&pgaq.prefetch=7");
+        Object back = new PgaqObjectFactory().getObjectInstance(factory.getReference(), null, null, null);
+        assertEquals(PgaqXAConnectionFactory.class, back.getClass());
+        assertEquals(factory.getReference(), ((PgaqXAConnectionFactory) back).getReference());
+        assertEquals(factory.getReference(), copy(factory).getReference());
+    }
+
+    @Test
     void destinationsComeBackFromJndi() throws Exception {
         PgaqObjectFactory objects = new PgaqObjectFactory();
         PgaqQueue queue = new PgaqQueue("s.q");
