@@ -19,7 +19,7 @@ from pgaq.lab import machine
 from pgaq.lab.drivers import DRIVERS, Driver, Shape
 from pgaq.lab.load import LoadError, Metrics, Options, Workload
 from pgaq.lab.ledger import Report
-from pgaq.server import Server, SurroundingsError
+from pgaq.server import Server, SurroundingsError, free_port
 
 HOME = places.ROOT / ".pgaq"
 DATABASE = "demo"
@@ -291,6 +291,26 @@ def run(given: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def jms(given: argparse.Namespace) -> int:
+    """./demo jms: builds the shop of jms/pgaq-jms-demo and runs it on the demo's server."""
+    home = places.private_directory(HOME)
+    print("Building the Jakarta Messaging provider and the shop (the first time, Maven fetches Spring Boot) ...", flush=True)
+    log = home / "maven.log"
+    folder = places.ROOT / "jms"
+    command = ["mvn", "--batch-mode", "--quiet", "--projects", "pgaq-jms-demo", "--also-make", "-DskipTests", "package"]
+    with open(log, "w") as output:
+        if subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT).returncode != 0:
+            raise SurroundingsError(f"The build failed; see {log}.")
+    jar = max((folder / "pgaq-jms-demo" / "target").glob("pgaq-jms-demo-*.jar"), key=lambda file: file.stat().st_mtime)
+    server = prepare(home, given.port or _saved_port(home) or free_port(), DRIVERS["pgaq"])
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/{DATABASE}?user=postgres&password={(home / 'password').read_text().strip()}"
+    print("Each order and its message are one transaction, each parcel and the receipt of the message another one; some fail on purpose.\n", flush=True)
+    done = subprocess.run(["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url})
+    print("\nThe program: jms/pgaq-jms-demo/src/main/java/io/github/pgaq/demo/Shop.java; how to begin: docs/jms.md.")
+    print(connect_hints(server, home))
+    return done.returncode
+
+
 def stop(_: argparse.Namespace) -> int:
     if not HOME.exists():
         print("There is no demo here.")
@@ -333,7 +353,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, default=16, help="producers, and consumers (16)")
     parser.add_argument("--port", type=int, help="listen on 127.0.0.1 too; without it the server has a Unix socket only")
     parser.add_argument("--driver", choices=sorted(DRIVERS), default="pgaq", help=argparse.SUPPRESS)  # to test the demo itself
-    actions = parser.add_subparsers(dest="action", metavar="{stop,remove,psql}")
+    actions = parser.add_subparsers(dest="action", metavar="{jms,stop,remove,psql}")
+    actions.add_parser("jms", help="a shop with Spring Boot: orders, messages and parcels in transactions").set_defaults(function=jms)
     actions.add_parser("stop", help="stop the server").set_defaults(function=stop)
     actions.add_parser("remove", help="stop the server and remove everything").set_defaults(function=remove)
     actions.add_parser("psql", help="a psql session; what follows is psql's").set_defaults(function=psql)
