@@ -60,7 +60,7 @@ INSERT INTO t.raises VALUES
 ('AQ039', $$CALL dbms_aq.enqueue('e_classic', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => gen_random_uuid()), NULL, '1', NULL)$$),
 ('AQ042', $$CALL dbms_aq.dequeue('e_classic', dbms_aq.dequeue_options_t(navigation => dbms_aq.next_transaction()), NULL, NULL::jsonb, NULL)$$),
 ('AQ044', $$CALL dbms_aq.dequeue('e_groups', dbms_aq.dequeue_options_t(navigation => dbms_aq.next_transaction()), NULL, NULL::jsonb, NULL)$$),
-('AQ060', $$CALL dbms_aqadm.create_sharded_queue('e_jms')$$),
+('AQ060', $$CALL dbms_aqadm.create_sharded_queue('e_any', queue_payload_type => 'ANYDATA')$$),
 ('AQ061', $$CALL dbms_aq.enqueue(NULL, NULL, NULL, '1', NULL)$$),
 ('AQ062', $$CALL dbms_aq.enqueue('no_such', NULL, NULL, '1', NULL)$$),
 ('AQ063', $$CALL dbms_aq.dequeue('e_q', dbms_aq.dequeue_options_t(wait => dbms_aq.no_wait()), NULL, NULL::jsonb, NULL)$$),
@@ -128,7 +128,8 @@ INSERT INTO t.raises VALUES
 ('AQ043', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_groups', navigation => 'next_message')$$),
 ('AQ045', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
 ('AQ046', $$SET LOCAL pgaq.oracle_errors = on; SELECT * FROM aq.dequeue('ora.e_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('ora.e_topic', 'bob', navigation => 'next_message')$$),
-('AQ047', $$SELECT aq.create_queue('x_native'); SET LOCAL pgaq.oracle_errors = on; SELECT aq.grant_queue('x_native_exceptions', 'public')$$);
+('AQ047', $$SELECT aq.create_queue('x_native'); SET LOCAL pgaq.oracle_errors = on; SELECT aq.grant_queue('x_native_exceptions', 'public')$$),
+('AQ048', $$SET LOCAL pgaq.max_temporary_queues = 0; SET LOCAL pgaq.oracle_errors = on; SELECT aq.create_temporary_queue()$$);
 UPDATE t.raises SET statement = format('CALL dbms_aqadm.create_queue_table(%L, %L)', repeat('x', 60), 'JSON') WHERE sqlstate = 'AQ087';
 
 INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of snapshots and reports: tests/sql/snapshots.sql' FROM generate_series(120, 126) n;

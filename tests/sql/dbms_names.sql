@@ -37,7 +37,7 @@ SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('nowhere.orders')$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('aq$orders')$$);
 SELECT t.error(format('CALL dbms_aqadm.create_sharded_queue(%L)', repeat('x', 124)));
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('orders', queue_payload_type => 'raw')$$);
-SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('q')$$);
+SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('q', queue_payload_type => 'anydata')$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('q', queue_payload_type => NULL)$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('q', queue_payload_type => 'no_such_type')$$);
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('q', queue_payload_type => '!')$$);

@@ -324,7 +324,6 @@ SELECT s.queue_name, s.consumer_name, s.rule, p.enqueued_msgs - p.dequeued_msgs 
 CALL dbms_aqadm.create_queue_table('p_xml_tab', 'SYS.XMLTYPE');
 SELECT object_type FROM dba_queue_tables WHERE queue_table = 'P_XML_TAB';
 SELECT sys.sqlcode('AQ017'), sys.sqlcode('AQ020') IS NULL, sys.sqlcode('22012') IS NULL;
-SELECT t.error($$CALL dbms_aqadm.create_queue_table('x', 'SYS.AQ$_JMS_TEXT_MESSAGE')$$);
 SELECT t.error($$CALL dbms_aqadm.create_queue_table('x', 'SYS.ANYDATA')$$);
 CREATE SCHEMA "a.b";
 SELECT t.error($$CALL dbms_aqadm.create_sharded_queue('"a.b".c', queue_payload_type => 'RAW')$$);

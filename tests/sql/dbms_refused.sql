@@ -19,7 +19,6 @@ SELECT t.error($$CALL dbms_aqadm.alter_aq_agent('x')$$);
 SELECT t.error($$CALL dbms_aqadm.drop_aq_agent('x')$$);
 SELECT t.error($$CALL dbms_aqadm.enable_db_access('x', 'x')$$);
 SELECT t.error($$CALL dbms_aqadm.disable_db_access('x', 'x')$$);
-SELECT t.error($$CALL dbms_aqadm.enable_jms_types('x')$$);
 SELECT t.error($$CALL dbms_aqadm.create_database_kafka_topic('x')$$);
 SELECT t.error($$CALL dbms_aqadm.drop_database_kafka_topic('x')$$);
 SELECT t.error($$CALL dbms_aqadm.add_eventstream('x', 1)$$);

@@ -57,6 +57,7 @@ INSERT INTO t.raises VALUES
 ('AQ045', $$SELECT * FROM aq.dequeue('x_topic', 'ann', correlation => 'c', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_topic', 'ann', correlation => 'd', navigation => 'next_message')$$),
 ('AQ046', $$SELECT * FROM aq.dequeue('x_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_topic', 'bob', navigation => 'next_message')$$),
 ('AQ047', $$SELECT aq.grant_queue('x_q_exceptions', 'public')$$),
+('AQ048', $$SET LOCAL pgaq.max_temporary_queues = 0; SELECT aq.create_temporary_queue()$$),
 ('AQ060', $$SELECT * FROM aq.dequeue('x_groups', lease => '1 s')$$),
 ('AQ067', $$SELECT * FROM aq.dequeue('x_q', navigation => 'backwards')$$),
 ('AQ075', $$SELECT aq.enqueue('x_classic', '1', deviation => 'behind')$$),

@@ -87,4 +87,4 @@ COMMENT ON FUNCTION dbms_aqadm.persistent_or_buffered() IS 'delivery_mode: both'
 CREATE FUNCTION dbms_aqadm.replication_mode() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aqadm.replication_mode() IS 'replication_mode: accepted';
 CREATE FUNCTION dbms_aqadm.jms_type() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'JMS_TYPE';
-COMMENT ON FUNCTION dbms_aqadm.jms_type() IS 'queue_payload_type: messages of JMS; not supported yet';
+COMMENT ON FUNCTION dbms_aqadm.jms_type() IS 'queue_payload_type: messages of JMS: aq.jms_message';

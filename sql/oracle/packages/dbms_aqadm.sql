@@ -74,8 +74,7 @@ DECLARE
 	found regtype;
 BEGIN
 	IF upper(type_name) ~ '^JMS_TYPE$|^(SYS\.)?AQ\$_JMS_' THEN
-		PERFORM sys._raise_error('AQ060', 'JMS payloads are not supported',
-			'Specify queue_payload_type: RAW, JSON, XMLTYPE, text or a composite type.');
+		RETURN 'aq.jms_message'::regtype;
 	ELSIF upper(type_name) ~ '^(SYS\.)?ANYDATA$' THEN
 		PERFORM sys._raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');
 	END IF;
@@ -197,6 +196,14 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_queue_table(text, text, numeric, numeric, numeric) IS
 'Change the comment of a queue table; null leaves it unchanged';
+
+CREATE PROCEDURE dbms_aqadm.enable_jms_types(queue_table text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
+BEGIN
+	PERFORM dbms_aqadm._queue_table(queue_table);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.enable_jms_types(text) IS
+'Check that the queue table exists: messages of all JMS types can be in every queue of such a type, without this call';
 
 CREATE PROCEDURE dbms_aqadm.drop_queue_table(queue_table text, force boolean DEFAULT false, auto_commit boolean DEFAULT true)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

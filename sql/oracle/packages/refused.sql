@@ -85,10 +85,6 @@ CREATE PROCEDURE dbms_aqadm.disable_db_access(agent_name text, db_username text)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.disable_db_access(text, text) IS 'Not supported: ORA-24205';
 
-CREATE PROCEDURE dbms_aqadm.enable_jms_types(queue_table text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_jms_types', 'JMS payloads', 'Use JSON, text or a composite type.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.enable_jms_types(text) IS 'Not supported: ORA-24205';
-
 CREATE PROCEDURE dbms_aqadm.create_database_kafka_topic(topicname text, partition_num numeric DEFAULT 1, retentiontime numeric DEFAULT 604800)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_database_kafka_topic', 'Kafka topics', 'Use a queue with several consumers.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_database_kafka_topic(text, numeric, numeric) IS 'Not supported: ORA-24205';
