@@ -168,7 +168,7 @@ class ParserTest {
                 ".");
         int parsed = 0;
 
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 50_000; i++) {
             StringBuilder text = new StringBuilder();
             for (int n = random.nextInt(12); n >= 0; n--)
                 text.append(random.nextInt(20) == 0 ? (char) random.nextInt(0x10000)
@@ -181,6 +181,6 @@ class ParserTest {
                 assertTrue(e.getMessage().startsWith("invalid selector, at position "), e.getMessage());
             }
         }
-        assertTrue(parsed > 100, parsed + " were valid");
+        assertTrue(parsed > 25, parsed + " were valid");
     }
 }

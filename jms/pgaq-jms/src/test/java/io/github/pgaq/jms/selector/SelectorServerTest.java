@@ -68,7 +68,7 @@ class SelectorServerTest extends ServerTest {
     @Test
     void randomPairs() throws Exception {
         long seed = Long.getLong("pgaq.seed", 1913);
-        int selectors = Integer.getInteger("pgaq.selectors", 1500);
+        int selectors = Integer.getInteger("pgaq.selectors", 800);
         Random random = new Random(seed);
         String queue = newQueue();
 
