@@ -235,6 +235,7 @@ def test_discarded_session(server, conn, lasting):
         assert take(one, queue) == [1]
 
 
+@pytest.mark.long
 @pytest.mark.test_build
 @pytest.mark.parametrize("action", ["error", "cancel", "terminate", "crash"])
 def test_the_worker_ends_early(library, monkeypatch, action):
