@@ -87,7 +87,8 @@ public class Shop {
         // no unique index: a message that came twice would be seen
         jdbc.execute("CREATE TABLE shop_parcel (order_id bigint)");
         jdbc.queryForList("SELECT aq.drop_queue(queue_name, true) FROM aq.queues WHERE queue_name = '" + QUEUE + "'");
-        jdbc.queryForList("SELECT aq.create_queue('" + QUEUE + "', 'aq.jms_message', retry_delay => '0', max_retries => 100)");
+        jdbc.queryForList("SELECT aq.create_queue('" + QUEUE
+                + "', 'aq.jms_message', retry_delay => '0', max_retries => 100)");
     }
 
     /** One order; every twentieth is cancelled, and its message with it. */
@@ -114,12 +115,15 @@ public class Shop {
     }
 
     private void show(int cancelled) {
-        System.out.printf("%,11d %,11d %,11d %,19d%n", count("shop_order"), cancelled, count("shop_parcel"), FAILURES.get());
+        System.out.printf("%,11d %,11d %,11d %,19d%n", count("shop_order"), cancelled, count("shop_parcel"),
+                FAILURES.get());
     }
 
     private String check() {
-        long wrong = jdbc.queryForObject("SELECT count(*) FROM (SELECT o.id, count(p.order_id) AS parcels FROM shop_order o"
-                + " FULL JOIN shop_parcel p ON p.order_id = o.id GROUP BY o.id) x WHERE id IS NULL OR parcels <> 1", Long.class);
+        long wrong = jdbc.queryForObject("SELECT count(*) FROM "
+                + "(SELECT o.id, count(p.order_id) AS parcels FROM shop_order o"
+                + " FULL JOIN shop_parcel p ON p.order_id = o.id GROUP BY o.id) x WHERE id IS NULL OR parcels <> 1",
+                Long.class);
         return wrong == 0 ? "Checked: each of " + String.format("%,d", count("shop_order")) + " orders has one parcel."
                 : "CHECK FAILED: " + wrong + " orders or parcels have no or several counterparts.";
     }

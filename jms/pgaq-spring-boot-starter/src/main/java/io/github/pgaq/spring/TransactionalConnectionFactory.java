@@ -14,9 +14,9 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
 /**
  * A connection factory whose messages commit with the rows of a DataSource.
  *
- * <p>Inside a transaction of Spring that uses the DataSource (of DataSourceTransactionManager, JdbcTransactionManager or
- * JpaTransactionManager), a connection works on the JDBC connection of that transaction: what a JmsTemplate sends and
- * receives commits and rolls back with it. Elsewhere, as in the listeners of containers without such a transaction, the
+ * <p>Inside a transaction of Spring that uses the DataSource (of DataSourceTransactionManager, JdbcTransactionManager
+ * or JpaTransactionManager), a connection works on the JDBC connection of that transaction: what a JmsTemplate sends
+ * and receives commits and rolls back with it. Elsewhere, as in the listeners of containers without such a transaction, the
  * connections are those of another factory.
  */
 public class TransactionalConnectionFactory implements ConnectionFactory, DisposableBean {

@@ -55,7 +55,8 @@ class StarterTest extends ServerTest {
 
     private void run(Class<?> configuration, String... properties) {
         application = new SpringApplicationBuilder(configuration).web(WebApplicationType.NONE)
-                .properties("spring.datasource.url=" + url(), "spring.main.banner-mode=off", "spring.jms.template.receive-timeout=20s")
+                .properties("spring.datasource.url=" + url(), "spring.main.banner-mode=off",
+                        "spring.jms.template.receive-timeout=20s")
                 .properties(properties).run();
         jms = application.getBean(JmsTemplate.class);
         jdbc = application.getBean(JdbcTemplate.class);

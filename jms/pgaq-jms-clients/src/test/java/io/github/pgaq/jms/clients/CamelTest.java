@@ -56,7 +56,8 @@ class CamelTest extends ServerTest {
     void transactedRouteRetriesAfterAnError() throws Exception {
         String queue = newQueue();
         AtomicInteger attempts = new AtomicInteger();
-        ProducerTemplate producer = start("jms:" + queue + "?transacted=true&lazyCreateTransactionManager=false", exchange -> {
+        ProducerTemplate producer = start("jms:" + queue + "?transacted=true&lazyCreateTransactionManager=false",
+                exchange -> {
             if (attempts.incrementAndGet() < 3) {
                 throw new IllegalStateException("fails on purpose");
             }
@@ -106,8 +107,10 @@ class CamelTest extends ServerTest {
     void durableSubscriptionGetsWhatWasSentWhileAway() throws Exception {
         String topic = newTopic();
         String endpoint = "jms:topic:" + topic + "?clientId=" + newName("client") + "&durableSubscriptionName=news";
-        ProducerTemplate producer = start(endpoint, exchange -> bodies.add(exchange.getMessage().getBody(String.class)));
-        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic + "' AND consumer IS NOT NULL");
+        ProducerTemplate producer = start(endpoint, exchange -> bodies.add(exchange.getMessage()
+                .getBody(String.class)));
+        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic
+                + "' AND consumer IS NOT NULL");
         String route = camel.getRoutes().get(0).getId();
         producer.sendBody("jms:topic:" + topic, "first");
         assertEquals("first", next());

@@ -69,7 +69,8 @@ class PooledTest extends ServerTest {
             connection.start();
             try (Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE)) {
                 session.createProducer(session.createQueue(queue)).send(session.createTextMessage("work"));
-                assertEquals("work", ((TextMessage) session.createConsumer(session.createQueue(queue)).receive(LONG)).getText());
+                assertEquals("work", ((TextMessage) session.createConsumer(session.createQueue(queue)).receive(LONG))
+                        .getText());
             }
             try (Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE)) {
                 TextMessage again = (TextMessage) session.createConsumer(session.createQueue(queue)).receive(LONG);

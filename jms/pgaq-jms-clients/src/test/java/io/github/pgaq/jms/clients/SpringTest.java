@@ -103,7 +103,8 @@ class SpringTest extends ServerTest {
         template.convertAndSend(queue, "first");
         template.convertAndSend(queue, "second");
         List<?> texts = template.browse(queue, (session, browser) ->
-                Collections.list((Enumeration<?>) browser.getEnumeration()).stream().map(m -> text((Message) m)).toList());
+                Collections.list((Enumeration<?>) browser.getEnumeration()).stream().map(m -> text((Message) m))
+                        .toList());
         assertEquals(List.of("first", "second"), texts);
         assertEquals("first", template.receiveAndConvert(queue));
     }
@@ -125,7 +126,8 @@ class SpringTest extends ServerTest {
     @Test
     void sendAndReceiveGetsTheReply() throws Exception {
         String queue = newQueue();
-        listen(queue, new DefaultMessageListenerContainer(), (SessionAwareMessageListener<Message>) (message, session) -> {
+        listen(queue, new DefaultMessageListenerContainer(),
+                (SessionAwareMessageListener<Message>) (message, session) -> {
             TextMessage reply = session.createTextMessage(text(message) + " too");
             reply.setJMSCorrelationID(message.getJMSMessageID());
             session.createProducer(null).send(message.getJMSReplyTo(), reply);

@@ -46,7 +46,8 @@ class BodyTest extends ConformanceTest {
     @Test
     @Spec("3.11")
     void textArrives() throws JMSException {
-        equal("the text", "größe \u20ac \uD83D\uDE00", roundTrip(session().createTextMessage("größe \u20ac \uD83D\uDE00"))
+        equal("the text", "größe \u20ac \uD83D\uDE00", roundTrip(session()
+                .createTextMessage("größe \u20ac \uD83D\uDE00"))
                 .getText());
     }
 

@@ -152,7 +152,8 @@ class BrowserTest extends ConformanceTest {
     @Spec("api:QueueBrowser")
     void selectorOfABrowserWithoutOneIsNull() throws JMSException {
         isNull("getMessageSelector()", session().createBrowser(queue()).getMessageSelector());
-        isNull("getMessageSelector() with an empty selector", session().createBrowser(queue(), "").getMessageSelector());
+        isNull("getMessageSelector() with an empty selector", session().createBrowser(queue(), "")
+                .getMessageSelector());
     }
 
     @Test

@@ -463,7 +463,8 @@ class DurableTest extends ConformanceTest {
         String name = "Aa0_.-\u00e4\u03b1\u4e2d";
         durable().createDurableConsumer(topic, name).close();
         send(topic, "a");
-        equal("the message of a subscription with an odd name", "a", text(durable().createDurableConsumer(topic, name)));
+        equal("the message of a subscription with an odd name", "a", text(durable().createDurableConsumer(topic,
+                name)));
     }
 
     @Test

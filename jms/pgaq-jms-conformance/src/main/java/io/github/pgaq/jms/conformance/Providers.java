@@ -32,7 +32,8 @@ final class Providers {
             }
         } else {
             found = ServiceLoader.load(Provider.class).findFirst().orElseThrow(
-                    () -> new IllegalStateException("no implementation of " + Provider.class + " is on the class path"));
+                    () -> new IllegalStateException("no implementation of " + Provider.class
+                            + " is on the class path"));
         }
         Provider started = found;
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
