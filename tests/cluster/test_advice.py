@@ -117,6 +117,7 @@ def test_slow_subscriber(server, interval, topic):
     assert interval.model["advice"] == []
 
 
+@pytest.mark.sharded("a queue table has no partitions")
 def test_xmin_holder(server, interval, queue):
     """A transaction older than the consumption of several partitions."""
     with server.connect(application_name="old report") as holder:
@@ -136,6 +137,7 @@ def test_xmin_holder(server, interval, queue):
     assert interval.model["advice"] == []
 
 
+@pytest.mark.sharded("a queue table is not in the message cache")
 def test_message_cache_too_small(new_server):
     """Ten queues whose first partitions do not fit into it at once, dequeued in turn."""
     own = new_server("small", **{"pgaq.message_cache_size": "4MB", "max_wal_size": "2GB"})
@@ -180,6 +182,7 @@ def test_hot_object(server, interval, queue):
         assert db.value(conn, """SELECT count(*) > 0 FROM sys."v$db_object_cache" WHERE lower(name) = %s AND property LIKE 'HOT%%'""", [queue])
 
 
+@pytest.mark.sharded("a queue table has no shards")
 def test_one_shard(server, interval, queue):
     """Sessions wait for the latch of a shard that has most of a queue's messages.
 

@@ -36,7 +36,7 @@ RARE = {
 CLASSIC = {"uncommitted-met"}
 # these are only on the way of sharded queues
 SHARDED = {
-    "slots-reserved", "rows-formed", "before-log", "after-log", "messages-published",
+    "slots-reserved", "rows-formed", "tables-provided", "before-log", "after-log", "messages-published",
     "consumed-listed", "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
