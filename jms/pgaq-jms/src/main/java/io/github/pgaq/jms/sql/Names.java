@@ -16,6 +16,8 @@ final class Names {
     /** SQLSTATE: undefined object. */
     private static final String UNDEFINED = "42704";
 
+    private static final int ATTEMPTS = 5;
+
     private static final String DESCRIBE = "SELECT q.queue_name, q.multiple_consumers, q.payload_type::text, "
             + "coalesce(q.max_retries, -1) FROM aq.queues q WHERE q.queue_name = ?";
 
@@ -75,6 +77,20 @@ final class Names {
     }
 
     Subscription subscription(String subscriber) throws SQLException {
+        for (int attempt = 1;; attempt++) {
+            try {
+                return findSubscription(subscriber);
+            } catch (SQLException e) {
+                // the view reads all queues, and another one may be dropped meanwhile
+                if (!UNDEFINED.equals(e.getSQLState()) || attempt == ATTEMPTS
+                        || !statements.get(SUBSCRIPTION).getConnection().getAutoCommit()) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private Subscription findSubscription(String subscriber) throws SQLException {
         PreparedStatement statement = statements.get(SUBSCRIPTION);
         statement.setString(1, subscriber);
         try (ResultSet row = statement.executeQuery()) {
