@@ -115,16 +115,19 @@ public class Shop {
     }
 
     private void show(int cancelled) {
-        System.out.printf("%,11d %,11d %,11d %,19d%n", count("shop_order"), cancelled, count("shop_parcel"),
-                FAILURES.get());
+        System.out.printf("%,11d %,11d %,11d %,19d%n",
+                count("shop_order"), cancelled, count("shop_parcel"), FAILURES.get());
     }
 
     private String check() {
-        long wrong = jdbc.queryForObject("SELECT count(*) FROM "
-                + "(SELECT o.id, count(p.order_id) AS parcels FROM shop_order o"
-                + " FULL JOIN shop_parcel p ON p.order_id = o.id GROUP BY o.id) x WHERE id IS NULL OR parcels <> 1",
-                Long.class);
-        return wrong == 0 ? "Checked: each of " + String.format("%,d", count("shop_order")) + " orders has one parcel."
+        long wrong = jdbc.queryForObject("""
+                SELECT count(*) FROM (
+                    SELECT o.id, count(p.order_id) AS parcels
+                    FROM shop_order o FULL JOIN shop_parcel p ON p.order_id = o.id
+                    GROUP BY o.id) counted
+                WHERE id IS NULL OR parcels <> 1""", Long.class);
+        return wrong == 0
+                ? String.format("Checked: each of %,d orders has one parcel.", count("shop_order"))
                 : "CHECK FAILED: " + wrong + " orders or parcels have no or several counterparts.";
     }
 }

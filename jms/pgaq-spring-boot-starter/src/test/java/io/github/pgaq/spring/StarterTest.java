@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.ServerTest;
+import jakarta.jms.ConnectionFactory;
 import java.sql.SQLException;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -15,14 +16,20 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.springframework.beans.factory.BeanCreationException;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jms.annotation.JmsListener;
+import org.springframework.jms.config.DefaultJmsListenerContainerFactory;
 import org.springframework.jms.core.JmsTemplate;
+import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
@@ -53,6 +60,36 @@ class StarterTest extends ServerTest {
         }
     }
 
+    /** An application whose listener takes messages in the transactions of the DataSource. */
+    @Configuration
+    @EnableAutoConfiguration
+    static class OneTransaction {
+        private final JdbcTemplate jdbc;
+        private final String table;
+
+        OneTransaction(JdbcTemplate jdbc, @Value("${test.table}") String table) {
+            this.jdbc = jdbc;
+            this.table = table;
+        }
+
+        @Bean
+        static DefaultJmsListenerContainerFactory oneTransaction(ConnectionFactory connections,
+                PlatformTransactionManager manager) {
+            DefaultJmsListenerContainerFactory factory = new DefaultJmsListenerContainerFactory();
+            factory.setConnectionFactory(connections);
+            factory.setTransactionManager(manager);
+            return factory;
+        }
+
+        @JmsListener(destination = "${test.queue}", containerFactory = "oneTransaction")
+        void receive(String text, @Header("JMSXDeliveryCount") int count) {
+            jdbc.update("INSERT INTO " + table + " VALUES (?, ?)", text, count);
+            if (count == 1) {
+                throw new IllegalStateException("fails on purpose");
+            }
+        }
+    }
+
     private void run(Class<?> configuration, String... properties) {
         application = new SpringApplicationBuilder(configuration).web(WebApplicationType.NONE)
                 .properties("spring.datasource.url=" + url(), "spring.main.banner-mode=off",
@@ -74,6 +111,27 @@ class StarterTest extends ServerTest {
         run(Listening.class, "test.queue=" + queue);
         jms.convertAndSend(queue, "hello");
         assertEquals("hello", RECEIVED.poll(LONG, TimeUnit.SECONDS));
+    }
+
+    @Test
+    void aListenersRowsCommitWithItsMessage() throws Exception {
+        String queue = newQueue();
+        String table = newName("done");
+        execute("CREATE TABLE " + table + " (body text, attempt int)");
+        run(OneTransaction.class, "test.queue=" + queue, "test.table=" + table);
+        jms.convertAndSend(queue, "work");
+        // the row of the first attempt was rolled back
+        awaitValue("work 2", "SELECT body || ' ' || attempt FROM " + table);
+        awaitValue("0", "SELECT count(*) FROM aq.messages WHERE queue_name LIKE '%" + queue
+                + "' AND state IN ('READY', 'LOCKED')");
+    }
+
+    @Test
+    void healthAsksTheServer() {
+        run(Application.class);
+        HealthIndicator health = application.getBean("jmsHealthContributor", HealthIndicator.class);
+        assertEquals(Status.UP, health.health().getStatus());
+        assertEquals("pgaq", health.health().getDetails().get("provider"));
     }
 
     @Test
