@@ -44,6 +44,25 @@ SELECT * FROM t.sweep();
 SELECT count(*) FROM aq.dequeue('jc_topic', NULL::aq.jms_message, 'b');
 SELECT aq.purge_queue('jc');
 SELECT * FROM t.sweep();
+-- text that looks like the header of a large message
+SELECT aq.enqueue('jc', aq.jms_text('{"content": "------------------------------------"}')) IS NOT NULL;
+CALL t.send('jc', '00000000-0000-4000-8000-000000000007');
+SELECT * FROM t.sweep();
+SELECT aq.purge_queue('jc');
+SELECT * FROM t.sweep();
+-- a dead letter of a queue table, which is ready although its state is EXPIRED
+SELECT aq.create_queue_table('jc_table', 'aq.jms_message'), aq.create_queue('jc_old', 'aq.jms_message', queue_table => 'jc_table', max_retries => 0);
+CALL t.send('jc_old', '00000000-0000-4000-8000-000000000008');
+BEGIN;
+SELECT count(*) FROM aq.dequeue('jc_old', NULL::aq.jms_message);
+ROLLBACK;
+DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN EXISTS (SELECT FROM aq.messages WHERE queue_name = 'public.aq$_jc_table_e'); PERFORM pg_sleep(0.01); END LOOP; END $$;
+SELECT state FROM aq.messages WHERE queue_name = 'public.aq$_jc_table_e';
+SELECT * FROM t.sweep();
+SELECT aq.start_queue('public.aq$_jc_table_e', enqueue => false);
+SELECT count(*) FROM aq.dequeue('public.aq$_jc_table_e', NULL::aq.jms_message);
+SELECT * FROM t.sweep();
+SELECT aq.drop_queue_table('jc_table', true);
 -- a queue that was dropped
 CALL t.send('jc', '00000000-0000-4000-8000-000000000004');
 SELECT * FROM t.sweep();
@@ -57,6 +76,17 @@ SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000005', 0,
 SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000006', -1, '\x00');
 SELECT aq.jms_write_chunk('jc_topic', NULL, 0, '\x00');
 SELECT aq.jms_write_chunk('absent', '00000000-0000-4000-8000-000000000006', 0, '\x00');
+-- chunks of a body that this transaction has not begun, or not for this queue
+SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000006', 1, '\x00');
+SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000005', 3, '\x00');
+SELECT aq.create_temporary_queue() AS temporary \gset
+BEGIN;
+SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000006', 0, '\x00');
+SAVEPOINT s;
+SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000006', 1, '\x00');
+SELECT regexp_replace(t.error(format($q$SELECT aq.jms_write_chunk(%L, '00000000-0000-4000-8000-000000000006', 2, '\x00')$q$, :'temporary')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+ROLLBACK;
+SELECT aq.drop_queue(:'temporary');
 CREATE ROLE regress_aq_content;
 SET ROLE regress_aq_content;
 SELECT aq.jms_write_chunk('jc_topic', '00000000-0000-4000-8000-000000000006', 0, '\x00');

@@ -39,7 +39,7 @@ COMMENT ON FUNCTION aq.jms_release(text[], text[], uuid[], bigint[], interval, t
 CREATE FUNCTION aq.jms_write_chunk(queue_name text, content uuid, number integer, data bytea)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_content_write';
 COMMENT ON FUNCTION aq.jms_write_chunk(text, uuid, integer, bytea) IS
-'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same transaction enqueues into the queue. content: a random id, in the header content of the message; number: from 0 on, without gaps. Requires the enqueue privilege on the queue. Errors 22004, 22023, 42704';
+'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same transaction enqueues into the queue. content: a random id, in the header content of the message; number: from 0 on, without gaps, all for the same queue in one transaction. Requires the enqueue privilege on the queue. Errors 22004, 22023, 42704';
 
 CREATE FUNCTION aq.jms_read_chunk(content uuid, number integer)
 RETURNS bytea LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_content_read';
@@ -58,9 +58,11 @@ BEGIN
 		WHERE NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
 	LOOP
 		UPDATE aq_internal.jms_content c SET queue_id = m.queue_id, msgid = m.msgid, missed = NULL
-		FROM (SELECT q.queue_id, m.msgid, substring(m.payload FROM '""content"": ""([0-9a-f-]{36})""')::uuid AS content
+		FROM (SELECT q.queue_id, m.msgid, substring(m.payload FROM '""content"": ""([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})""')::uuid AS content
 			FROM aq.messages m JOIN aq_internal.queue q ON q.queue_name = m.queue_name
-			WHERE m.queue_name = name AND m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED')
+			WHERE m.queue_name = name
+			-- EXPIRED: finished, but in an exception queue of a queue table ready
+			AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND q.queue_type = 'exception' AND q.store <> 's')
 			AND m.payload LIKE '%""content"": ""%') m
 		WHERE m.content = c.content;
 	END LOOP;
@@ -82,6 +84,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 BEGIN
 	RETURN EXISTS (SELECT FROM aq.messages m
 		WHERE m.queue_name = (SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_id = jms_content_is_used.queue_id)
-		AND m.msgid = jms_content_is_used.msgid AND m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED'));
+		AND m.msgid = jms_content_is_used.msgid
+		AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND EXISTS (SELECT FROM aq_internal.queue q
+			WHERE q.queue_id = jms_content_is_used.queue_id AND q.queue_type = 'exception' AND q.store <> 's')));
 END $$;
 COMMENT ON FUNCTION aq_internal.jms_content_is_used(integer, uuid) IS 'Internal: has the message an unfinished consumer?';

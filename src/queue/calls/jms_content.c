@@ -15,16 +15,42 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* a body is kept for this long after its message, and the job runs as often, in seconds */
 #define PATIENCE 60
+
+/*
+ * The body must be one that this transaction has begun for the queue: a chunk
+ * without body would never be deleted, and one of another transaction would change
+ * a message of others.  key: content and queue.
+ */
+static void
+check_own_body(const AqQueue *queue, Datum *key)
+{
+	Oid			types[2] = {UUIDOID, INT4OID};
+	bool		own = false;
+	bool		isnull;
+
+	aq_sql_run("SELECT xmin FROM aq_internal.jms_content WHERE content = $1 AND home_id = $2", 2, types, key, NULL, true);
+	if (SPI_processed > 0)
+		own = TransactionIdIsCurrentTransactionId(DatumGetTransactionId(SPI_getbinval(SPI_tuptable->vals[0],
+																					  SPI_tuptable->tupdesc, 1, &isnull)));
+	SPI_finish();
+	if (!own)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "this transaction has not begun body %s for queue \"%s\"",
+						 DatumGetCString(DirectFunctionCall1(uuid_out, key[0])), queue->name),
+				errhint("Write chunk 0 first."));
+}
 
 static const char *const argument_names[] = {"queue_name", "content", "number", "data"};
 
@@ -54,6 +80,8 @@ aq_jms_content_write(PG_FUNCTION_ARGS)
 		aq_sql_run("INSERT INTO aq_internal.jms_content (content, home_id) VALUES ($1, $2)", 2, content_types, content,
 				   NULL, false);
 	}
+	else
+		check_own_body(queue, content);
 	aq_sql_run("INSERT INTO aq_internal.jms_chunk VALUES ($1, $2, $3)", 3, chunk_types, chunk, NULL, false);
 	/* a transaction that is longer than this has later chunks, or the job finds it at its next turn */
 	aq_jobs_post_at(GetCurrentTimestamp() + PATIENCE * USECS_PER_SEC);
