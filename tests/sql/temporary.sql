@@ -25,6 +25,11 @@ SELECT t.error('SELECT aq.create_temporary_queue()');
 SELECT t.error('SET pgaq.max_temporary_queues = 100');
 SET ROLE regress_aq_eve;
 SELECT payload FROM aq.dequeue(:'q', max_messages => 10);
+-- its owner cannot give it the name that programs of others use, nor more shards
+SELECT regexp_replace(t.error(format('SELECT aq.alter_queue(%L, new_name => %L)', :'q', 'orders')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+SELECT aq.stop_queue(:'q');
+SELECT regexp_replace(t.error(format('SELECT aq.set_shards(%L, 32)', :'q')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+SELECT aq.start_queue(:'q');
 -- and not longer than it exists
 SELECT aq.drop_queue(:'q');
 SELECT aq.create_temporary_queue() AS q \gset

@@ -213,6 +213,16 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(d.name));
 }
 
+/* Its name and its one shard are the server's choice, because any role can create one. */
+static void
+refuse_temporary(const AqQueue *queue, const char *what)
+{
+	if (aq_temporary_is_queue(queue->id))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "the %s of queue \"%s\" cannot be changed", what, queue->name),
+				errdetail("It is temporary."));
+}
+
 /* --- alter -------------------------------------------------------------------------------- */
 
 /* Sets a column in the queue's row of aq_internal.queue. */
@@ -299,6 +309,8 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	queue = aq_ddl_queue(old_name, ShareUpdateExclusiveLock);
 	if (!PG_ARGISNULL(6))
 		aq_definition_refuse_rights(queue);
+	if (!PG_ARGISNULL(7))
+		refuse_temporary(queue, "name");
 	id = queue->id;
 	payload_type = queue->payload_type;
 	if (!PG_ARGISNULL(1))
@@ -390,6 +402,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
 						 AQ_MAX_SHARDS, shards));
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
+	refuse_temporary(queue, "number of shards");
 	id = queue->id;
 	if (queue->enqueue_enabled || was_used(id))
 		ereport(ERROR,
