@@ -15,6 +15,7 @@
 #include "queue/calls/calls_private.h"
 
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
@@ -116,6 +117,7 @@ aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const Aq
 	{
 		int			nmembers = 0;
 
+		CHECK_FOR_INTERRUPTS();
 		for (int j = i; j < n && !seen[i]; j++)
 			if (!seen[j] && are_together(&leases[i], &leases[j]))
 				members[nmembers++] = j;
