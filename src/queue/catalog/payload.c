@@ -59,11 +59,16 @@ is_granted_by_name(Datum list, Oid role)
 /*
  * Is it a type of the extension, such as aq.jms_message?  A queue cannot keep it
  * from being dropped, because the extension drops both, so that it needs no grant.
+ * Not the row type of a view, which a later version of the extension may have to
+ * drop alone.
  */
 static bool
 is_of_extension(Oid type)
 {
-	return get_rel_namespace(get_typ_typrelid(type)) == get_namespace_oid("aq", true);
+	Oid			relation = get_typ_typrelid(type);
+
+	return get_rel_namespace(relation) == get_namespace_oid("aq", true) &&
+		get_rel_relkind(relation) == RELKIND_COMPOSITE_TYPE;
 }
 
 static bool
