@@ -235,6 +235,25 @@ def test_discarded_session(server, conn, lasting):
         assert take(one, queue) == [1]
 
 
+def test_a_subscriber_of_several_sessions(server, conn, lasting):
+    """It is removed with the last session that subscribed it, whichever that is; one that lasts is not."""
+    again = "SELECT aq.subscribe('lasting', %s, if_not_exists => true, temporary => true)"
+    owner = Owner(server)
+    with server.connect() as one, server.connect() as two:
+        for other in (one, two, two):
+            other.execute(again, ["ends"])
+            other.execute(again, ["remains"])
+        put(conn, "lasting", 2)
+        owner.process.kill()
+        owner.process.wait()
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.temporary") == 2, "the first session is forgotten")
+        assert look(one, "lasting", "ends") == [2]
+        one.close()
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.temporary") == 1, "the second one, too")
+        assert look(two, "lasting", "ends") == [2]
+    nothing_left(conn, lasting)
+
+
 @pytest.mark.long
 @pytest.mark.test_build
 @pytest.mark.parametrize("action", ["error", "cancel", "terminate", "crash"])

@@ -159,12 +159,12 @@ CREATE TABLE aq_internal.temporary (
 	queue_id integer NOT NULL,
 	consumer_number bigint NOT NULL,
 	session_id bigint NOT NULL,
-	PRIMARY KEY (queue_id, consumer_number)
+	PRIMARY KEY (queue_id, consumer_number, session_id)
 );
-COMMENT ON TABLE aq_internal.temporary IS 'Temporary queues and subscribers: the worker removes them when their session has ended';
+COMMENT ON TABLE aq_internal.temporary IS 'Temporary queues and subscribers: the worker removes them when their sessions have ended';
 COMMENT ON COLUMN aq_internal.temporary.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.temporary.consumer_number IS 'number of the subscriber; 0: the queue itself is temporary';
-COMMENT ON COLUMN aq_internal.temporary.session_id IS 'the session that it belongs to, a number of aq_internal.session_id_seq';
+COMMENT ON COLUMN aq_internal.temporary.session_id IS 'a session that it belongs to, a number of aq_internal.session_id_seq; a subscriber can belong to several';
 
 CREATE TABLE aq_internal.property (
 	name text PRIMARY KEY,

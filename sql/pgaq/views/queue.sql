@@ -228,7 +228,7 @@ COMMENT ON COLUMN aq.subscribers.consumer IS 'name; null: the only consumer of a
 COMMENT ON COLUMN aq.subscribers.kind IS 'subscriber, recipient (named only in recipient lists) or single';
 COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
-COMMENT ON COLUMN aq.subscribers.temporary IS 'true: it is removed when the session that subscribed it ends';
+COMMENT ON COLUMN aq.subscribers.temporary IS 'true: it is removed when the sessions that subscribed it have ended';
 COMMENT ON COLUMN aq.subscribers.owner IS 'role that subscribed it, and can alter and unsubscribe it while it has the subscribe privilege; null: not a subscriber, or the role was dropped';
 COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
 COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';

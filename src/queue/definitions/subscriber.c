@@ -174,6 +174,20 @@ check_name_is_free(AqQueue *queue, const char *name, const AqConsumer *consumer)
 				 errhint("Subscribe another name.")));
 }
 
+/* A temporary subscriber that exists stays at least as long as this session, too. */
+static void
+belong_to_session(AqQueue *queue, const AqConsumer *consumer)
+{
+	int32		id = queue->id;
+	char	   *name = pstrdup(consumer->name);
+
+	if (!aq_temporary_is_consumer(id, consumer->number))
+		return;
+	queue = aq_catalog_get_by_id(id, true);
+	check_owner(queue, aq_catalog_consumer(queue, name));
+	aq_temporary_enter_consumer(id, name);
+}
+
 PG_FUNCTION_INFO_V1(aq_subscriber_add);
 Datum
 aq_subscriber_add(PG_FUNCTION_ARGS)
@@ -185,6 +199,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	AqConsumer *consumer;
 	int			delivery = aq_args_delivery(fcinfo, 4);
 	bool		owner = aq_privilege_allows(queue, AQ_RIGHT_OWNER);
+	bool		temporary = !PG_ARGISNULL(6) && PG_GETARG_BOOL(6);
 	int32		id = queue->id;
 
 	aq_args_check_name(name, "consumer");
@@ -194,7 +209,11 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	if (consumer != NULL && consumer->subscriber)
 	{
 		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
+		{
+			if (temporary)
+				belong_to_session(queue, consumer);
 			PG_RETURN_DATUM(PG_GETARG_DATUM(1));
+		}
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_EXISTS, "\"%s\" is already a subscriber of queue \"%s\"",
 						 name, queue->name),
@@ -209,7 +228,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	else
 		insert_consumer(queue, position_for_subscriber(queue), name, "subscriber", rule, delivery,
 						PG_ARGISNULL(3) ? 0 : PG_GETARG_DATUM(3), PG_ARGISNULL(3));
-	if (!PG_ARGISNULL(6) && PG_GETARG_BOOL(6))
+	if (temporary)
 		aq_temporary_enter_consumer(id, name);
 	if (!owner)
 		aq_rights_subscribed(queue, name);

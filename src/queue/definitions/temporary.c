@@ -4,8 +4,8 @@
  *	  Temporary queues and subscribers: their rows in aq_internal.temporary.
  *
  * They belong to the session that made them, and are otherwise like others: other
- * sessions see and use them.  When the session has ended, the worker removes them:
- * see temporary_end.c.
+ * sessions see and use them.  A subscriber can belong to several sessions.  When all
+ * of them have ended, the worker removes it: see temporary_end.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -47,8 +47,25 @@ aq_temporary_enter_consumer(int32 queue_id, const char *consumer)
 	values[1] = CStringGetTextDatum(consumer);
 	values[2] = Int64GetDatum(aq_temporary_owner_enter());
 	aq_sql_change("INSERT INTO aq_internal.temporary (queue_id, consumer_number, session_id) "
-				  "SELECT queue_id, number, $3 FROM aq_internal.subscriber WHERE queue_id = $1 AND consumer = $2",
+				  "SELECT queue_id, number, $3 FROM aq_internal.subscriber WHERE queue_id = $1 AND consumer = $2 "
+				  "ON CONFLICT DO NOTHING",
 				  3, types, values, NULL);
+}
+
+bool
+aq_temporary_is_consumer(int32 queue_id, int64 consumer)
+{
+	/* with the latest snapshot: the worker may have removed the last session meanwhile */
+	return aq_sql_text(psprintf("SELECT 1 FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = " INT64_FORMAT,
+								queue_id, consumer)) != NULL;
+}
+
+/* A session has ended, to which the consumer may belong. */
+void
+aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session)
+{
+	aq_sql_change(psprintf("DELETE FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = " INT64_FORMAT
+						   " AND session_id = " INT64_FORMAT, queue_id, consumer, session), 0, NULL, NULL, NULL);
 }
 
 /* The queue is dropped. */

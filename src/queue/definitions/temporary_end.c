@@ -28,6 +28,7 @@ typedef struct Temporary
 {
 	int32		queue_id;
 	int64		consumer;		/* 0: the queue */
+	int64		session;		/* has ended */
 } Temporary;
 
 static AqTrouble trouble;
@@ -79,6 +80,10 @@ remove_consumer(const Temporary *temporary)
 
 	if (!aq_queue_lock(temporary->queue_id, ShareUpdateExclusiveLock, false))
 		return false;
+	aq_temporary_forget_session(temporary->queue_id, temporary->consumer, temporary->session);
+	/* while the row was read, another session may have subscribed it, too */
+	if (aq_temporary_is_consumer(temporary->queue_id, temporary->consumer))
+		return true;
 	queue = aq_catalog_get_by_id(temporary->queue_id, true);
 	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
 		if (queue->consumers[i].name != NULL && queue->consumers[i].number == temporary->consumer)
@@ -86,7 +91,6 @@ remove_consumer(const Temporary *temporary)
 			aq_subscriber_take_away(queue, queue->consumers[i]);
 			return true;
 		}
-	aq_temporary_forget_consumer(temporary->queue_id, temporary->consumer);
 	return true;
 }
 
@@ -142,6 +146,7 @@ find_ended(MemoryContext context)
 		temporary = palloc(sizeof(Temporary));
 		temporary->queue_id = DatumGetInt32(SPI_getbinval(tuple, desc, 1, &isnull));
 		temporary->consumer = DatumGetInt64(SPI_getbinval(tuple, desc, 2, &isnull));
+		temporary->session = DatumGetInt64(SPI_getbinval(tuple, desc, 3, &isnull));
 		list = lappend(list, temporary);
 		MemoryContextSwitchTo(spi);
 	}

@@ -69,8 +69,12 @@ final class Errors {
 
     /** Whether the error means that the connection to the server is lost. */
     static boolean isLost(SQLException e) {
-        String state = e.getSQLState() == null ? "" : e.getSQLState();
-        return state.startsWith("08") || state.startsWith("57P");
+        return isLost(e.getSQLState());
+    }
+
+    /** Whether an SQLSTATE, or null, means that the connection to the server is lost. */
+    static boolean isLost(String state) {
+        return state != null && (state.startsWith("08") || state.startsWith("57P"));
     }
 
     /** Runs an action of the simplified API. */

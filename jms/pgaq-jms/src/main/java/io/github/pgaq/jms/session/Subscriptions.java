@@ -141,13 +141,13 @@ final class Subscriptions {
             boolean done = false;
             try {
                 Subscription there = store.subscription(use.subscriber());
-                // one that is not durable and has no consumers is left from a crash
+                // one that is not durable and has no consumers is left from a connection that crashed or closes
                 if (there != null && (!use.kind().durable || !matches(store, there, use))) {
                     store.unsubscribe(there.topic(), use.subscriber());
                     there = null;
                 }
                 if (there == null) {
-                    store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), true);
+                    store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), use.kind().durable);
                 }
                 done = !use.kind().shared || store.claim(use.claim(), true);
                 return done;
@@ -167,6 +167,10 @@ final class Subscriptions {
             }
             Subscription there = store.subscription(use.subscriber());
             if (there != null && matches(store, there, use)) {
+                if (!use.kind().durable) {
+                    // from now on it belongs to this connection as well
+                    store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), false);
+                }
                 return true;
             }
             store.unclaim(use.claim(), true);
@@ -181,7 +185,14 @@ final class Subscriptions {
     /** Ends the use of a subscription; ends the subscription, too, unless it is durable or in use. */
     void release(Use use) throws JMSException {
         control.exclusively(() -> {
-            remove(use);
+            try {
+                remove(use);
+            } catch (JMSException e) {
+                // with the connection the server has ended the use, and what is not durable
+                if (!Errors.isLost(e.getErrorCode())) {
+                    throw e;
+                }
+            }
             return null;
         });
     }
@@ -250,7 +261,7 @@ final class Subscriptions {
             if (use.kind() != Kind.PLAIN) {
                 store.claim(use.claim(), use.kind().shared);
             }
-            if (use.kind() == Kind.PLAIN && !use.topic().isTemporary()) {
+            if (!use.kind().durable && !use.topic().isTemporary()) {
                 store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), false);
             }
         }

@@ -288,6 +288,31 @@ class ServerSessionTest extends ServerTest {
     }
 
     @Test
+    void aSharedSubscriptionEndsWithTheLastConnectionThatIsKilled() throws Exception {
+        String topicName = newTopic();
+        String subscription = newName("shared");
+        String pids = "SELECT %s FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) "
+                + "= hashtextextended('pgaq.jms:subscription:shared-temporary:" + subscription + "', 0)";
+        PgaqConnection first = factory.createConnection();
+        first.createSession().createSharedConsumer(first.createSession().createTopic(topicName), subscription);
+        String firstPid = value(String.format(pids, "pid"));
+        PgaqConnection second = factory.createConnection();
+        second.start();
+        Session session = second.createSession();
+        Topic topic = session.createTopic(topicName);
+        MessageConsumer consumer = session.createSharedConsumer(topic, subscription);
+        session.createProducer(topic).send(session.createTextMessage("a"));
+        execute("SELECT pg_terminate_backend(" + firstPid + ")");
+        awaitValue("1", "SELECT count(*) FROM aq_internal.temporary t JOIN aq_internal.queue q USING (queue_id) "
+                + "WHERE q.queue_name = '" + topicName + "'");
+        assertEquals(List.of("a"), receive(consumer, 1));
+        execute(String.format(pids, "pg_terminate_backend(pid)"));
+        awaitValue("0", "SELECT count(*) FROM aq.subscribers WHERE queue_name = '" + topicName + "'");
+        second.close();
+        first.close();
+    }
+
+    @Test
     void topicsGiveEachSubscriberItsOwn() throws Exception {
         Session session = connection.createSession();
         Topic topic = session.createTopic(newTopic());
