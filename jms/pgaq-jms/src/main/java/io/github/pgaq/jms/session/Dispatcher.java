@@ -15,6 +15,9 @@ final class Dispatcher implements Runnable {
     private static final long FIRST_PAUSE_MS = 100;
     private static final long LONGEST_PAUSE_MS = 30_000;
 
+    /** A message that is being delivered, and the listener that the consumer had when it was taken. */
+    private record Call(Taken taken, Message message, MessageListener listener) { }
+
     private final ClientSession session;
     private final Gate gate;
     private final Intake intake;
@@ -32,23 +35,23 @@ final class Dispatcher implements Runnable {
     @Override
     public void run() {
         while (gate.awaitState(() -> gate.isStarted() && session.hasListeners())) {
-            Taken taken = null;
+            Call call = null;
             try {
                 if (gate.enterStarted(session::hasListeners, Deadline.NEVER)) {
                     try {
-                        taken = next();
+                        call = next();
                     } finally {
                         gate.leave();
                     }
                 }
-                if (taken != null) {
-                    deliver(taken);
+                if (call != null) {
+                    deliver(call);
                 }
                 pause = FIRST_PAUSE_MS;
             } catch (JMSException | RuntimeException e) {
                 failed(e);
             } finally {
-                if (taken != null) {
+                if (call != null) {
                     gate.endListener();
                 }
             }
@@ -56,7 +59,7 @@ final class Dispatcher implements Runnable {
     }
 
     /** Takes the next message and marks that its listener runs; null if there is none now. */
-    private Taken next() throws JMSException {
+    private Call next() throws JMSException {
         Taken taken = buffered();
         if (taken == null) {
             fill(settlement.due());
@@ -65,12 +68,28 @@ final class Dispatcher implements Runnable {
         if (taken == null) {
             return null;
         }
-        if (taken.consumer().listener() == null || !gate.beginListener(taken.consumer())) {
+        Message message = message(taken);
+        MessageListener listener = taken.consumer().listener();
+        if (listener == null || !gate.beginListener(taken.consumer())) {
             taken.consumer().buffer().addFirst(taken);
             return null;
         }
         settlement.listening(taken);
-        return taken;
+        return new Call(taken, message, listener);
+    }
+
+    /** A message that cannot be read goes back: nothing acknowledges it, and its lease is not extended. */
+    private Message message(Taken taken) throws JMSException {
+        try {
+            return intake.message(taken);
+        } catch (JMSException | RuntimeException e) {
+            if (taken.lease() == null) {
+                taken.consumer().buffer().addFirst(taken);
+            } else {
+                settlement.release(List.of(taken.lease()), session.drainBuffers());
+            }
+            throw e;
+        }
     }
 
     /** The next message of the buffers, the consumers in turn. */
@@ -101,8 +120,8 @@ final class Dispatcher implements Runnable {
         intake.fill(consumers, () -> session.version() == version, Deadline.NEVER, due, 1);
     }
 
-    private void deliver(Taken taken) throws JMSException {
-        boolean failed = call(taken);
+    private void deliver(Call call) throws JMSException {
+        boolean failed = fails(call);
         gate.enter();
         try {
             List<Lease> due = settlement.listened(failed);
@@ -124,18 +143,13 @@ final class Dispatcher implements Runnable {
     }
 
     /** Calls the listener; returns whether it failed. */
-    private boolean call(Taken taken) throws JMSException {
-        Message message = intake.message(taken);
-        MessageListener listener = taken.consumer().listener();
-        if (listener == null) {
-            return true;
-        }
+    private boolean fails(Call call) {
         boolean[] failed = new boolean[1];
         Callbacks.inListener(session, () -> {
             try {
-                listener.onMessage(message);
+                call.listener().onMessage(call.message());
             } catch (RuntimeException e) {
-                LOG.warn("a message listener failed with message {}", taken.delivery().msgid(), e);
+                LOG.warn("a message listener failed with message {}", call.taken().delivery().msgid(), e);
                 failed[0] = true;
             }
         });

@@ -134,7 +134,7 @@ final class LeaseKeeper implements Runnable {
                     extend();
                     control.ping();
                 }
-            } catch (JMSException e) {
+            } catch (JMSException | RuntimeException e) {
                 // the control connection reports a lost connection to the exception listener itself
                 LOG.warn("control of leases failed: {}", e.getMessage());
             }
@@ -165,7 +165,12 @@ final class LeaseKeeper implements Runnable {
     /** Extends all leases once, except those of messages that lie unused; the thread calls it, and tests. */
     void extend() throws JMSException {
         for (ClientSession session : new HashSet<>(held.values().stream().map(Consumer::session).toList())) {
-            session.releaseIdle(System.nanoTime() - options.lease().toNanos());
+            try {
+                session.releaseIdle(System.nanoTime() - options.lease().toNanos());
+            } catch (JMSException | RuntimeException e) {
+                // a session whose connection is lost does not end the leases of the others
+                LOG.warn("giving back unused messages failed: {}", e.getMessage());
+            }
         }
         List<Lease> leases = new ArrayList<>(held.keySet());
         if (leases.isEmpty()) {

@@ -144,6 +144,12 @@ final class FakeServer {
         }
     }
 
+    /** Sends a bytes message whose body is a large one. */
+    void large(String queue) throws SQLException {
+        String headers = "{\"content\": \"" + UUID.randomUUID() + "\"}";
+        add(new Outgoing(queue, new Body("bytes", headers, null, null, null, null), 5, 0, 0, null, null, false));
+    }
+
     static String key(String queue, String consumer) {
         return consumer == null ? queue : queue + "/" + consumer;
     }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqOption;
+import jakarta.jms.BytesMessage;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
@@ -22,6 +23,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Delivery to listeners. */
 class ListenerTest extends SessionFixture {
@@ -284,5 +287,25 @@ class ListenerTest extends SessionFixture {
         proceed.countDown();
         get(closed);
         assertEquals(List.of("answer"), server.texts("r"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {Session.AUTO_ACKNOWLEDGE, Session.CLIENT_ACKNOWLEDGE, Session.SESSION_TRANSACTED})
+    void aMessageWhoseBodyCannotBeReadComesAgain(int mode) throws Exception {
+        server.large("q");
+        server.text("q", "b");
+        server.fail("readContent", "53100");
+        Session session = started().createSession(mode);
+        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
+            results.add(message instanceof BytesMessage ? "large" + message.getIntProperty("JMSXDeliveryCount") : "b");
+            if (mode == Session.CLIENT_ACKNOWLEDGE) {
+                message.acknowledge();
+            } else if (mode == Session.SESSION_TRANSACTED) {
+                session.commit();
+            }
+        }));
+        assertEquals(List.of("large2", "b"), List.of(next(), next()));
+        server.awaitWaiting(1);
+        assertEquals(List.of(), server.attempts("q"));
     }
 }

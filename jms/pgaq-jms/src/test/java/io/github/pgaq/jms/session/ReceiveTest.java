@@ -251,6 +251,22 @@ class ReceiveTest extends SessionFixture {
     }
 
     @Test
+    void leasesAreExtendedAlthoughOthersCannotBeGivenBack() throws Exception {
+        options = options.with(PgaqOption.LEASE, "1000");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = started();
+        ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        server.fail("release", "53100");
+        Thread.sleep(1010);
+        long before = server.count("extend");
+        connection.keeper().extend();
+        assertTrue(server.count("extend") > before);
+        assertEquals(1, server.count("release"));
+    }
+
+    @Test
     void whatLiesUnusedGoesBackUncounted() throws Exception {
         options = options.with(PgaqOption.LEASE, "1000");
         server.text("q", "a", "b", "c");
