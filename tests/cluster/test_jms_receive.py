@@ -212,3 +212,23 @@ def test_many_acknowledgements_can_be_canceled(server, conn):
                 "FROM generate_series(1, 400000::bigint) n"
             )
     assert time.monotonic() - began < 20
+
+
+def peak(conn):
+    """The largest size of a session's process so far, in MB."""
+    (pid,) = conn.execute("SELECT pg_backend_pid()").fetchone()
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
+
+
+def test_tries_leave_no_memory_behind(server, conn, queues):
+    """A wait tries its sources at each wake-up; here there are as many sources."""
+    n = 20000
+    with server.connect() as session:
+        session.execute("CALL aq.jms_receive('{one}', NULL, '{priority = 7}', '{1}', '0')")
+        before = peak(session)
+        session.execute(
+            "CALL aq.jms_receive(%s::text[], NULL, %s::text[], %s::integer[], '0')",
+            [["one"] * n, ["priority = 7"] * n, [1] * n],
+        )
+        assert peak(session) - before < 60

@@ -228,6 +228,7 @@ typedef struct Receiving
 	int64		lease;			/* 0: none */
 	int64		timeout;		/* -1: none */
 	int			source;			/* what the messages were taken from; -1: nothing yet */
+	MemoryContext context;		/* for one try of one source: a wait can try them millions of times */
 	Writing		writing;
 } Receiving;
 
@@ -350,8 +351,14 @@ take(void *arg)
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	for (int i = 0; i < receiving->n && receiving->source < 0; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(receiving->context);
+
 		if (take_from(receiving, i))
 			receiving->source = i;
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(receiving->context);
+	}
 	PopActiveSnapshot();
 }
 
@@ -420,6 +427,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
 	stale = palloc(Max(nleases, 1) * sizeof(int));
 	begin_writing(&receiving.writing);
+	receiving.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
 	nstale = acknowledge_and_take(&receiving, leases, nleases, stale);
 	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0)
 	{
