@@ -147,13 +147,9 @@ final class Intake {
         for (Consumer consumer : consumers) {
             sources.add(consumer.source(joined ? 1 : Math.max(want, consumer.window().next(now))));
         }
-        Received received;
-        try {
-            received = settlement.call("could not receive",
-                    store -> store.receive(sources, deadline.timeout(), joined ? null : lease, due));
-        } finally {
-            due.forEach(keeper::drop);
-        }
+        keeper.settle(due);
+        Received received = settlement.call("could not receive",
+                store -> store.receive(sources, deadline.timeout(), joined ? null : lease, due));
         LeaseKeeper.logStale(received.stale(), "was acknowledged");
         if (received.source() < 0) {
             return;

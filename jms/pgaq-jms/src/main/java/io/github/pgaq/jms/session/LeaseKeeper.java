@@ -4,6 +4,7 @@ import io.github.pgaq.jms.PgaqOptions;
 import io.github.pgaq.jms.store.Lease;
 import jakarta.jms.JMSException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -21,6 +22,8 @@ import org.slf4j.LoggerFactory;
  */
 final class LeaseKeeper implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(LeaseKeeper.class);
+    /** So long a session waits for an extension; one that takes longer may be connecting again. */
+    private static final long LONGEST_EXTENSION_NANOS = 1_000_000_000;
 
     private final Control control;
     private final PgaqOptions options;
@@ -31,6 +34,7 @@ final class LeaseKeeper implements Runnable {
     private final Condition changed = lock.newCondition();
     // guarded by lock
     private final Map<Object, List<Lease>> acknowledged = new HashMap<>();
+    private Set<Lease> extending = Set.of();
     private boolean closed;
 
     LeaseKeeper(Control control, PgaqOptions options) {
@@ -45,8 +49,32 @@ final class LeaseKeeper implements Runnable {
 
     /** Extends it no longer. */
     void drop(Lease lease) {
-        held.remove(lease);
-        stale.remove(lease);
+        lock.lock();
+        try {
+            held.remove(lease);
+            stale.remove(lease);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Extends them no longer, and waits for an extension that is under way: while its transaction is open, the server
+     * refuses to acknowledge or release them. To be called before that.
+     */
+    void settle(List<Lease> leases) {
+        lock.lock();
+        try {
+            leases.forEach(this::drop);
+            long left = LONGEST_EXTENSION_NANOS;
+            while (left > 0 && !Collections.disjoint(leases, extending)) {
+                left = changed.awaitNanos(left);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Whether the lease is known to have ended. */
@@ -95,12 +123,9 @@ final class LeaseKeeper implements Runnable {
         if (group.isEmpty()) {
             return;
         }
-        try {
-            List<Lease> ended = control.call("could not acknowledge", store -> store.acknowledge(group));
-            logStale(ended, "was acknowledged");
-        } finally {
-            group.forEach(this::drop);
-        }
+        settle(group);
+        List<Lease> ended = control.call("could not acknowledge", store -> store.acknowledge(group));
+        logStale(ended, "was acknowledged");
     }
 
     /** Says that messages were given to another consumer although this one had them. */
@@ -172,16 +197,41 @@ final class LeaseKeeper implements Runnable {
                 LOG.warn("giving back unused messages failed: {}", e.getMessage());
             }
         }
-        List<Lease> leases = new ArrayList<>(held.keySet());
+        List<Lease> leases = beginExtension();
         if (leases.isEmpty()) {
             return;
         }
-        List<Lease> ended = control.call("could not extend leases", store -> store.extend(leases, options.lease()));
-        Set<Lease> real = new HashSet<>(ended);
-        // those acknowledged meanwhile are not held any more
-        real.retainAll(held.keySet());
-        stale.addAll(real);
-        real.forEach(held::remove);
-        logStale(new ArrayList<>(real), "was acknowledged");
+        List<Lease> ended = List.of();
+        try {
+            ended = control.call("could not extend leases", store -> store.extend(leases, options.lease()));
+        } finally {
+            logStale(endExtension(ended), "was acknowledged");
+        }
+    }
+
+    private List<Lease> beginExtension() {
+        lock.lock();
+        try {
+            extending = new HashSet<>(held.keySet());
+            return new ArrayList<>(extending);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Notes those that have ended; returns those of them that were still held. */
+    private List<Lease> endExtension(List<Lease> ended) {
+        lock.lock();
+        try {
+            List<Lease> real = new ArrayList<>(ended);
+            real.retainAll(held.keySet());
+            stale.addAll(real);
+            real.forEach(held::remove);
+            extending = Set.of();
+            changed.signalAll();
+            return real;
+        } finally {
+            lock.unlock();
+        }
     }
 }

@@ -216,13 +216,10 @@ final class Settlement {
         if (leases.isEmpty()) {
             return leases;
         }
-        try {
-            List<Lease> stale = call("could not acknowledge", store -> store.acknowledge(leases));
-            LeaseKeeper.logStale(stale, "was acknowledged");
-            return stale;
-        } finally {
-            leases.forEach(keeper::drop);
-        }
+        keeper.settle(leases);
+        List<Lease> stale = call("could not acknowledge", store -> store.acknowledge(leases));
+        LeaseKeeper.logStale(stale, "was acknowledged");
+        return stale;
     }
 
     /** Acknowledges all that was delivered: CLIENT_ACKNOWLEDGE. */
@@ -266,34 +263,43 @@ final class Settlement {
             return;
         }
         String what = "could not give messages back";
-        try {
-            if (isJoined() && !callers || !link.isOpen()) {
-                // not in the client's transaction; or the control connection may still work
-                session.connection().control().call(what, store -> release(store, seen, unseen));
-            } else {
-                link.call(what, store -> release(store, seen, unseen));
-            }
-        } finally {
-            seen.forEach(keeper::drop);
-            unseen.forEach(keeper::drop);
+        keeper.settle(seen);
+        keeper.settle(unseen);
+        if (isJoined() && !callers || !link.isOpen()) {
+            // not in the client's transaction; or the control connection may still work
+            session.connection().control().call(what, store -> release(store, seen, unseen));
+        } else {
+            link.call(what, store -> release(store, seen, unseen));
         }
     }
 
     private Void release(Store store, List<Lease> seen, List<Lease> unseen) throws SQLException {
-        boolean both = !seen.isEmpty() && !unseen.isEmpty();
-        if (both) {
-            store.begin();
+        if (seen.isEmpty() || unseen.isEmpty()) {
+            releaseEach(store, seen, unseen);
+            return null;
         }
+        store.begin();
+        try {
+            releaseEach(store, seen, unseen);
+            store.commit();
+        } catch (SQLException | RuntimeException e) {
+            try {
+                store.rollback();
+            } catch (SQLException next) {
+                e.addSuppressed(next);
+            }
+            throw e;
+        }
+        return null;
+    }
+
+    private void releaseEach(Store store, List<Lease> seen, List<Lease> unseen) throws SQLException {
         if (!seen.isEmpty()) {
             store.release(seen, redeliveryDelay, null, true);
         }
         if (!unseen.isEmpty()) {
             store.release(unseen, null, null, false);
         }
-        if (both) {
-            store.commit();
-        }
-        return null;
     }
 
     /** Commits what was sent and received. */
@@ -313,6 +319,7 @@ final class Settlement {
                 if (!messages.isEmpty()) {
                     store.send(messages);
                 }
+                keeper.settle(leases);
                 List<Lease> ended = leases.isEmpty() ? leases : store.acknowledge(leases);
                 deciding[0] = ended.isEmpty();
                 if (deciding[0]) {
@@ -332,7 +339,6 @@ final class Settlement {
                     : Errors.rolledBack("the transaction was rolled back", e);
         }
         open = false;
-        leases.forEach(keeper::drop);
         unacknowledged.clear();
         again();
         session.retire();

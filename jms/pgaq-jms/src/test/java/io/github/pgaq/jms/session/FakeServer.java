@@ -47,6 +47,8 @@ final class FakeServer {
     private long receipts;
     private int waiting;
     boolean refusing;
+    /** What a call of extend does first. */
+    volatile Runnable extending = () -> { };
 
     synchronized FakeServer queue(String name) {
         queues.put(name, false);

@@ -183,6 +183,7 @@ final class FakeStore implements Store {
 
     @Override
     public List<Lease> extend(List<Lease> leases, Duration lease) throws SQLException {
+        server.extending.run();
         synchronized (server) {
             server.called(this, "extend", Integer.toString(leases.size()));
             return leases.stream().filter(each -> server.leased(each) == null).toList();

@@ -14,6 +14,7 @@ import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.Session;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 
@@ -248,6 +249,60 @@ class ReceiveTest extends SessionFixture {
         message.acknowledge();
         connection.keeper().extend();
         assertEquals(1, server.count("extend"), "nothing is held any more");
+    }
+
+    @Test
+    void afterAFailedRecoveryNoTransactionIsOpen() throws Exception {
+        server.text("q", "a", "b", "c");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        assertEquals("a", text(consumer.receive()));
+        assertEquals("b", text(consumer.receive()));
+        server.fail("release", "42501");
+        assertThrows(JMSException.class, session::recover);
+        server.endLeases();
+        consumer.receive().acknowledge();
+        assertEquals(List.of("b", "c"), server.texts("q"));
+    }
+
+    @Test
+    void anAcknowledgementWaitsForAnExtension() throws Exception {
+        server.text("q", "a");
+        ClientConnection connection = started();
+        Message message = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue).receive();
+        CountDownLatch running = new CountDownLatch(1);
+        CountDownLatch acknowledging = new CountDownLatch(1);
+        server.extending = () -> {
+            running.countDown();
+            try {
+                acknowledging.await();
+                Thread.sleep(200);
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        };
+        Future<?> extension = async(() -> {
+            connection.keeper().extend();
+            return null;
+        });
+        running.await();
+        acknowledging.countDown();
+        message.acknowledge();
+        get(extension);
+        assertEquals(List.of("extend 1", "acknowledge 1"),
+                server.calls.stream().filter(call -> call.matches("(extend|acknowledge) .*")).toList());
+    }
+
+    @Test
+    void whatIsAcknowledgedWithATakeIsNotExtended() throws Exception {
+        CountDownLatch delivered = new CountDownLatch(1);
+        server.text("q", "a");
+        ClientConnection connection = started();
+        connection.createSession().createConsumer(queue).setMessageListener(message -> delivered.countDown());
+        delivered.await();
+        server.awaitWaiting(1);
+        connection.keeper().extend();
+        assertEquals(0, server.count("extend"));
     }
 
     @Test
