@@ -284,10 +284,13 @@ public class ClientSession extends MessageMaker {
         gate.awaitListener(null);
         gate.enter();
         try {
-            settlement.close();
-            retire();
-            for (Consumer consumer : consumers) {
-                endSubscription(consumer);
+            try {
+                settlement.close();
+            } finally {
+                retire();
+                for (Consumer consumer : consumers) {
+                    endSubscription(consumer);
+                }
             }
         } catch (JMSException e) {
             if (!link.isOpen()) {
@@ -313,9 +316,12 @@ public class ClientSession extends MessageMaker {
                 if (Intake.hasConsumed(consumer)) {
                     settlement.refuseCommit();
                 }
-                settlement.release(List.of(), Intake.drain(consumer));
                 retired.add(consumer);
-                retire();
+                try {
+                    settlement.release(List.of(), Intake.drain(consumer));
+                } finally {
+                    retire();
+                }
             }
         } finally {
             gate.leave();

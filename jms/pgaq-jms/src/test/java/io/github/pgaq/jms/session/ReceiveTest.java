@@ -252,6 +252,28 @@ class ReceiveTest extends SessionFixture {
     }
 
     @Test
+    void aFailedCloseEndsTheUseOfASubscription() throws Exception {
+        ClientConnection connection = connect();
+        connection.setClientID("c");
+        connection.start();
+        for (boolean whole : new boolean[] {true, false}) {
+            ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
+            Consumer consumer = (Consumer) session.createDurableConsumer(topic, "s");
+            for (int i = 0; i < 3; i++) {
+                session.createProducer(topic).send(session.createTextMessage("m"));
+            }
+            assertNotNull(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message));
+            server.fail("release", "42501");
+            assertThrows(JMSException.class, whole ? session::close : consumer::close);
+            server.endLeases();
+            if (!whole) {
+                session.close();
+            }
+        }
+        assertNotNull(connection.createSession().createDurableConsumer(topic, "s"));
+    }
+
+    @Test
     void afterAFailedRecoveryNoTransactionIsOpen() throws Exception {
         server.text("q", "a", "b", "c");
         Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
