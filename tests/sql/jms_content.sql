@@ -50,6 +50,26 @@ CALL t.send('jc', '00000000-0000-4000-8000-000000000007');
 SELECT * FROM t.sweep();
 SELECT aq.purge_queue('jc');
 SELECT * FROM t.sweep();
+-- a queue whose messages cannot be read keeps its bodies; the others do not
+CREATE TYPE t.color AS ENUM ('red');
+CREATE TYPE t.colored AS (headers jsonb, color t.color);
+SELECT aq.create_queue('jc_red', 't.colored');
+BEGIN;
+SELECT aq.jms_write_chunk('jc_red', '00000000-0000-4000-8000-000000000009', 0, '\x00'), aq.jms_write_chunk('jc_red', '00000000-0000-4000-8000-00000000000a', 0, '\x00');
+SELECT aq.enqueue('jc_red', ROW('{"content": "00000000-0000-4000-8000-000000000009"}', 'red')::t.colored) IS NOT NULL;
+COMMIT;
+SELECT aq_internal.jms_sweep('1 hour') IS NOT NULL;
+CREATE TEMP TABLE label AS SELECT * FROM pg_enum WHERE enumtypid = 't.color'::regtype;
+DELETE FROM pg_enum WHERE enumtypid = 't.color'::regtype;
+CALL t.send('jc', '00000000-0000-4000-8000-00000000000b');
+SELECT aq.purge_queue('jc');
+SELECT * FROM t.sweep();
+INSERT INTO pg_enum SELECT * FROM label;
+SELECT * FROM t.sweep();
+SELECT aq.drop_queue('jc_red', true);
+SELECT * FROM t.sweep();
+DROP TABLE label;
+DROP TYPE t.colored, t.color;
 -- a dead letter of a queue table, which is ready although its state is EXPIRED
 SELECT aq.create_queue_table('jc_table', 'aq.jms_message'), aq.create_queue('jc_old', 'aq.jms_message', queue_table => 'jc_table', max_retries => 0);
 CALL t.send('jc_old', '00000000-0000-4000-8000-000000000008');

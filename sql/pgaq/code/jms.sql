@@ -50,6 +50,7 @@ CREATE FUNCTION aq_internal.jms_sweep(patience interval) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
 	name text;
+	unread integer[] = '{}';
 BEGIN
 	-- Where a message is not any more, it may have moved to the exception queue or back: one scan of each such queue.
 	FOR name IN SELECT DISTINCT q.queue_name
@@ -57,23 +58,32 @@ BEGIN
 		JOIN aq_internal.queue q ON q.queue_id IN (h.queue_id, h.exception_queue_id)
 		WHERE NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
 	LOOP
-		UPDATE aq_internal.jms_content c SET queue_id = m.queue_id, msgid = m.msgid, missed = NULL
-		FROM (SELECT q.queue_id, m.msgid, substring(m.payload FROM '""content"": ""([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})""')::uuid AS content
-			FROM aq.messages m JOIN aq_internal.queue q ON q.queue_name = m.queue_name
-			WHERE m.queue_name = name
-			-- EXPIRED: finished, but in an exception queue of a queue table ready
-			AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND q.queue_type = 'exception' AND q.store <> 's')
-			AND m.payload LIKE '%""content"": ""%') m
-		WHERE m.content = c.content;
+		BEGIN
+			UPDATE aq_internal.jms_content c SET queue_id = m.queue_id, msgid = m.msgid, missed = NULL
+			FROM (SELECT q.queue_id, m.msgid, substring(m.payload FROM '""content"": ""([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})""')::uuid AS content
+				FROM aq.messages m JOIN aq_internal.queue q ON q.queue_name = m.queue_name
+				WHERE m.queue_name = name
+				-- EXPIRED: finished, but in an exception queue of a queue table ready
+				AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND q.queue_type = 'exception' AND q.store <> 's')
+				AND m.payload LIKE '%""content"": ""%') m
+			WHERE m.content = c.content;
+		EXCEPTION
+			WHEN lock_not_available THEN
+				RAISE;
+			WHEN OTHERS THEN
+				-- Such as a payload that is too large as text: the bodies of other queues are deleted nevertheless.
+				unread := unread || ARRAY(SELECT h.queue_id FROM aq_internal.queue h JOIN aq_internal.queue q
+					ON q.queue_id IN (h.queue_id, h.exception_queue_id) WHERE q.queue_name = name);
+		END;
 	END LOOP;
 	WITH gone AS (
 		DELETE FROM aq_internal.jms_content c
-		WHERE c.missed < clock_timestamp() - patience AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
+		WHERE c.missed < clock_timestamp() - patience AND c.home_id <> ALL (unread) AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
 		RETURNING c.content)
 	DELETE FROM aq_internal.jms_chunk k USING gone WHERE k.content = gone.content;
 	-- Missed twice, so that a message that moves while this runs keeps its content.
 	UPDATE aq_internal.jms_content c SET missed = clock_timestamp()
-	WHERE c.missed IS NULL AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid);
+	WHERE c.missed IS NULL AND c.home_id <> ALL (unread) AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid);
 	RETURN (SELECT clock_timestamp() + patience FROM aq_internal.jms_content LIMIT 1);
 END $$;
 COMMENT ON FUNCTION aq_internal.jms_sweep(interval) IS
@@ -87,5 +97,10 @@ BEGIN
 		AND m.msgid = jms_content_is_used.msgid
 		AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND EXISTS (SELECT FROM aq_internal.queue q
 			WHERE q.queue_id = jms_content_is_used.queue_id AND q.queue_type = 'exception' AND q.store <> 's')));
+EXCEPTION
+	WHEN lock_not_available THEN
+		RAISE;
+	WHEN OTHERS THEN
+		RETURN true;
 END $$;
-COMMENT ON FUNCTION aq_internal.jms_content_is_used(integer, uuid) IS 'Internal: has the message an unfinished consumer?';
+COMMENT ON FUNCTION aq_internal.jms_content_is_used(integer, uuid) IS 'Internal: has the message an unfinished consumer? true if it cannot be read';
