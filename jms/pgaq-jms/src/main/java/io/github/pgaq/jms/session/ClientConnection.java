@@ -221,6 +221,11 @@ public class ClientConnection implements PgaqConnection {
         }
         session.link().open();
         sessions.add(session);
+        if (closed.get()) {
+            // closed meanwhile, maybe before the session was in the list
+            session.close();
+        }
+        checkOpen();
         session.setStarted(started);
         return session;
     }

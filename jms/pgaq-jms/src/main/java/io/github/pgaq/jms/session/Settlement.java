@@ -407,20 +407,26 @@ final class Settlement {
         }
     }
 
-    /** Ends everything: unacknowledged messages go back counted, others uncounted. */
+    /**
+     * Ends everything: unacknowledged messages go back counted, others uncounted. What fails does not keep the rest
+     * from ending.
+     */
     void close() throws JMSException {
         forgetKept();
-        if (transacted && isJoined()) {
-            link.call("could not roll back", store -> {
-                store.rollback();
-                return null;
-            });
-            open = false;
-        }
         List<Lease> seen = leases(unacknowledged);
         unacknowledged.clear();
-        acknowledgeNow(keeper.take(session));
-        release(seen, session.drainBuffers());
+        try {
+            if (transacted && isJoined()) {
+                link.call("could not roll back", store -> {
+                    store.rollback();
+                    return null;
+                });
+                open = false;
+            }
+            acknowledgeNow(keeper.take(session));
+        } finally {
+            release(seen, session.drainBuffers());
+        }
     }
 
     /** Whether the client need not acknowledge. */

@@ -311,4 +311,18 @@ class ConnectionTest extends SessionFixture {
         session.unsubscribe("s");
         assertEquals(0, server.subscribers.size());
     }
+
+    @Test
+    void aSessionThatIsMadeWhileTheConnectionClosesIsClosed() throws Exception {
+        ClientConnection[] made = new ClientConnection[1];
+        made[0] = new ClientConnection(() -> {
+            FakeStore store = server.open();
+            if (server.stores.size() > 1) {
+                Errors.unchecked(() -> made[0].close());
+            }
+            return store;
+        }, options, false);
+        assertThrows(IllegalStateException.class, made[0]::createSession);
+        assertTrue(server.stores.stream().allMatch(store -> store.closed), "each store is closed");
+    }
 }

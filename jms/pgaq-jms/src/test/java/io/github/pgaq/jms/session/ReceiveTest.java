@@ -252,6 +252,21 @@ class ReceiveTest extends SessionFixture {
     }
 
     @Test
+    void aFailedCloseGivesBackWhatWasNotUsed() throws Exception {
+        options = options.with(PgaqOption.ACK_INTERVAL, "60000");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = started();
+        ClientSession session = connection.createSession(Session.DUPS_OK_ACKNOWLEDGE);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        server.fail("acknowledge", "42501");
+        assertThrows(JMSException.class, session::close);
+        assertEquals(2, server.ready("q", null).size());
+        connection.keeper().extend();
+        assertEquals(0, server.count("extend"));
+    }
+
+    @Test
     void aFailedCloseEndsTheUseOfASubscription() throws Exception {
         ClientConnection connection = connect();
         connection.setClientID("c");
