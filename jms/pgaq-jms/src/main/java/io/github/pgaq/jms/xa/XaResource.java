@@ -116,8 +116,8 @@ final class XaResource implements XAResource {
                 throw e;
             }
             // the server has rolled it back
+            restore(xid);
             finished(xid);
-            restore();
             throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
         }
     }
@@ -132,8 +132,13 @@ final class XaResource implements XAResource {
         return "the transaction was rolled back: " + cause.getMessage();
     }
 
-    /** The driver leaves autocommit off if PREPARE TRANSACTION fails. */
-    private void restore() {
+    /** If PREPARE TRANSACTION fails, the driver still has the branch, and autocommit is off. */
+    private void restore(Xid xid) {
+        try {
+            driver().rollback(xid);
+        } catch (XAException e) {
+            LOG.debug("the driver does not have the branch", e);
+        }
         try {
             if (!closed && !jdbc.getAutoCommit()) {
                 jdbc.rollback();
