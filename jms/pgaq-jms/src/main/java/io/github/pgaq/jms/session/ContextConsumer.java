@@ -71,6 +71,10 @@ final class ContextConsumer implements JMSConsumer {
 
     private static <T> T read(Message message, Class<T> type) throws JMSException {
         if (message instanceof jakarta.jms.StreamMessage || !message.isBodyAssignableTo(type)) {
+            if (message instanceof jakarta.jms.ObjectMessage object) {
+                // fails with the reason if the object cannot be read at all
+                object.getObject();
+            }
             throw new MessageFormatException("the body of the message is not a " + type.getName());
         }
         T body = message.getBody(type);

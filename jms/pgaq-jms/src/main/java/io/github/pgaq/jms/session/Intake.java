@@ -70,8 +70,21 @@ final class Intake {
     }
 
     private <T> T read(Taken taken, Reader<T> reader) throws JMSException {
+        Message message;
         try {
-            return reader.read(message(taken));
+            message = message(taken);
+        } catch (JMSException e) {
+            if (!settlement.acknowledgesItself()) {
+                settlement.received(taken);
+            } else if (taken.lease() == null) {
+                taken.consumer().buffer().addFirst(taken);
+            } else {
+                giveBack(taken, e);
+            }
+            throw e;
+        }
+        try {
+            return reader.read(message);
         } catch (JMSException e) {
             if (settlement.acknowledgesItself()) {
                 taken.consumer().buffer().addFirst(taken);
@@ -79,6 +92,15 @@ final class Intake {
                 settlement.received(taken);
             }
             throw e;
+        }
+    }
+
+    private void giveBack(Taken taken, JMSException reason) {
+        try {
+            // the attempt counts, so that the retries of the queue end it
+            settlement.release(List.of(taken.lease()), session.drainBuffers());
+        } catch (JMSException e) {
+            reason.addSuppressed(e);
         }
     }
 

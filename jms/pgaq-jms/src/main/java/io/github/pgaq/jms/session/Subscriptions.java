@@ -177,7 +177,8 @@ final class Subscriptions {
             return there == null ? false : null;
         });
         if (found == null) {
-            throw inUse(name);
+            throw new JMSException(
+                    "subscription \"" + name + "\" has consumers already, with another topic or selector");
         }
         return found;
     }

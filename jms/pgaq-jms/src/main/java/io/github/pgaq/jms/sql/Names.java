@@ -62,7 +62,8 @@ final class Names {
         statement.setString(1, queue);
         try (ResultSet row = statement.executeQuery()) {
             if (!row.next()) {
-                throw new SQLException("queue \"" + queue + "\" does not exist", UNDEFINED);
+                throw new SQLException("queue \"" + queue + "\" does not exist, or the role has no privilege on it",
+                        UNDEFINED);
             }
             return new QueueDescription(row.getString(1), row.getBoolean(2), row.getString(3), row.getInt(4));
         }

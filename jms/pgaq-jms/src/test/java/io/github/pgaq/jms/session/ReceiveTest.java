@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqOption;
+import jakarta.jms.BytesMessage;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
@@ -20,6 +21,18 @@ import org.junit.jupiter.api.Test;
 
 /** Receiving, acknowledgement and redelivery without listeners. */
 class ReceiveTest extends SessionFixture {
+    @Test
+    void aMessageThatCannotBeReadComesAgainAndIsCounted() throws Exception {
+        Session session = started().createSession();
+        BytesMessage large = session.createBytesMessage();
+        large.writeBytes(new byte[4 << 20]);
+        session.createProducer(queue).send(large);
+        MessageConsumer consumer = session.createConsumer(queue);
+        server.fail("readContent", "53100");
+        assertThrows(JMSException.class, () -> consumer.receive(10_000));
+        assertEquals(2, consumer.receive(10_000).getIntProperty("JMSXDeliveryCount"));
+    }
+
     @Test
     void autoAcknowledgesBeforeReceiveReturns() throws Exception {
         server.text("q", "a", "b");
