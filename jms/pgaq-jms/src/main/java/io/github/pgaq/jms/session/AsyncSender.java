@@ -200,7 +200,7 @@ final class AsyncSender implements Runnable {
                 } else {
                     job.listener.onException(job.message, job.error);
                 }
-            } catch (JMSException | RuntimeException e) {
+            } catch (JMSException | RuntimeException | Error e) {
                 LOG.warn("a completion listener failed", e);
             }
         });

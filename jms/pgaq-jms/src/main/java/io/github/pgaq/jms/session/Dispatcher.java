@@ -148,7 +148,7 @@ final class Dispatcher implements Runnable {
         Callbacks.inListener(session, () -> {
             try {
                 call.listener().onMessage(call.message());
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 LOG.warn("a message listener failed with message {}", call.taken().delivery().msgid(), e);
                 failed[0] = true;
             }

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqOption;
 import jakarta.jms.BytesMessage;
+import jakarta.jms.CompletionListener;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
@@ -307,5 +308,37 @@ class ListenerTest extends SessionFixture {
         assertEquals(List.of("large2", "b"), List.of(next(), next()));
         server.awaitWaiting(1);
         assertEquals(List.of(), server.attempts("q"));
+    }
+
+    @Test
+    void anErrorInAListenerIsAFailure() throws Exception {
+        server.text("q", "a");
+        started().createSession().createConsumer(queue).setMessageListener(message -> {
+            attempt(() -> results.add(text(message) + message.getIntProperty("JMSXDeliveryCount")));
+            if (results.size() == 1) {
+                throw new StackOverflowError("made to fail");
+            }
+        });
+        server.awaitWaiting(1);
+        assertEquals(List.of("a1", "a2"), List.of(next(), next()));
+        assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void anErrorInACompletionListenerDoesNotKeepTheSessionOpen() throws Exception {
+        Session session = started().createSession();
+        session.createProducer(queue).send(session.createTextMessage("a"), new CompletionListener() {
+            @Override
+            public void onCompletion(Message message) {
+                throw new StackOverflowError("made to fail");
+            }
+
+            @Override
+            public void onException(Message message, Exception exception) {
+                results.add(exception);
+            }
+        });
+        session.close();
+        assertEquals(0, results.size());
     }
 }
