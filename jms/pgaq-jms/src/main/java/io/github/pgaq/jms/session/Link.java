@@ -133,7 +133,8 @@ final class Link {
                 closeQuietly();
             }
         }
-        failure = Errors.of("connection to the server is lost", last);
+        String reason = allowed == 0 ? " (reconnectAttempts is 0)" : "";
+        failure = Errors.of("connection to the server is lost" + reason, last);
         watcher.failed(failure);
         throw failure;
     }

@@ -16,6 +16,9 @@ final class Names {
     /** SQLSTATE: undefined object. */
     private static final String UNDEFINED = "42704";
 
+    /** SQLSTATE: undefined table. */
+    private static final String UNDEFINED_TABLE = "42P01";
+
     private static final int ATTEMPTS = 5;
 
     private static final String DESCRIBE = "SELECT q.queue_name, q.multiple_consumers, q.payload_type::text, "
@@ -58,6 +61,18 @@ final class Names {
     }
 
     QueueDescription describe(String queue) throws SQLException {
+        try {
+            return findQueue(queue);
+        } catch (SQLException e) {
+            if (UNDEFINED_TABLE.equals(e.getSQLState())) {
+                throw new SQLException("extension pgaq is not installed in this database: run CREATE EXTENSION pgaq",
+                        UNDEFINED_TABLE, e);
+            }
+            throw e;
+        }
+    }
+
+    private QueueDescription findQueue(String queue) throws SQLException {
         PreparedStatement statement = statements.get(DESCRIBE);
         statement.setString(1, queue);
         try (ResultSet row = statement.executeQuery()) {

@@ -299,6 +299,17 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void aDatabaseWithoutTheExtensionIsNamedAsSuch() throws Exception {
+        try (Connection plain = connect(); Statement statement = plain.createStatement()) {
+            plain.setAutoCommit(false);
+            statement.execute("ALTER VIEW aq.queues RENAME TO hidden");
+            SQLException e = assertThrows(SQLException.class, () -> new SqlStore(plain, false).describe("q"));
+            assertTrue(e.getMessage().contains("CREATE EXTENSION pgaq"), e.getMessage());
+            plain.rollback();
+        }
+    }
+
+    @Test
     void whatIsTemporaryEndsWithASessionThatIsKilled() throws Exception {
         String topic = newTopic();
         String subscriber = newName("subscriber");
