@@ -259,8 +259,8 @@ class SpringTest extends ServerTest {
     }
 
     private static void awaitSubscriber(String topic, String subscription) throws Exception {
-        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic + "' AND consumer LIKE '%"
-                + subscription + "'");
+        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic
+                + "' AND consumer LIKE '%" + subscription + "'");
     }
 
     private static int deliveryCount(Message message) {
