@@ -261,7 +261,8 @@ def test_a_failed_message_waits_for_its_exception_queue(server, conn):
         # a row that asks the worker to look again
         until(lambda: db.value(conn, f"SELECT count(*) FROM aq_data.c{tables[topic]} WHERE position = -1"), "a move that has to wait")
         other.execute("ROLLBACK")
-    assert arrived(conn, dead, 1) == [7]
+    # a dead letter for each of them
+    assert arrived(conn, dead, 2) == [7, 7]
     until(lambda: db.value(conn, f"SELECT count(*) = 0 FROM aq_data.c{tables[topic]}"), "nothing left")
 
 

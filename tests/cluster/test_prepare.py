@@ -669,6 +669,5 @@ def test_worker_does_not_wait_for_a_commit_order(server, conn):
     assert arrived(conn, "other", 1) == [1]
     conn.execute("COMMIT PREPARED 'turn'")
     until(lambda: len(look(conn, "dead")) == 2, "the message in the exception queue")
-    reasons = db.value(conn, "SELECT 'aq_data.t' || queue_table_id FROM aq_internal.queue WHERE queue_name = 'dead'")
-    assert db.value(conn, f"SELECT max(expiration_reason) FROM {reasons}") == "MAX_RETRY_EXCEEDED"
+    assert db.value(conn, "SELECT max(dead_letter ->> 'reason') FROM aq.messages WHERE queue_name = 'dead'") == "retries"
     assert take(conn, "dead") == ["first", "second"]

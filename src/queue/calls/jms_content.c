@@ -141,14 +141,17 @@ static TimestampTz
 sweep_turn(void)
 {
 	static TimestampTz not_before;
-	TimestampTz due = 0;
+	static TimestampTz due;		/* 0: there were no bodies; the first one posts its time itself */
 
 	if (GetCurrentTimestamp() < not_before)
-		return not_before;
+		return due;
 	not_before = GetCurrentTimestamp() + PATIENCE * USECS_PER_SEC;
+	due = not_before;			/* if this turn fails */
 	aq_job_begin();
-	if (have_contents())
-		due = aq_job_lock_extension() ? sweep() : not_before;
+	if (!have_contents())
+		due = 0;
+	else if (aq_job_lock_extension())
+		due = sweep();
 	aq_job_commit(false);
 	return due;
 }
