@@ -27,10 +27,17 @@
  */
 #define PAYLOAD_TEXT "CASE WHEN m.payload IS DISTINCT FROM NULL THEN format('%s', m.payload) END"
 
-/* A row whose xmax is running is taken. */
+#define RUNNING "(SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock'"
+
+/*
+ * A row whose xmax is running is taken.  A transaction that locks a row before
+ * it updates it is the xmin and the xmax of the new row.  If that is visible,
+ * and not this session's own, the transaction has committed, even if it has not
+ * released its locks yet: it has woken waiters before.
+ */
 #define IN_USE \
-	"(CASE WHEN l.state = " CppAsString2(STATE_PROCESSED) " THEN l.xmin ELSE l.xmax END) IN " \
-	"(SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock')"
+	"((CASE WHEN l.state = " CppAsString2(STATE_PROCESSED) " THEN l.xmin ELSE l.xmax END) IN " RUNNING ") AND " \
+	"(l.xmin <> l.xmax OR l.xmax IN " RUNNING " AND pid = pg_backend_pid())))"
 
 /* The columns in aq.messages of a lease and of a dead letter. */
 #define WHILE_LEASED(column) \
