@@ -3,6 +3,7 @@ package io.github.pgaq.jms.xa;
 import jakarta.jms.JMSException;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import javax.sql.XAConnection;
 import javax.transaction.xa.XAException;
 import javax.transaction.xa.XAResource;
@@ -135,8 +136,14 @@ final class XaResource implements XAResource {
     /** If PREPARE TRANSACTION fails, the driver still has the branch, and autocommit is off. */
     private void restore(Xid xid) {
         try {
+            if (!closed) {
+                // the driver sends a ROLLBACK, and the server warns if no transaction is open
+                try (Statement statement = jdbc.createStatement()) {
+                    statement.execute("BEGIN");
+                }
+            }
             driver().rollback(xid);
-        } catch (XAException e) {
+        } catch (SQLException | XAException e) {
             LOG.debug("the driver does not have the branch", e);
         }
         try {
