@@ -3,7 +3,6 @@ package io.github.pgaq.jms.xa;
 import jakarta.jms.JMSException;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.Statement;
 import javax.sql.XAConnection;
 import javax.transaction.xa.XAException;
 import javax.transaction.xa.XAResource;
@@ -117,8 +116,8 @@ final class XaResource implements XAResource {
                 throw e;
             }
             // the server has rolled it back
-            restore(xid);
             finished(xid);
+            restore();
             throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
         }
     }
@@ -133,19 +132,8 @@ final class XaResource implements XAResource {
         return "the transaction was rolled back: " + cause.getMessage();
     }
 
-    /** If PREPARE TRANSACTION fails, the driver still has the branch, and autocommit is off. */
-    private void restore(Xid xid) {
-        try {
-            if (!closed) {
-                // the driver sends a ROLLBACK, and the server warns if no transaction is open
-                try (Statement statement = jdbc.createStatement()) {
-                    statement.execute("BEGIN");
-                }
-            }
-            driver().rollback(xid);
-        } catch (SQLException | XAException e) {
-            LOG.debug("the driver does not have the branch", e);
-        }
+    /** The driver leaves autocommit off if PREPARE TRANSACTION fails. */
+    private void restore() {
         try {
             if (!closed && !jdbc.getAutoCommit()) {
                 jdbc.rollback();

@@ -192,24 +192,6 @@ class XaSessionTest extends ServerTest {
                 .findFirst().orElseThrow();
     }
 
-    @Test
-    void theSessionWorksAfterAPrepareThatFailed() throws Exception {
-        XaSession session = (XaSession) connection.createXASession();
-        for (int i = 0; i < 2; i++) {
-            Xid xid = branch(session, () -> {
-                send(session, "a");
-                try (Statement statement = session.getConnection().createStatement()) {
-                    statement.execute("CREATE TEMPORARY TABLE cannot_be_prepared (a int)");
-                }
-            });
-            XAException e = assertThrows(XAException.class, () -> session.getXAResource().prepare(xid));
-            assertEquals(XAException.XA_RBROLLBACK, e.errorCode);
-        }
-        send(session, "b");
-        assertEquals("b", texts());
-        session.getXAResource().prepare(branch(session, () -> assertEquals("b", receive(session))));
-    }
-
     /** Containers close the session before the transaction manager commits. */
     @Test
     void aClosedSessionCanBeCommitted() throws Exception {
