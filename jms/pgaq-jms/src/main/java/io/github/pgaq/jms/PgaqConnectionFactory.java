@@ -103,7 +103,7 @@ public class PgaqConnectionFactory
         this.url = url.substring(0, query) + rest;
     }
 
-    /** Returns the URL without the options of this provider; null if there is none. */
+    /** Returns the URL without the options of this provider, or null if no URL is set. */
     public final String getUrl() {
         return url;
     }

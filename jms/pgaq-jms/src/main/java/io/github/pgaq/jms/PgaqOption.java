@@ -99,7 +99,7 @@ public enum PgaqOption {
     /**
      * Finds an option.
      *
-     * @throws IllegalArgumentException if there is none; the message names the nearest one
+     * @throws IllegalArgumentException if no option has this name; the message names the nearest one
      */
     static PgaqOption of(String key) {
         PgaqOption nearest = null;

@@ -33,7 +33,7 @@ public final class Load {
     private static final long DRAIN_NS = 60_000_000_000L;
 
     /**
-     * What to run.
+     * The options of a run.
      *
      * @param provider pgaq or artemis
      * @param transacted ten messages for each commit on both sides, otherwise AUTO_ACKNOWLEDGE
@@ -253,7 +253,7 @@ public final class Load {
         }
     }
 
-    /** What one session receives. */
+    /** A session that receives messages. */
     private final class Book {
         private final BitSet[] mine;
         private long[] latency = new long[1024];

@@ -63,7 +63,7 @@ abstract class ConformanceTest {
         Providers.beforeClose(() -> RIGS.forEach(Rig::discard));
     }
 
-    /** What tests of messages share, one after the other: connection, sessions, and an empty queue. */
+    /** A connection, its sessions and an empty queue, which the tests of messages use in turn. */
     private static final class Rig {
         private final Connection connection;
         private final Session session;
@@ -99,7 +99,7 @@ abstract class ConformanceTest {
     private Rig rig;
     private boolean own;
 
-    /** What a test does at its end, last entered first. */
+    /** Clean-up at the end of a test, in the reverse order of registration. */
     private final Deque<AutoCloseable> closers = new ArrayDeque<>();
     private final Deque<AutoCloseable> droppers = new ArrayDeque<>();
     private Connection connection;

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
 
 /**
- * What the suite covers. {@code sections.tsv} lists the tests of each section, made from the annotations; {@code
+ * Coverage of the suite. {@code sections.tsv} lists the tests of each section, made from the annotations; {@code
  * mvn -Dconformance.write=true -Dtest=CoverageTest test} writes it again. {@code musts.tsv} lists each "must".
  */
 class CoverageTest {

@@ -7,7 +7,7 @@ import jakarta.jms.TopicConnectionFactory;
 import jakarta.jms.XAConnectionFactory;
 
 /**
- * What the suite needs from a Jakarta Messaging provider. All methods can be called by several threads.
+ * The functions of a Jakarta Messaging provider that the suite uses. All methods can be called by several threads.
  *
  * <p>The suite uses the only implementation that {@link java.util.ServiceLoader} finds, or the one that the system
  * property {@code conformance.provider} names.

@@ -76,7 +76,7 @@ public interface Store extends AutoCloseable {
      */
     void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException;
 
-    /** Finds a subscriber; null if there is none. */
+    /** Finds a subscriber, or returns null. */
     Subscription subscription(String subscriber) throws SQLException;
 
     /** Removes a subscriber with its messages. */
