@@ -432,7 +432,9 @@ try_row(Take *take, const Key *key)
 	limit = aq_poison_limit(take->queue, options, attempts, take->taken, take->limit);
 	if (limit <= take->taken)
 	{
-		take->limit = limit;
+		/* it ends the call only if it could be taken */
+		if (!aq_table_row_locked_elsewhere(aq_table_row_header(take->rows.slot)))
+			take->limit = limit;
 		return;
 	}
 	last = !take->peek && aq_poison_is_last(take->queue, options, attempts);
