@@ -25,8 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from pgaq import db  # noqa: E402
-from pgaq.lab import build, faults  # noqa: E402
+from pgaq.load import build  # noqa: E402
 from pgaq.server import Server  # noqa: E402
+from pgaq_proof import faults  # noqa: E402
 
 PATIENCE = float(os.environ.get("PGAQ_PATIENCE") or 60)
 _numbers = itertools.count(1)

@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from pgaq import db  # noqa: E402
-from pgaq.lab import faults  # noqa: E402
 from pgaq.server import Server  # noqa: E402
+from pgaq_proof import faults  # noqa: E402
 
 SETTINGS = {"log_min_messages": "log", "pgaq.max_queues": "1000", "max_worker_processes": "32"}
 

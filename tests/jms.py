@@ -24,8 +24,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 from pgaq import places  # noqa: E402
-from pgaq.lab import faults  # noqa: E402
 from pgaq.server import Server  # noqa: E402
+from pgaq_proof import faults  # noqa: E402
 
 JMS = HERE.parent / "jms"
 PASSWORD = "throw-away"

@@ -10,6 +10,7 @@ says what each rule is for.
 """
 
 import argparse
+import ast
 import functools
 import re
 import subprocess
@@ -400,6 +401,27 @@ def check_slots():
         yield f"{where}: use a function of shard/slot.h"
 
 
+# --- Python --------------------------------------------------------------------
+
+def imported(path):
+    """(line number, name of the module) of each import in a Python file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module
+
+
+def check_product():
+    """The package pgaq does not import pgaq_proof, which is for the tests, and psycopg only in pgaq/db.py."""
+    for path in sorted((ROOT / "python" / "pgaq").rglob("*.py")):
+        for number, name in imported(path):
+            if name.split(".")[0] == "pgaq_proof":
+                yield f"{relative(path)}:{number}: {name} is for the tests"
+            if name.split(".")[0] == "psycopg" and path.name != "db.py":
+                yield f"{relative(path)}:{number}: use pgaq.db instead of {name}"
+
+
 # --- documentation -----------------------------------------------------------
 
 def markdown_files():
@@ -584,8 +606,8 @@ def check_pairs():
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
           check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_slots,
-          check_versions, check_symbols, check_functions, check_compatibility, check_drivers, check_pairs, check_links,
-          check_columns, check_docs, check_examples]
+          check_versions, check_symbols, check_functions, check_compatibility, check_drivers, check_pairs, check_product,
+          check_links, check_columns, check_docs, check_examples]
 
 
 def main():

@@ -27,7 +27,7 @@ enum phase
 	PHASE_CONNECT = 0, PHASE_RUN = 1, PHASE_MEASURE = 2, PHASE_DRAIN = 3, PHASE_STOP = 4
 };
 
-/* Mapped by every process of a run; lab/load.py writes phase, the rest is added to. */
+/* Mapped by every process of a run; pgaq/load/workload.py writes phase, the rest is added to. */
 struct control
 {
 	uint64_t	magic;
@@ -45,15 +45,15 @@ struct control
 	uint64_t	unknown;		/* transactions whose outcome is unknown */
 	uint64_t	bad_payloads;
 	uint64_t	rollbacks;
-	uint64_t	slowest_producing;	/* us of one statement, waits apart; lab/load.py sets it back */
+	uint64_t	slowest_producing;	/* us of one statement, waits apart; pgaq/load/workload.py sets it back */
 	uint64_t	slowest_consuming;
-	uint64_t	acknowledged;	/* deliveries to clients with leases: lab/leasers.py writes it */
+	uint64_t	acknowledged;	/* deliveries to clients with leases: pgaq/load/leasers.py writes it */
 	uint64_t	spare[14];
 };
 
 /* Kinds: I intent, D delivered, X dequeue lost with the connection, S savepoint,
  * B back to savepoint, L savepoint released, E wrong payload, N connection lost,
- * C R U outcomes, Z orderly end of the file, T time; lab/ledger.py knows more. */
+ * C R U outcomes, Z orderly end of the file, T time; pgaq/load/ledger.py knows more. */
 struct record
 {
 	uint8_t		kind;

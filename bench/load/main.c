@@ -28,7 +28,7 @@
  * The ledger (--ledger DIR) is one file per session, a line of JSON and then
  * records of 16 bytes (struct record).  It is written before a transaction is
  * sent its COMMIT and after the answer, so that a transaction without a
- * recorded outcome is known to be in doubt.  python/pgaq/lab/ledger.py reads it.
+ * recorded outcome is known to be in doubt.  python/pgaq/load/ledger.py reads it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

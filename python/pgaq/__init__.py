@@ -1,1 +1,1 @@
-"""The tool `pgaq`: private servers, workloads, ledger checker, benchmark."""
+"""The tools of pgaq: private servers, demo, workloads, benchmark, lab, the command `pgaq`."""

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, places, text
-from pgaq.lab import machine
-from pgaq.lab.drivers import DRIVERS, Driver, Shape
-from pgaq.lab.load import LoadError, Metrics, Options, Workload
-from pgaq.lab.ledger import Report
+from pgaq.load import machine
+from pgaq.load.drivers import DRIVERS, Driver, Shape
+from pgaq.load.ledger import Report
+from pgaq.load.workload import LoadError, Metrics, Options, Workload
 from pgaq.server import Server, SurroundingsError, free_port
 
 HOME = places.ROOT / ".pgaq"

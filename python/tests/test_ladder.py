@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgaq.lab import ladder
-from pgaq.lab.ladder import Result, Rung, count
+from pgaq_proof import ladder
+from pgaq_proof.ladder import Result, Rung, count
 
 RUNG = Rung("x", "", [])
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgaq.lab import tally
-from pgaq.lab.ledger import NO_DELAY, Writer, check
+from pgaq.load import tally
+from pgaq.load.ledger import NO_DELAY, Writer, check
 
 S = 1 << 12
 

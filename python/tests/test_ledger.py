@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgaq.lab import ledger, tally
-from pgaq.lab.ledger import Writer, check, read
+from pgaq.load import ledger, tally
+from pgaq.load.ledger import Writer, check, read
 
 S = 1 << 12  # the first session of client 1
 T = 2 << 12

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from pgaq import db
-from pgaq.lab import backlog, endure, holders, payload, results, tables
-from pgaq.lab.drivers import SKIP, Shape
-from pgaq.lab.endure import Line
-from pgaq.lab.load import Options, Workload
-from pgaq.lab.results import Claim
+from pgaq.bench import backlog, endure
+from pgaq.bench.endure import Line
+from pgaq.load import holders, payload, results, tables
+from pgaq.load.drivers import SKIP, Shape
+from pgaq.load.results import Claim
+from pgaq.load.workload import Options, Workload
 from pgaq.places import SurroundingsError
 
 GIVEN = SimpleNamespace(interval=60, reuses=20)

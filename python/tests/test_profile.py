@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgaq.lab import profile
+from pgaq.bench import profile
 
 PRINTED = """\
   101

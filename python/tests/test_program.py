@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from pgaq import bench, db, places
-from pgaq.lab import accounting, backlog, endure, leases, program
+from pgaq import db, places
+from pgaq.bench import accounting, backlog, endure, leases, program, throughput
 from pgaq.places import SurroundingsError
 
-PROGRAMS = pytest.mark.parametrize("module", [bench, endure, backlog, accounting, leases], ids=lambda module: module.__name__.rpartition(".")[2])
+PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases], ids=lambda module: module.__name__.rpartition(".")[2])
 
 
 @pytest.fixture
@@ -81,12 +81,12 @@ def test_a_pg_config_that_is_none(refusal, config, module, name):
 @pytest.mark.parametrize(
     "module, arguments, said",
     [
-        (bench, ["--rounds", "0"], "--rounds: must be at least 1"),
-        (bench, ["--seconds", "0"], "--seconds: must be above 0"),
-        (bench, ["--payload", "3"], "--payload: must be at least 39"),
-        (bench, ["--payload", "much"], "invalid int value: 'much'"),
-        (bench, ["--shapes", "nosuch"], "no shape has such a name; see bench/run --list"),
-        (bench, ["--contestants", "pgaq,nosuch"], "there is no contestant 'nosuch'; there are"),
+        (throughput, ["--rounds", "0"], "--rounds: must be at least 1"),
+        (throughput, ["--seconds", "0"], "--seconds: must be above 0"),
+        (throughput, ["--payload", "3"], "--payload: must be at least 39"),
+        (throughput, ["--payload", "much"], "invalid int value: 'much'"),
+        (throughput, ["--shapes", "nosuch"], "no shape has such a name; see bench/run --list"),
+        (throughput, ["--contestants", "pgaq,nosuch"], "there is no contestant 'nosuch'; there are"),
         (endure, ["--hold", "nosuch"], "invalid choice: 'nosuch'"),
         (endure, ["--sessions", "0"], "--sessions: must be at least 1"),
         (endure, ["--minutes", "1", "--interval", "61"], "cannot be longer than the run"),
@@ -112,6 +112,6 @@ def test_an_error_on_the_way(capsys, error, said):
     def run():
         raise error
 
-    given = bench.parse(["--no-save"])
+    given = throughput.parse(["--no-save"])
     assert program.carry_out("x", given, run) == 1
     assert capsys.readouterr().err.strip() == said

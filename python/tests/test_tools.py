@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pgaq import db, text
-from pgaq.lab import faults, ledger, stress
-from pgaq.lab.drivers import BARE, SKIP, Shape
-from pgaq.lab.load import Histogram, Options, Workload
+from pgaq.load import ledger
+from pgaq.load.drivers import BARE, SKIP, Shape
+from pgaq.load.workload import Histogram, Options, Workload
 from pgaq.places import SurroundingsError
 from pgaq.server import Server, free_port
+from pgaq_proof import faults, stress
 
 
 def test_server_survives_kill_of_the_postmaster(plain_server):

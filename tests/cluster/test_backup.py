@@ -6,9 +6,9 @@ import pytest
 
 from conftest import PATIENCE, arrived, put, put_many, take, until
 from pgaq import db
-from pgaq.lab import ledger
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Options, Workload
+from pgaq.load import ledger
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.workload import Options, Workload
 
 SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "pgaq.reuse_grace": "0"}
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import PATIENCE, arrived, drop, put, put_many, take, until
 from pgaq import db
-from pgaq.lab.drivers import CLASSIC, Shape
-from pgaq.lab.load import Options, Workload
+from pgaq.load.drivers import CLASSIC, Shape
+from pgaq.load.workload import Options, Workload
 
 SETTINGS = {"max_prepared_transactions": "20"}
 

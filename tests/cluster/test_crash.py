@@ -10,9 +10,9 @@ import pytest
 
 from conftest import arrived, make_server, put, put_many, ready, take, until
 from pgaq import db, places
-from pgaq.lab import faults, stress
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Options
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.workload import Options
+from pgaq_proof import faults, stress
 
 
 LOST = "WARNING:  buffered messages of queue .* may have been lost"

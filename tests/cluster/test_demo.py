@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgaq import db, demo, places
-from pgaq.lab.drivers import DRIVERS
+from pgaq.load.drivers import DRIVERS
 
 
 @pytest.mark.own_tables

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import at_rest, put_many, server_with_points, take, until
 from pgaq import db
-from pgaq.lab import holders
+from pgaq.load import holders
 from test_reuse import TRUNCATED
 from test_xmin import PARTITION
 

@@ -10,7 +10,7 @@ import pytest
 import conftest
 from conftest import PATIENCE, arrived, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
-from pgaq.lab import faults
+from pgaq_proof import faults
 from test_leases import Leased, states
 
 pytestmark = [pytest.mark.long, pytest.mark.test_build]

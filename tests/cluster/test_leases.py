@@ -11,8 +11,8 @@ import pytest
 import conftest
 from conftest import PATIENCE, arrived, drop, look, put, put_many, ready, take, until
 from pgaq import db
-from pgaq.lab.drivers import LEASE1, LEASE2, Shape
-from pgaq.lab.load import Workload
+from pgaq.load.drivers import LEASE1, LEASE2, Shape
+from pgaq.load.workload import Workload
 from test_dump import dump, restore
 from test_metrics import evict, metrics
 from test_prepare import FINISH, disturb

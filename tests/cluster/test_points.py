@@ -16,9 +16,9 @@ import pytest
 import conftest
 from conftest import PATIENCE, arrived, background, generation, held, put, put_many, ready, server_with_points, stopped_worker, take, until, waiting_for
 from pgaq import db
-from pgaq.lab import faults
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Options, Workload
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.workload import Options, Workload
+from pgaq_proof import faults
 
 POINTS = faults.test_points()
 # these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_lease_points.py,

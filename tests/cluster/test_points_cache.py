@@ -8,7 +8,7 @@ import pytest
 
 from conftest import PATIENCE, generation, put, server_with_points, stopped_worker, take, until, waiting_for
 from pgaq import db
-from pgaq.lab import faults
+from pgaq_proof import faults
 
 pytestmark = pytest.mark.test_build
 

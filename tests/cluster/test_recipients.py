@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PATIENCE, generation, held, put, server_with_points, take, until, waiting_for
 from pgaq import db
-from pgaq.lab import faults
+from pgaq_proof import faults
 
 GRACE = 1.0
 SETTINGS = {"pgaq.recipient_grace": "1s", "pgaq.reuse_grace": "0", "max_prepared_transactions": "5", "pgaq.message_cache_size": "64MB"}

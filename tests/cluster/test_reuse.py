@@ -12,7 +12,7 @@ import pytest
 
 from conftest import PATIENCE, arrived, at_rest, put, put_many, stopped_worker, take, until
 from pgaq import db, places
-from pgaq.lab.tables import inserted, size
+from pgaq.load.tables import inserted, size
 from test_xmin import PARTITION, ROUNDS
 
 SETTINGS = {"pgaq.message_cache_size": "4MB", "pgaq.reuse_grace": "0", "max_wal_size": "2GB"}

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import arrived, drop, put, put_many, ready, take, until
 from pgaq import db
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Options, Workload
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.workload import Options, Workload
 
 SETTINGS = {"max_connections": "250", "max_locks_per_transaction": "256", "max_wal_size": "2GB"}
 

@@ -1,11 +1,11 @@
-"""A storm of terminated, cancelled and lost sessions: nothing is left of them (the long form: python3 -m pgaq.lab.storm --minutes 10)."""
+"""A storm of terminated, cancelled and lost sessions: nothing is left of them (the long form: python3 -m pgaq_proof.storm --minutes 10)."""
 
 from __future__ import annotations
 
 import pytest
 
-from pgaq.lab import storm
-from pgaq.lab.drivers import DRIVERS
+from pgaq.load.drivers import DRIVERS
+from pgaq_proof import storm
 
 SETTINGS = storm.SETTINGS
 pytestmark = pytest.mark.own_tables

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import background, look, put, server_with_points, stopped_worker, take, until
 from pgaq import db
-from pgaq.lab import faults
+from pgaq_proof import faults
 from test_wait import Waiter, asleep
 
 SETTINGS = {"max_prepared_transactions": "10", "pgaq.max_temporary_queues": "5"}

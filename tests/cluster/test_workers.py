@@ -9,7 +9,7 @@ import pytest
 
 from conftest import PATIENCE, arrived, at_rest, background, generation, held, install, put, server_with_points, stopped_worker, take, until, waiting_for
 from pgaq import db
-from pgaq.lab import faults
+from pgaq_proof import faults
 from test_launcher import make_database, stored, workers
 from test_reports import report
 from test_snapshots import snapshot

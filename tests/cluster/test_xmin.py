@@ -9,8 +9,8 @@ import pytest
 import conftest
 from conftest import put_many, take, until
 from pgaq import places
-from pgaq.lab import holders
-from pgaq.lab.tables import catalog_dead, dead_tuples, frozen_age, size
+from pgaq.load import holders
+from pgaq.load.tables import catalog_dead, dead_tuples, frozen_age, size
 
 PARTITION = 16384
 SETTINGS = {"wal_level": "logical", "pgaq.reuse_grace": "0", "autovacuum": "off", "max_replication_slots": "5"}

@@ -1,1 +1,1 @@
-"""Workloads, faults and the checks that a run must pass."""
+"""The lab: the experiments of the sources, their workloads and their report."""

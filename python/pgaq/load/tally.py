@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Iterator
 
-from pgaq.lab.ledger import RECORD, UNORDERED, Report, Span
+from pgaq.load.ledger import RECORD, UNORDERED, Report, Span
 
 INTENT, DELIVERED, COMMITTED, ROLLED_BACK, END = b"IDCRZ"
 

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, text
-from pgaq.lab import build, machine, program, results
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Metrics, Options, Workload
-from pgaq.lab.results import Claim
+from pgaq.bench import program
+from pgaq.load import build, machine, results
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.results import Claim
+from pgaq.load.workload import Metrics, Options, Workload
 from pgaq.server import Server
 
 ALLOWED = 0.03

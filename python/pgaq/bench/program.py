@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, places
-from pgaq.lab import results
-from pgaq.lab.load import LoadError
+from pgaq.load import results
+from pgaq.load.workload import LoadError
 from pgaq.places import SurroundingsError
 
 

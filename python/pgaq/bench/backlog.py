@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, text
-from pgaq.lab import ledger, machine, payload, program, results, tables
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.endure import clock, megabytes
-from pgaq.lab.load import LoadError, Options, Workload
-from pgaq.lab.results import Claim
+from pgaq.bench import program
+from pgaq.bench.endure import clock, megabytes
+from pgaq.load import ledger, machine, payload, results, tables
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.results import Claim
+from pgaq.load.workload import LoadError, Options, Workload
 from pgaq.server import Server
 
 QUEUE = "backlog"

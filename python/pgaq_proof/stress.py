@@ -1,7 +1,7 @@
 """Runs of load and faults, each checked against the ledger.
 
-    python3 -m pgaq.lab.stress --runs 200 --seed 1
-    python3 -m pgaq.lab.stress --fault kill_backend --kind topic --seconds 10
+    python3 -m pgaq_proof.stress --runs 200 --seed 1
+    python3 -m pgaq_proof.stress --fault kill_backend --kind topic --seconds 10
 
 Every run prints its seed; the same seed chooses the same shape, options, kinds
 and times of faults (what the scheduler of the machine makes of it differs).
@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, places
-from pgaq.lab import faults, ledger
-from pgaq.lab.drivers import DRIVERS, Driver, Shape
-from pgaq.lab.load import DRAIN, Options, Workload
+from pgaq.load import ledger
+from pgaq.load.drivers import DRIVERS, Driver, Shape
+from pgaq.load.workload import DRAIN, Options, Workload
 from pgaq.server import Server
+from pgaq_proof import faults
 
 
 @dataclass
@@ -252,7 +253,7 @@ HEAD = f"{'seed':>6}  {'shape':<22} {'opt':<8} {'faults':<48} {'committed':>9} {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="pgaq.lab.stress", description="Load, faults, and the ledger's verdict.")
+    parser = argparse.ArgumentParser(prog="pgaq_proof.stress", description="Load, faults, and the ledger's verdict.")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=None, help="of the first run; default: from the clock")
     parser.add_argument("--seconds", type=float, default=4, help="of load in a run")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
 if TYPE_CHECKING:
-    from pgaq.lab.ledger import Client, Report, Span, Transaction
+    from pgaq.load.ledger import Client, Report, Span, Transaction
 
 NO_DELAY = 0xFFFFFFFF
 SLACK = 3000  # microseconds by which the clocks of clients and server may run apart in a lease

@@ -1,7 +1,7 @@
 """A storm of terminated, cancelled and lost sessions over a queue whose backlog does not fit in memory.
 
-    python3 -m pgaq.lab.storm --minutes 10
-    python3 -m pgaq.lab.storm --seconds 5 --store classic --kind topic --seed 7
+    python3 -m pgaq_proof.storm --minutes 10
+    python3 -m pgaq_proof.storm --seconds 5 --store classic --kind topic --seed 7
 
 The server goes on: no process is killed.  What is to be shown is that a session that ends leaves nothing behind.
 So during the storm some consumer always makes progress; afterwards everything is delivered exactly once and in
@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from pgaq import db, places
-from pgaq.lab import faults, ledger
-from pgaq.lab.drivers import DRIVERS, Driver, Shape
-from pgaq.lab.load import DRAIN, Options, Workload
+from pgaq.load import ledger
+from pgaq.load.drivers import DRIVERS, Driver, Shape
+from pgaq.load.workload import DRAIN, Options, Workload
 from pgaq.server import Server
+from pgaq_proof import faults
 
 PATIENCE = 20.0  # seconds in which a message has to be delivered
 BALLAST = 80_000  # messages of a transaction that keeps most of the cache
@@ -223,7 +224,7 @@ def plans(given: argparse.Namespace) -> Iterator[tuple[int, str, str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="pgaq.lab.storm", description="Sessions end at random; nothing may be left of them.")
+    parser = argparse.ArgumentParser(prog="pgaq_proof.storm", description="Sessions end at random; nothing may be left of them.")
     parser.add_argument("--minutes", type=float, default=0, help="in all; default: one storm of each kind")
     parser.add_argument("--seconds", type=float, default=10, help="of one storm")
     parser.add_argument("--seed", type=int, default=None, help="of the first storm; default: from the clock")

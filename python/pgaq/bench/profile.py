@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Iterator
 
 from pgaq import db, text
-from pgaq.bench import shapes
-from pgaq.lab import machine, program, results
-from pgaq.lab.drivers import DRIVERS, Shape
-from pgaq.lab.load import Metrics, Options, Workload
+from pgaq.bench import program
+from pgaq.bench.throughput import shapes
+from pgaq.load import machine, results
+from pgaq.load.drivers import DRIVERS, Shape
+from pgaq.load.workload import Metrics, Options, Workload
 from pgaq.places import SurroundingsError
 from pgaq.server import Server
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, text
-from pgaq.lab import machine, program, results
-from pgaq.lab.drivers import DRIVERS, Driver, Shape
-from pgaq.lab.load import Options, Workload
+from pgaq.bench import program
+from pgaq.load import machine, results
+from pgaq.load.drivers import DRIVERS, Driver, Shape
+from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
 
 # The project's goals: shape without sessions -> (metric, at least or at most).

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, places, text
-from pgaq.lab import machine, results
+from pgaq.load import machine, results
 from pgaq.server import Server, free_port
 
 PASSWORD = "throw-away"

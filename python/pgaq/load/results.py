@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import places, text
-from pgaq.lab import machine
+from pgaq.load import machine
 from pgaq.places import SurroundingsError
 
 RESULTS = places.ROOT / "bench" / "results"

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db, text
-from pgaq.lab import holders, machine, program, results, tables
-from pgaq.lab.drivers import PGAQ, Shape
-from pgaq.lab.load import Options, Workload
-from pgaq.lab.results import Claim
+from pgaq.bench import program
+from pgaq.load import holders, machine, results, tables
+from pgaq.load.drivers import PGAQ, Shape
+from pgaq.load.results import Claim
+from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
 
 STALL = 1.0  # seconds

@@ -14,11 +14,11 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgaq import db
-from pgaq.lab import payload
-from pgaq.lab.ledger import NO_DELAY, Writer
+from pgaq.load import payload
+from pgaq.load.ledger import NO_DELAY, Writer
 
 if TYPE_CHECKING:
-    from pgaq.lab.load import Workload
+    from pgaq.load.workload import Workload
 
 FIRST = 7000  # number of the first one: others have lower numbers
 _numbers = itertools.count()

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 from pgaq import db, places
-from pgaq.lab import leasers, ledger, machine, payload, tally
-from pgaq.lab.drivers import Driver, Shape
+from pgaq.load import leasers, ledger, machine, payload, tally
+from pgaq.load.drivers import Driver, Shape
 from pgaq.server import Server
 
 MAGIC = 0x31716167705F6C64
@@ -139,7 +139,7 @@ class Options:
     quotas: dict[str, int] = field(default_factory=dict)  # only these subscribers consume, each about this many messages
     seed: int = 1
     processes: int = 1  # client processes on each side
-    leasers: int = 0  # sessions of lab/leasers.py beside them, where the driver has leases
+    leasers: int = 0  # sessions of pgaq/load/leasers.py beside them, where the driver has leases
 
 
 @dataclass

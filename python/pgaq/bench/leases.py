@@ -12,11 +12,12 @@ import sys
 from dataclasses import replace
 from typing import Any, Callable
 
-from pgaq import bench, db, text
-from pgaq.lab import machine, program, results
-from pgaq.lab.drivers import LEASE1, LEASE2, PGAQ, VT, Driver, Shape
-from pgaq.lab.load import RUN, LoadError, Options, Workload
-from pgaq.lab.results import Claim
+from pgaq import db, text
+from pgaq.bench import program, throughput
+from pgaq.load import machine, results
+from pgaq.load.drivers import LEASE1, LEASE2, PGAQ, VT, Driver, Shape
+from pgaq.load.results import Claim
+from pgaq.load.workload import RUN, LoadError, Options, Workload
 from pgaq.server import Server
 
 RUNNING = 100_000  # leases that run all the time in the second contestant of its kind
@@ -190,7 +191,7 @@ def run(given: argparse.Namespace) -> int:
                 for name, value in many(server, given).items():
                     about["cpu_1000"].setdefault(name, []).append(value)
         if "pgmq" in parts:
-            contest = bench.Bench(server, [PGAQ, LEASE1, LEASE2, VT], given)
+            contest = throughput.Bench(server, [PGAQ, LEASE1, LEASE2, VT], given)
             shape = Shape(batch=10, sessions=given.sessions)
             turns = len(contest.contestants) * given.rounds
             contest.play(shape, text.Progress(turns * (given.seconds + given.warm_up + 1.5)), 0, turns)

@@ -48,9 +48,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Iterable, NamedTuple
 
-from pgaq.lab import lease_rules
-from pgaq.lab.lease_rules import NO_DELAY as NO_DELAY
-from pgaq.lab.lease_rules import Lease
+from pgaq.load import lease_rules
+from pgaq.load.lease_rules import NO_DELAY as NO_DELAY
+from pgaq.load.lease_rules import Lease
 
 RECORD = struct.Struct("<BBHIQ")
 UNORDERED = 255
@@ -605,10 +605,10 @@ def _settle(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """python3 -m pgaq.lab.ledger DIRECTORY: check and print."""
+    """python3 -m pgaq.load.ledger DIRECTORY: check and print."""
     import argparse
 
-    parser = argparse.ArgumentParser(prog="pgaq.lab.ledger", description="Check the ledgers of one run.")
+    parser = argparse.ArgumentParser(prog="pgaq.load.ledger", description="Check the ledgers of one run.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--unordered", action="store_true", help="do not check the order")
     parser.add_argument("--not-drained", action="store_true", help="messages may still be in the queue")

@@ -1,0 +1,1 @@
+"""The measuring programs of bench/."""

@@ -1,0 +1,1 @@
+"""Tools of the tests alone: the run of all rungs, faults, stress."""
