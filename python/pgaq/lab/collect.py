@@ -1,0 +1,175 @@
+"""From measurements to results.json: everything that the page and the comparison show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pgaq.lab import costs, predicates, verdict
+from pgaq.lab.experiment import Experiment, Source
+from pgaq.lab.run import read_records
+from pgaq.lab.verdict import Measurements, Verdict
+
+
+def collect(sources: list[Source], output: Path) -> dict[str, Any]:
+    """The results of an output directory, for all its experiments."""
+    records = read_records(output)
+    about = json.loads((output / "run.json").read_text())
+    cards = []
+    for source in sources:
+        mine = [r for r in records if r["source"] == source.number]
+        cards += [card(source, verdict.judge(source, e, mine, about["profile"]), mine, about["profile"]) for e in source.experiments.values()]
+    return {
+        "about": {**about, "measurements": len(records), "other_cpu": _mean([r["other_cpu"] for r in records]), "failed": sum("error" in r for r in records)},
+        "sources": [{"number": s.number, "title": s.title, "about": s.about, "processors": s.processors} for s in sources],
+        "cards": cards,
+        "contradictions": [c for s in sources for c in _contradictions(s, [r for r in records if r["source"] == s.number], cards, about["profile"])],
+        "model": costs.of_records(records),
+    }  # fmt: skip
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile: str) -> dict[str, Any]:
+    """One experiment as the page shows it."""
+    e = found.experiment
+    runs = [source.runs[name] for name in e.runs()] if not e.cannot else []
+    mine = found.records
+    measured = Measurements(records, source, profile)
+    return {
+        "id": e.id, "title": e.title, "source": e.source, "lines": e.lines, "finding": e.finding, "verdict": found.verdict, "why": found.why,
+        "outcomes": [vars(o) for o in found.outcomes], "account": found.account, "checks": [vars(o) for o in found.checks], "note": e.note,
+        "values": values(e, measured), "series": series(e, measured), "published": e.published, "x": e.x, "unit": e.unit, "log": e.log,
+        "settles": e.settles, "failed": found.failed, "processors": source.processors,
+        "runs": [
+            {
+                "name": run.name, "title": run.title, "workload": run.workload, "seconds": run.seconds[profile], "points": len(run.points[profile]),
+                "repeats": len({r["repeat"] for r in mine if r["run"] == run.name}), "settings": _settings(run.name, mine), "options": run.options,
+                "other_cpu": _mean([r["other_cpu"] for r in mine if r["run"] == run.name]),
+            }
+            for run in runs
+        ],
+        "reports": [{"file": r["report"], "of": _point(r)} for r in mine if r.get("report")],
+        "command": f"./lab run {e.id}" + ("" if profile == "standard" else f" --{profile}"),
+    }  # fmt: skip
+
+
+def _point(record: dict[str, Any]) -> str:
+    axes = ", ".join(f"{key} {value}" for key, value in record["point"].items())
+    return f"{record['run']}{': ' if axes else ''}{axes}, repeat {record['repeat']}"
+
+
+def _settings(run: str, records: list[dict[str, Any]]) -> dict[str, str]:
+    """The settings of a run; those of an axis with all their values."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        for name, value in record["settings"].items() if record["run"] == run else ():
+            if str(value) not in found.setdefault(name, []):
+                found[name].append(str(value))
+    return {name: ", ".join(values) for name, values in found.items()}
+
+
+def _repeats(measured: Measurements, e: Experiment) -> list[int]:
+    return measured.repeats(e.runs()) if not e.cannot else []
+
+
+def values(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
+    """The published numbers, each beside ours of the same name where the predicates use it."""
+    repeats = _repeats(measured, e)
+    if not repeats:
+        return []
+    found = []
+    seen = set()
+    for text in [*e.shows, *e.adds_up]:
+        for comparison in predicates.parse(text):
+            for side in (comparison.left, comparison.right):
+                for expression in _metrics(side):
+                    if expression not in seen:
+                        seen.add(expression)
+                        found += _value(measured, e, expression, repeats)
+    return found
+
+
+def _metrics(node: Any) -> list[str]:
+    """The metrics in an expression, with their axes."""
+    import ast
+
+    if isinstance(node, ast.Name) or isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and node.keywords):
+        text = ast.unparse(node)
+        return [] if text.startswith("published.") or text == "repeats" else [text]
+    return [found for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) and not (isinstance(node, ast.Call) and child is node.func) for found in _metrics(child)]
+
+
+def _value(measured: Measurements, e: Experiment, text: str, repeats: list[int]) -> list[dict[str, Any]]:
+    node = predicates.expression(text)
+    try:
+        several = [predicates.evaluate(node, measured.lookup(e, repeat)) for repeat in repeats]
+    except predicates.PredicateError:
+        return []
+    name = text.split("(")[0].split(".")[-1]
+    theirs = e.published.get(name)
+    shown = predicates.shown(several)
+    return [{"name": text, "ours": shown, "published": predicates.figure(float(theirs)) if isinstance(theirs, (int, float)) else ""}]
+
+
+def series(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
+    """Our curves: mean and error at every x."""
+    repeats = _repeats(measured, e)
+    if not repeats or not e.draw:
+        return []
+    found = []
+    for text in e.draw:
+        for label, axes in _labels(measured, e, text):
+            node = predicates.expression(text if not axes else f"{text}({axes})")
+            curves = []
+            for repeat in repeats:
+                try:
+                    value = predicates.evaluate(node, measured.lookup(e, repeat))
+                except predicates.PredicateError:
+                    continue
+                if isinstance(value, dict) and value:
+                    curves.append(value)
+            if curves:
+                found.append({"name": label, **_points(curves)})
+    return found
+
+
+def _labels(measured: Measurements, e: Experiment, text: str) -> list[tuple[str, str]]:
+    """The series of one drawn metric: one for each value of the axis `by`."""
+    if not e.by:
+        return [(text, "")]
+    values = list(dict.fromkeys(r["point"].get(e.by) for r in measured.of(e.run) if e.by in r["point"]))
+    return [(f"{text}, {e.by} {value}", f"{e.by}={value!r}") for value in values]
+
+
+def _points(curves: list[dict[float, float]]) -> dict[str, list[float]]:
+    xs = sorted(set().union(*curves))
+    pairs = [predicates.interval([curve[x] for curve in curves if x in curve]) for x in xs]
+    return {"x": xs, "mean": [mean for mean, _ in pairs], "error": [error for _, error in pairs]}
+
+
+def _contradictions(source: Source, records: list[dict[str, Any]], cards: list[dict[str, Any]], profile: str) -> list[dict[str, Any]]:
+    """The source's errors, and what was measured about each."""
+    return [
+        {
+            "number": c.number, "source": source.number, "text": c.text, "reason": c.reason,
+            "figures": [{"what": what, "value": value} for what, value in verdict.figures(source, c, records, profile)],
+            "cards": [card["id"] for card in cards if card["source"] == source.number and c.number in card["settles"]],
+        }
+        for c in source.contradictions.values()
+    ]  # fmt: skip
+
+
+def save(results: dict[str, Any], output: Path) -> Path:
+    """results.json of an output directory."""
+    path = output / "results.json"
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """results.json of a directory, or the file itself."""
+    return json.loads((path / "results.json" if path.is_dir() else path).read_text(encoding="utf-8"))

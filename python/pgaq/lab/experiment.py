@@ -1,0 +1,249 @@
+"""The experiments, as the files experiments/*.toml have them: one file for each source.
+
+A file has the source, its runs, and its experiments.  A run is a workload with
+axes; each combination of the axes is a point.  One run serves several
+experiments.  README.md of this folder describes every key.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgaq.lab import predicates
+
+FOLDER = Path(__file__).with_name("experiments")
+PROFILES = ("quick", "standard", "full")
+
+
+class ExperimentError(Exception):
+    """A mistake in a file of experiments: the file, the key, and what is wrong."""
+
+
+@dataclass
+class Run:
+    """A workload with axes."""
+
+    name: str
+    workload: str
+    title: str
+    points: dict[str, list[dict[str, Any]]]  # by profile
+    seconds: dict[str, float]
+    repeats: dict[str, int]
+    server: dict[str, str] = field(default_factory=dict)
+    session: dict[str, str] = field(default_factory=dict)  # axis -> parameter of the session
+    options: dict[str, Any] = field(default_factory=dict)
+    report: bool = False
+
+
+@dataclass
+class Experiment:
+    """One experiment, figure or table of a source."""
+
+    id: str
+    title: str
+    lines: str
+    source: str
+    finding: str = ""
+    run: str = ""
+    shows: list[str] = field(default_factory=list)
+    adds_up: list[str] = field(default_factory=list)
+    settles: list[int] = field(default_factory=list)
+    published: dict[str, Any] = field(default_factory=dict)
+    x: str = ""
+    by: str = ""
+    draw: list[str] = field(default_factory=list)
+    log: bool = False
+    unit: str = ""
+    note: str = ""
+    by_design: str = ""  # why pgaq differs on purpose
+    cannot: str = ""  # why it cannot be compared
+
+    def runs(self) -> list[str]:
+        """All runs that its predicates need."""
+        found = [self.run] if self.run else []
+        for text in [*self.shows, *self.adds_up]:
+            for comparison in predicates.parse(text):
+                found += [run for run, _ in sorted(predicates.names(comparison)) if run and run != "published"]
+        return list(dict.fromkeys(found))
+
+
+@dataclass
+class Contradiction:
+    """An error of the source, and what to measure about it."""
+
+    number: int
+    text: str
+    figures: list[str]  # expressions of runs
+    reason: str  # why nothing is measured about it
+
+
+@dataclass
+class Source:
+    """One file."""
+
+    number: str
+    title: str
+    about: str
+    processors: int
+    contradictions: dict[int, Contradiction]
+    runs: dict[str, Run]
+    experiments: dict[str, Experiment]
+
+
+class Reader:
+    """Takes keys from a table and says where a mistake is."""
+
+    def __init__(self, file: str, where: str, table: Any) -> None:
+        self.file, self.where = file, where
+        if not isinstance(table, dict):
+            self.fail("", "must be a table")
+        self.table = dict(table)
+
+    def fail(self, key: str, what: str) -> None:
+        place = ".".join(part for part in (self.where, key) if part)
+        raise ExperimentError(f"{self.file}: {place}: {what}")
+
+    def take(self, key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+        """A key of this type; without a default it must be there."""
+        if key not in self.table:
+            if default is None:
+                self.fail(key, "is missing")
+            return default
+        value = self.table.pop(key)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):
+            self.fail(key, f"must be {' or '.join(k.__name__ for k in kinds)}, not {type(value).__name__}")
+        return value
+
+    def end(self) -> None:
+        """No key is left."""
+        for key in self.table:
+            self.fail(key, "is not a key of this table")
+
+
+def read(path: Path) -> Source:
+    """One file; ExperimentError when something is wrong with it."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path.name}: {error}") from None
+    top = Reader(path.name, "", document)
+    about = Reader(path.name, "source", top.take("source", dict))
+    source = Source(
+        number=about.take("number", str), title=about.take("title", str), about=about.take("about", str, ""),
+        processors=about.take("processors", int, 1), contradictions={}, runs={}, experiments={},
+    )  # fmt: skip
+    about.end()
+    for name, table in top.take("run", dict, {}).items():
+        source.runs[name] = _run(path.name, name, table)
+    for number, table in top.take("contradiction", dict, {}).items():
+        source.contradictions[int(number)] = _contradiction(path.name, number, table)
+    for name, table in top.take("experiment", dict).items():
+        source.experiments[name] = _experiment(path.name, name, table, source)
+    top.end()
+    return source
+
+
+def _per_profile(reader: Reader, key: str, kind: type | tuple[type, ...], default: Any = None) -> dict[str, Any]:
+    """A value for each profile: one for all, or a table."""
+    value = reader.take(key, (dict, *(kind if isinstance(kind, tuple) else (kind,))), default)
+    if not isinstance(value, dict):
+        return {profile: value for profile in PROFILES}
+    for profile in PROFILES:
+        if profile not in value:
+            reader.fail(key, f"has no value for profile {profile}")
+    for profile in value:
+        if profile not in PROFILES:
+            reader.fail(key, f"{profile} is not a profile; there are {', '.join(PROFILES)}")
+    return value
+
+
+def _run(file: str, name: str, table: Any) -> Run:
+    from pgaq.lab import workloads
+
+    reader = Reader(file, f"run.{name}", table)
+    workload = reader.take("workload", str)
+    if workload not in workloads.WORKLOADS:
+        reader.fail("workload", f'there is no workload "{workload}"; there are {", ".join(sorted(workloads.WORKLOADS))}')
+    axes = reader.take("axes", dict, {})
+    listed = reader.take("points", list, [])
+    if axes and listed:
+        reader.fail("points", "stand instead of axes")
+    points = {profile: listed or _points(axes, profile) for profile in PROFILES}
+    found = Run(
+        name, workload, reader.take("title", str, name), points, _per_profile(reader, "seconds", (int, float)),
+        _per_profile(reader, "repeats", int, 1), reader.take("server", dict, {}), reader.take("session", dict, {}),
+        reader.take("options", dict, {}), reader.take("report", bool, False),
+    )  # fmt: skip
+    reader.end()
+    return found
+
+
+def _points(axes: dict[str, Any], profile: str) -> list[dict[str, Any]]:
+    """Every combination; an axis is a list, or a list for each profile."""
+    values = [axis[profile] if isinstance(axis, dict) else axis for axis in axes.values()]
+    return [dict(zip(axes, point)) for point in itertools.product(*values)]
+
+
+def _contradiction(file: str, number: str, table: Any) -> Contradiction:
+    reader = Reader(file, f"contradiction.{number}", table)
+    found = Contradiction(int(number), reader.take("text", str), reader.take("figures", list, []), reader.take("reason", str, ""))
+    reader.end()
+    for text in found.figures:
+        try:
+            predicates.expression(text)
+        except predicates.PredicateError as error:
+            reader.fail("figures", str(error))
+    return found
+
+
+def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
+    reader = Reader(file, f"experiment.{name}", table)
+    found = Experiment(
+        id=name, title=reader.take("title", str), lines=reader.take("lines", str), source=source.number,
+        finding=reader.take("finding", str, ""), run=reader.take("run", str, ""), shows=reader.take("shows", list, []),
+        adds_up=reader.take("adds_up", list, []), settles=reader.take("settles", list, []), published=reader.take("published", dict, {}),
+        x=reader.take("x", str, ""), by=reader.take("by", str, ""), draw=reader.take("draw", list, []), log=reader.take("log", bool, False),
+        unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""),
+        cannot=reader.take("cannot", str, ""),
+    )  # fmt: skip
+    reader.end()
+    if found.cannot:
+        return found
+    if not found.run:
+        reader.fail("run", "is missing, and there is no reason why it cannot be compared (key cannot)")
+    if not found.finding:
+        reader.fail("finding", "is missing")
+    for key in ("shows", "adds_up"):
+        for text in getattr(found, key):
+            try:
+                predicates.parse(text)
+            except predicates.PredicateError as error:
+                reader.fail(key, str(error))
+    for run in found.runs():
+        if run not in source.runs:
+            reader.fail("run", f'there is no run "{run}" in this file')
+    if not found.shows and not found.by_design:
+        reader.fail("shows", "is missing: what must be seen?")
+    return found
+
+
+def load(folder: Path = FOLDER) -> list[Source]:
+    """All sources, in order."""
+    return sorted((read(path) for path in folder.glob("*.toml")), key=lambda source: source.number)
+
+
+def choose(sources: list[Source], wanted: list[str]) -> list[Experiment]:
+    """The experiments with these ids, runs or sources; all without any."""
+    every = [experiment for source in sources for experiment in source.experiments.values()]
+    if not wanted:
+        return every
+    known = {name for e in every for name in (e.id, e.source, *e.runs())}
+    for name in wanted:
+        if name not in known:
+            raise ExperimentError(f"there is no experiment, run or source {name}; see pgaq lab list")
+    return [e for e in every if {e.id, e.source, *e.runs()} & set(wanted)]

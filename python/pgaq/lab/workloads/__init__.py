@@ -1,0 +1,20 @@
+"""The workloads of the lab: each measures one point of a run and returns its metrics.
+
+A metric is a number, or a curve as a dict from x to y.  A workload takes a Site
+(a private server and what the run says), the point's axes, and the seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from pgaq.lab.site import Site
+from pgaq.lab.workloads import contention, static
+
+Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
+
+WORKLOADS: dict[str, Workload] = {
+    "static_wait": static.static_wait,
+    "hammer": contention.hammer,
+    "cost": contention.cost,
+}

@@ -1,0 +1,266 @@
+"""The lab without a server: the language of predicates, the files of experiments, resuming, verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pgaq.lab import collect, experiment, page, predicates, run, verdict
+from pgaq.lab.experiment import ExperimentError
+
+SOURCES = experiment.load()
+EXPERIMENTS = [(source, e) for source in SOURCES for e in source.experiments.values()]
+
+FILE = """
+[source]
+number = "9"
+title = "a source"
+[run.line]
+workload = "cost"
+axes.n = [1, 2, 4]
+seconds = 1
+repeats = { quick = 2, standard = 3, full = 4 }
+[experiment.X1]
+title = "an experiment"
+lines = "1-2"
+run = "line"
+finding = "It grows."
+shows = ["last(done) > first(done)"]
+adds_up = ["gets == done"]
+published = { x = [1, 2, 4], done = [10, 20, 40] }
+draw = ["done"]
+x = "n"
+"""
+
+
+def source_of(tmp_path: Path, text: str = FILE) -> experiment.Source:
+    path = tmp_path / "one.toml"
+    path.write_text(text)
+    return experiment.read(path)
+
+
+def records_of(source: experiment.Source, repeats: int = 2, **more: object) -> list[dict]:
+    """Measurements that show what the file says."""
+    tasks = run.tasks([source], list(source.experiments.values()), "quick", repeats)
+    return [
+        {
+            "source": source.number, "run": t.run.name, "workload": t.run.workload, "point": t.point, "repeat": t.repeat, "key": t.key, "settings": {},
+            "metrics": {"done": 10.0 * t.point["n"] + t.repeat, "gets": 10.0 * t.point["n"] + t.repeat}, "other_cpu": 0.5, **more,
+        }
+        for t in tasks
+    ]  # fmt: skip
+
+
+# -- predicates
+
+
+def lookup(run_name: str, metric: str, axes: dict) -> object:
+    values = {"total": {1.0: 10.0, 8.0: 50.0, 64.0: 40.0}, "gets": 7.0, "done": 7.0, "nothing": 0.0}
+    if metric == "total" and axes:
+        return values["total"][float(axes["sessions"])]
+    return values[metric]
+
+
+@pytest.mark.parametrize(
+    "text, holds",
+    [
+        ("peak(total) between 4 and 16", True),
+        ("peak(total) between 16 and 64", False),
+        ("gets == done", True),
+        ("gets != done", False),
+        ("ratio(total(sessions=8), total(sessions=1)) > 4", True),
+        ("total >= 10", True),
+        ("total > 10", False),  # at every point
+        ("last(total) < max(total) and first(total) < last(total)", True),
+        ("off(total(sessions=64), total(sessions=8)) < 5", False),
+        ("rises(total) == 0.5", True),
+        ("sum(total) == 100", True),
+        ("2 * gets - done / 1 == 7", True),
+        ("ratio(gets, nothing) > 1000", True),
+    ],
+)
+def test_predicates(text, holds):
+    outcomes = [predicates.judge(c, [lookup]) for c in predicates.parse(text)]
+    assert all(o.verdict == predicates.CLEAR for o in outcomes) == holds
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("gets", "compares nothing"), ("gets = 5", "invalid syntax"), ("__import__('os') > 1", "no function __import__"), ("gets.x.y > 1", "not part of the language"),
+        ("[1] < 2", "not part of the language"), ("gets in 5", "only <"), ("peak(gets, n=1) > 1", "both axes and arguments"), ("gets < 1 or gets > 2", "compares nothing"),
+        ("(lambda: 1) > 0", "not part of the language"), ("gets ** 2 > 1", "not part of the language"),
+    ],
+)  # fmt: skip
+def test_what_is_no_predicate(text, wrong):
+    with pytest.raises(predicates.PredicateError, match=wrong):
+        predicates.parse(text)
+
+
+def test_error_of_the_mean():
+    """The mean alone holds weakly when its 95 % interval reaches over the limit."""
+    (above,) = predicates.parse("speed > 10")
+
+    def verdict_of(*values: float) -> str:
+        return predicates.judge(above, [lambda *_, value=value: value for value in values]).verdict
+
+    assert verdict_of(12, 12.1, 11.9) == predicates.CLEAR
+    assert verdict_of(9, 12, 11) == predicates.WEAK
+    assert verdict_of(9, 9.9, 8) == predicates.NOT
+    assert verdict_of(11) == predicates.CLEAR
+
+
+# -- the files
+
+
+@pytest.mark.parametrize("source, e", EXPERIMENTS, ids=[e.id for _, e in EXPERIMENTS])
+def test_entry(source, e):
+    """An experiment says what must be seen, or why it cannot be compared; its lines are those of the source."""
+    assert e.cannot or (e.finding and (e.shows or e.by_design))
+    assert e.lines == "-" or all(part.strip().replace("-", "").isdigit() for part in e.lines.split(","))
+    for number in e.settles:
+        assert number in source.contradictions
+    if e.draw and e.by:
+        assert e.by in {axis for point in source.runs[e.run].points["full"] for axis in point}
+
+
+def test_ids_are_unique():
+    ids = [e.id for _, e in EXPERIMENTS]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    "old, new, wrong",
+    [
+        ('title = "an experiment"\n', "", r"one.toml: experiment.X1.title: is missing"),
+        ('workload = "cost"', 'workload = "costs"', r'one.toml: run.line.workload: there is no workload "costs"'),
+        ('run = "line"', 'run = "lines"', r'experiment.X1.run: there is no run "lines"'),
+        ('finding = "It grows."', 'finding = 5', r"experiment.X1.finding: must be str, not int"),
+        ('x = "n"', 'axis = "n"', r"experiment.X1.axis: is not a key"),
+        ("seconds = 1", "seconds = { quick = 1 }", r"run.line.seconds: has no value for profile standard"),
+        ("last(done) > first(done)", "last(done)", r"experiment.X1.shows: .*compares nothing"),
+        ("[source]", "[source", r"one.toml: .*line 2"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, old, new, wrong):
+    assert old in FILE
+    with pytest.raises(ExperimentError, match=wrong):
+        source_of(tmp_path, FILE.replace(old, new, 1))
+
+
+def test_profiles():
+    """The quick profile takes less than ten minutes, the standard one less than 45."""
+    chosen = [e for _, e in EXPERIMENTS]
+    for profile, minutes in (("quick", 10), ("standard", 45)):
+        assert sum(run.expected_seconds(t) for t in run.tasks(SOURCES, chosen, profile)) < 60 * minutes
+
+
+# -- verdicts
+
+
+def test_a_turned_predicate_turns_the_verdict(tmp_path):
+    """The same measurements: `>` shows, `<=` does not."""
+    source = source_of(tmp_path)
+    records = records_of(source)
+    assert verdict.judge(source, source.experiments["X1"], records, "quick").verdict == verdict.SHOWS
+    turned = source_of(tmp_path, FILE.replace("last(done) > first(done)", "last(done) <= first(done)"))
+    assert verdict.judge(turned, turned.experiments["X1"], records, "quick").verdict == verdict.DOES_NOT
+
+
+@pytest.mark.parametrize("source, e", EXPERIMENTS, ids=[e.id for _, e in EXPERIMENTS])
+def test_every_predicate_can_be_turned(source, e):
+    """A comparison and its opposite never hold both."""
+    for text in [*e.shows, *e.adds_up]:
+        for comparison in predicates.parse(text):
+            assert comparison.turned().turned() == comparison
+
+            def constant(left: float, right: float):
+                return predicates.Comparison(predicates.expression(str(left)), comparison.sign, predicates.expression(str(right)))
+
+            for left, right in ((1, 2), (2, 1), (1, 1)):
+                made = constant(left, right)
+                held = [predicates.judge(c, [lookup]).verdict == predicates.CLEAR for c in (made, made.turned())]
+                assert sorted(held) == [False, True]
+
+
+def test_account(tmp_path):
+    source = source_of(tmp_path)
+    records = records_of(source)
+    assert verdict.judge(source, source.experiments["X1"], records, "quick").account == verdict.ADDS_UP
+    records[0]["metrics"]["gets"] += 1
+    assert verdict.judge(source, source.experiments["X1"], records, "quick").account == verdict.DOES_NOT_ADD_UP
+
+
+def test_what_is_missing_is_no_verdict(tmp_path):
+    """Nothing measured, a machine without strace, a failed point."""
+    source = source_of(tmp_path)
+    mine = source.experiments["X1"]
+    assert verdict.judge(source, mine, [], "quick").verdict == verdict.NOT_RUN
+    unsuitable = verdict.judge(source, mine, records_of(source, metrics={}, unsuitable="strace is not installed"), "quick")
+    assert (unsuitable.verdict, unsuitable.why) == (verdict.CANNOT, "strace is not installed")
+    failed = verdict.judge(source, mine, records_of(source, metrics={}, error="it broke"), "quick")
+    assert failed.verdict == verdict.NOT_RUN and len(failed.failed) == 6
+
+
+# -- running
+
+
+class Nothing:
+    """A laboratory without a server."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> "Nothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_interrupted_run_resumes(tmp_path, monkeypatch):
+    """What is finished is not measured again; what was asked for otherwise, or failed, is."""
+    source = source_of(tmp_path)
+    work = run.tasks([source], list(source.experiments.values()), "quick")
+    assert [t.repeat for t in work] == [1, 1, 1, 2, 2, 2], "repeats are interleaved"
+    measured = []
+
+    def measure(_: object, task: run.Task, __: Path) -> dict:
+        measured.append(task.name)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        record = next(r for r in records_of(source) if (r["point"], r["repeat"]) == (task.point, task.repeat))
+        return {**record, "key": task.key, **({"error": "broken"} if len(measured) == 1 else {})}
+
+    monkeypatch.setattr(run, "Laboratory", Nothing)
+    monkeypatch.setattr(run, "measure", measure)
+    output = tmp_path / "out"
+    about = {"profile": "quick", "experiments": ["X1"], "machine": {"cpus": 2, "cpu_model": "", "memory_mb": 1, "kernel": ""}, "began": "2026-01-01T00:00", "commit": "x"}
+    assert not run.execute(work, output, about)
+    assert len(run.read_records(output)) == 2
+    assert page.page(collect.collect([source], output)).count("<article") == 1, "a report of what was done"
+    assert run.execute(work, output, about)
+    assert measured == [t.name for t in work[:3]] + [work[0].name] + [t.name for t in work[2:]]
+    assert verdict.judge(source, source.experiments["X1"], run.read_records(output), "quick").verdict == verdict.SHOWS
+    changed = source_of(tmp_path, FILE.replace("seconds = 1", "seconds = 2"))
+    assert run.finished(run.tasks([changed], list(changed.experiments.values()), "quick")[0], output) is None
+
+
+def test_page_is_whole(tmp_path):
+    """A card for every experiment, its curves as a table, nothing fetched, hostile text quoted."""
+    source = source_of(tmp_path, FILE.replace('"an experiment"', '"<script>alert(1)</script>"'))
+    output = tmp_path / "out"
+    (output / "runs").mkdir(parents=True)
+    (output / "run.json").write_text(json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"}}))
+    for n, record in enumerate(records_of(source)):
+        (output / "runs" / f"{n}.json").write_text(json.dumps(record))
+    results = collect.collect([source], output)
+    html = page.page(results)
+    assert "<script" not in html and "&lt;script&gt;" in html
+    assert html.count("<svg") == 1 and "currentColor" in html and "http" not in html.replace("http://www.w3.org/", "").replace("http://", "http://", 0)
+    assert "done (published)" in html
+    assert "1 shows" in html
+    both = page.compare(results, results, ("one", "two"))
+    assert both.count("shows") >= 2

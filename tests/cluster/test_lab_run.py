@@ -1,0 +1,68 @@
+"""A slice of the lab as a user starts it: every measurement is made and its figures add up; a second start measures nothing again.
+
+It asks for no finding to show: that depends on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SLICE = ["F3", "F4", "F18"]
+
+
+def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run([sys.executable, "-m", "pgaq.lab.command", *arguments], capture_output=True, text=True, env=environment)
+
+
+def results(output: Path) -> dict:
+    return json.loads((output / "results.json").read_text())
+
+
+def check(output: Path, ids: list[str]) -> None:
+    """Executed, without an error, and what the views say agrees with what was counted elsewhere."""
+    cards = {card["id"]: card for card in results(output)["cards"]}
+    for name in ids:
+        card = cards[name]
+        assert card["failed"] == [], name
+        assert card["verdict"] != "not run", name
+        assert card["account"] in ("adds up", "") or card["account"].startswith("not checked: strace"), (name, card["checks"])
+    assert results(output)["about"]["failed"] == 0
+    assert (output / "index.html").read_text().count("<article") == len(cards)
+
+
+def test_slice(tmp_path):
+    output = tmp_path / "out"
+    done = lab("run", *SLICE, "--quick", "--repeat", "1", "-o", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    check(output, SLICE)
+    files = {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()}
+    again = lab("run", *SLICE, "--quick", "--repeat", "1", "-o", str(output))
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()} == files, "nothing is measured twice"
+    both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"))
+    assert both.returncode == 0 and "F3" in both.stdout, both.stderr
+
+
+def test_mistakes():
+    """An unknown id, two profiles, a directory of another profile."""
+    assert "there is no experiment, run or source F99" in lab("run", "F99").stderr
+    assert "exclude each other" in lab("run", "F3", "--quick", "--full").stderr
+    listed = lab("list", "F3", "--json")
+    assert [e["id"] for e in json.loads(listed.stdout)] == ["F3"]
+
+
+@pytest.mark.long
+def test_everything(tmp_path):
+    """The whole quick run: some ten minutes."""
+    output = tmp_path / "out"
+    done = lab("run", "--quick", "-o", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    check(output, [card["id"] for card in results(output)["cards"]])
