@@ -7,6 +7,7 @@ from typing import Any
 try:
     import psycopg
     from psycopg import sql
+    from psycopg.conninfo import conninfo_to_dict
     from psycopg.rows import dict_row
 except ImportError as error:  # pragma: no cover - says what to do
     raise SystemExit(
@@ -14,7 +15,9 @@ except ImportError as error:  # pragma: no cover - says what to do
         "and use Debian's /usr/bin/python3"
     ) from error
 
-__all__ = ["Connection", "Error", "OperationalError", "connect", "rows", "row", "value", "execute", "sql"]
+__all__ = [
+    "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "parts", "said", "sql", "versions",
+]  # fmt: skip
 
 Connection = psycopg.Connection
 Error = psycopg.Error
@@ -24,6 +27,32 @@ OperationalError = psycopg.OperationalError
 def connect(conninfo: str = "", *, autocommit: bool = True, **parameters: Any) -> psycopg.Connection:
     """Open a connection; autocommit unless told otherwise."""
     return psycopg.connect(conninfo, autocommit=autocommit, **parameters)
+
+
+def conninfo(word: str) -> str:
+    """A connection string from what psql also takes for -d: a connection string, a URI, or the name of a database."""
+    plain = "=" not in word and not word.startswith(("postgresql://", "postgres://"))
+    found = psycopg.conninfo.make_conninfo(dbname=word) if plain else word
+    conninfo_to_dict(found)  # raises an error that names the mistake
+    return found
+
+
+def parts(word: str) -> dict[str, Any]:
+    """The parameters in what conninfo() takes."""
+    return conninfo_to_dict(conninfo(word))
+
+
+def said(error: psycopg.Error) -> tuple[str | None, str, str, str]:
+    """SQLSTATE (null: not from the server), message, detail and hint of an error, each in one line."""
+    diag = error.diag
+    words = (diag.message_primary or str(error), diag.message_detail or "", diag.message_hint or "")
+    message, detail, hint = (" ".join(word.split()) for word in words)
+    return diag.sqlstate, message, detail, hint
+
+
+def versions() -> dict[str, str]:
+    """Versions of the driver and of libpq."""
+    return {"psycopg": psycopg.__version__, "libpq": str(psycopg.pq.version())}
 
 
 def rows(conn: psycopg.Connection, query: Any, parameters: Any = None) -> list[dict[str, Any]]:

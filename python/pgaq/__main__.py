@@ -1,0 +1,5 @@
+"""python -m pgaq: the command from the tree."""
+
+from pgaq.command.main import main
+
+main()

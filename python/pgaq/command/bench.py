@@ -1,0 +1,34 @@
+"""pgaq bench: bench/run of the tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import typer
+
+from pgaq import places
+from pgaq.command.common import FAILURE, Failure, command
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "bench", context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})(bench)
+
+
+def source() -> Path:
+    """The tree: this one, the one that PGAQ_SOURCE names, or the one that the current directory is in."""
+    here = Path.cwd()
+    given = os.environ.get("PGAQ_SOURCE")
+    for path in [places.ROOT, *([Path(given)] if given else []), here, *here.parents]:
+        if (path / "pgaq.control").exists() and (path / "bench" / "run").exists():
+            return path
+    raise Failure("the benchmark is built from source, and there is no source here", "Run it in a clone of the project, or set PGAQ_SOURCE to one", FAILURE)
+
+
+def bench(context: typer.Context) -> int:
+    """Measure throughput and latency on a private server: bench/run.
+
+    Arguments are those of bench/run: --quick, --long, --shapes NAME,..., --contestants pgaq,classic,pgq,skip,bare.
+    """
+    return subprocess.run([str(source() / "bench" / "run"), *context.args]).returncode

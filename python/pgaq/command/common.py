@@ -1,0 +1,283 @@
+"""What every command shares: options, the connection, errors and exit codes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Callable
+
+import click
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from pgaq import db
+
+OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
+
+# docs/command.md has this table
+EXIT_CODES = {
+    OK: "done",
+    FAILURE: "the server refused it, a message failed, or `pgaq doctor` found a problem",
+    USAGE: "an option or argument is wrong",
+    CONNECT: "the server cannot be reached, or the connection broke",
+    EXTENSION: "the database does not have the extension `pgaq`",
+    RIGHT: "permission denied",
+    MISSING: "there is no such queue, consumer, message, session or snapshot",
+    NOTHING: "there is no message (`pgaq receive`)",
+    INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
+}
+
+
+class Failure(Exception):
+    """An end with one line for the user: what is wrong, what to do, and an exit code."""
+
+    def __init__(self, message: str, do: str = "", code: int = FAILURE, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.do, self.code, self.sqlstate = message, do, code, sqlstate
+
+    def line(self) -> str:
+        """One line: sentences, whatever the parts end with."""
+        parts = [part if part.endswith((".", "?", "!")) else f"{part}." for part in (self.message, self.do) if part]
+        return " ".join(parts)
+
+
+@dataclass
+class Chosen:
+    """The options that every command has."""
+
+    dbname: str = ""
+    json: bool = False
+    color: bool = True
+
+
+def chosen() -> Chosen:
+    """The common options of the running command."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return Chosen()
+    root = context.find_root()
+    if not isinstance(root.obj, Chosen):
+        root.obj = Chosen()
+    return root.obj
+
+
+def _remember(name: str) -> Callable[..., Any]:
+    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value and not context.resilient_parsing:
+            root = context.find_root()
+            if not isinstance(root.obj, Chosen):
+                root.obj = Chosen()
+            setattr(root.obj, name, value if name != "color" else False)
+        return value
+
+    return callback
+
+
+def _common() -> list[TyperOption]:
+    """New objects for each command: the options before or after its name."""
+    panel = "Connection and output"
+    return [
+        TyperOption(
+            param_decls=["--dbname", "-d"], metavar="DATABASE", default="", show_default=False, expose_value=False, callback=_remember("dbname"),
+            rich_help_panel=panel, help="Database, connection string or URI; without it, PGHOST, PGDATABASE, PGSERVICE and so on.",
+        ),
+        TyperOption(param_decls=["--json"], is_flag=True, default=False, show_default=False, expose_value=False, callback=_remember("json"), rich_help_panel=panel, help="Write JSON."),
+        TyperOption(param_decls=["--no-color"], is_flag=True, default=False, show_default=False, expose_value=False, callback=_remember("color"), rich_help_panel=panel, help="Write no colors; so does NO_COLOR."),
+    ]  # fmt: skip
+
+
+class Command(TyperCommand):
+    """A command with the common options."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.params.extend(_common())
+
+
+class Group(TyperGroup):
+    """A group with the common options, which suggests the command that was meant."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.params.extend(_common())
+
+    def resolve_command(self, context: click.Context, arguments: list[str]) -> Any:
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(arguments[0], self.list_commands(context), 1)
+            if near:
+                error.message = f"{error.message.rstrip('.')}. Did you mean '{near[0]}'?"
+            raise
+
+
+def group(text: str, **more: Any) -> typer.Typer:
+    """A group of commands."""
+    return typer.Typer(help=text, cls=Group, no_args_is_help=more.pop("no_args_is_help", True), pretty_exceptions_enable=False, **more)
+
+
+def command(app: typer.Typer, name: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: a command of a group."""
+    return app.command(name, cls=Command, **more)
+
+
+# -- the connection
+
+
+def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
+    """A connection by libpq's rules; the database must have the extension."""
+    try:
+        info = db.conninfo(chosen().dbname) if chosen().dbname else ""
+        # prepared statements would not survive a pooler that hands out other sessions
+        conn = db.connect(info, fallback_application_name="pgaq", prepare_threshold=None, **parameters)
+    except db.Error as error:
+        message = re.sub(r"^connection (failed|is bad): ", "", " ".join(str(error).split()))
+        raise Failure(f"cannot connect{_target(chosen().dbname)}: {message}", "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE", CONNECT) from None
+    if extension and not db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'"):
+        name = conn.info.dbname
+        conn.close()
+        raise Failure(f'database "{name}" does not have the extension pgaq', "Run CREATE EXTENSION pgaq in it, or name another database with -d", EXTENSION)
+    return conn
+
+
+def _target(word: str) -> str:
+    """ to HOST, if one is named."""
+    try:
+        host = db.parts(word).get("host") if word else None
+    except db.Error:
+        return ""
+    host = host or os.environ.get("PGHOST")
+    return f" to {host}" if host else ""
+
+
+KIND_OF_STATE = {"42501": RIGHT, "42704": MISSING}
+
+
+def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
+    """What the server said, as one line with what to do."""
+    sqlstate, message, detail, hint = db.said(error)
+    if sqlstate is None or sqlstate.startswith(("08", "57P")):
+        return Failure(f"the connection is lost: {message}", "Run the command again when the server answers", CONNECT, sqlstate)
+    do = hint
+    named = re.search(r'^(?:queue|consumer) "(.*?)" does not exist', message)
+    if sqlstate == "42501" and not do:
+        do, detail = detail or _who_grants(message), ""
+    if named and not do:
+        do = near_queue(conn, named[1]) if message.startswith("queue") else "pgaq subscriber list shows the consumers"
+    if detail:
+        message = f"{message}: {detail}"
+    return Failure(message, do, KIND_OF_STATE.get(sqlstate, FAILURE), sqlstate)
+
+
+def _who_grants(message: str) -> str:
+    """What helps after a denied permission."""
+    function = re.search(r"for function (\w+)", message)
+    if function and re.search("snapshot|report|stat|ash|wait|latch|mutex|session|baseline|rtpctx", function[1]):
+        return "It takes membership in pg_monitor"
+    if function:
+        return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]}"
+    if re.search("for (view|table|schema)", message):
+        return "It takes membership in pg_monitor"
+    return "The owner of the queue grants it: aq.grant_queue"
+
+
+def near_queue(conn: db.Connection | None, name: str) -> str:
+    """What to do about a queue that does not exist, or that the role cannot use."""
+    listed = "pgaq queue list shows the queues that this role can use"
+    if conn is None or conn.closed:
+        return listed
+    try:
+        names = [row["queue_name"] for row in db.rows(conn, "SELECT queue_name FROM aq.queues")]
+    except db.Error:
+        return listed
+    near = difflib.get_close_matches(name, names, 1) or [each for each in names if each.lower() == name.lower()]
+    return f'Did you mean "{near[0]}"?' if near else listed
+
+
+class asking:
+    """Context: errors of the server become a Failure; the connection is closed at the end."""
+
+    def __init__(self, **parameters: Any) -> None:
+        self.parameters = parameters
+
+    def __enter__(self) -> db.Connection:
+        self.conn = connect(**self.parameters)
+        return self.conn
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            if isinstance(error, db.Error):
+                raise failure(error, self.conn) from None
+        finally:
+            self.conn.close()
+
+
+def queue_type(conn: db.Connection, queue: str) -> dict[str, Any]:
+    """Payload type and kind of a queue."""
+    found = db.row(
+        conn,
+        "SELECT payload_type::text AS payload_type, multiple_consumers, exception_queue, queue_type FROM aq.queues WHERE queue_name = %s",
+        [queue],
+    )
+    if found is None:
+        raise Failure(f'queue "{queue}" does not exist', near_queue(conn, queue), MISSING)
+    return found
+
+
+# -- arguments
+
+
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400}  # fmt: skip
+
+
+def span(word: str | None) -> timedelta | None:
+    """'30', '30s', '5 min', '1.5h', '2d': a length of time; a number alone is seconds."""
+    if word is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", word)
+    if not found or (found[2] or "s") not in UNITS:
+        raise click.BadParameter(f"'{word}' is not a length of time such as 30s, 5min, 2h or 1d")
+    return timedelta(seconds=float(found[1]) * UNITS[found[2] or "s"])
+
+
+def span_option(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Callback of an option: checks the length of time at once."""
+    if not context.resilient_parsing:
+        span(value)
+    return value
+
+
+def names_of_queues(incomplete: str) -> list[str]:
+    """Completion: the queues that the role can use; nothing if the server cannot be asked."""
+    return _names("SELECT queue_name FROM aq.queues WHERE starts_with(queue_name, %s) ORDER BY 1", incomplete)
+
+
+def names_of_consumers(incomplete: str) -> list[str]:
+    """Completion: the consumers of topics."""
+    return _names("SELECT DISTINCT consumer FROM aq.subscribers WHERE starts_with(consumer, %s) ORDER BY 1", incomplete)
+
+
+def _names(query: str, incomplete: str) -> list[str]:
+    try:
+        with db.connect("", connect_timeout="2") as conn:
+            return [next(iter(row.values())) for row in db.rows(conn, query, [incomplete])]
+    except db.Error:
+        return []
+
+
+QUEUE: Any = typer.Argument(..., metavar="QUEUE", help="Name of the queue or topic.", autocompletion=names_of_queues, show_default=False)
+CONSUMER: Any = typer.Option(None, "--consumer", "-c", metavar="NAME", help="Consumer of a topic.", autocompletion=names_of_consumers, show_default=False)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks before something is lost; without a terminal, --yes must be given."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Failure(f"{question} Not confirmed", "Add --yes", USAGE)
+    if not typer.confirm(question, err=True):
+        raise Failure("nothing was changed", code=FAILURE)

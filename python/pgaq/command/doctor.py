@@ -1,0 +1,95 @@
+"""pgaq doctor: what is wrong, what will be, and what the role can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from pgaq import db
+from pgaq.command import output
+from pgaq.command.common import FAILURE, asking, chosen, command, failure
+from pgaq.subjects import CACHE, PARAMETERS, RULES, SERVER, WORKERS, Rule
+
+STYLES = {"problem": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "doctor")(doctor)
+
+
+def findings(conn: db.Connection, *, thorough: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the rules find, the worst first, and the rules that the role may not ask."""
+    found: list[dict[str, Any]] = []
+    unasked = []
+    for rule in RULES:
+        if not (rule.live or thorough):
+            continue
+        try:
+            found += [_finding(rule, row) for row in db.rows(conn, rule.query)]
+        except db.Error as error:
+            if failure(error, conn).sqlstate != "42501":
+                raise
+            unasked.append(rule.name)
+    return sorted(found, key=lambda each: list(STYLES).index(each["level"])), unasked
+
+
+def _finding(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
+    return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.do}
+
+
+def write_findings(found: list[dict[str, Any]]) -> None:
+    """A line for each, and what to do."""
+    out = output.console()
+    for each in found:
+        case = f"{each['case']}: " if each["case"] else ""
+        out.print(Text.assemble((f"{each['level']:<8}", STYLES[each["level"]]), output.printable(f"{case}{each['found']}. {each['do']}")), soft_wrap=False)
+
+
+def doctor() -> int:
+    """Look for what is wrong: versions, settings, sizes, workers, rights."""
+    with asking() as conn:
+        server = output.ask(conn, SERVER)[0]
+        cache, note = output.ask_or_note(conn, CACHE)
+        parameters = output.ask(conn, PARAMETERS)
+        workers, worker_note = output.ask_or_note(conn, WORKERS)
+        sizes = db.row(
+            conn,
+            """SELECT count(*) AS tables, COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'aq_data' AND c.relkind = 'r'""",
+        )
+        rights = db.row(
+            conn,
+            """SELECT count(*) AS queues, count(*) FILTER (WHERE may_enqueue) AS enqueue, count(*) FILTER (WHERE may_dequeue) AS dequeue,
+                      count(*) FILTER (WHERE pg_has_role(owner, 'USAGE')) AS owned FROM aq.queues""",
+        )
+        found, unasked = findings(conn, thorough=True)
+    bad = any(each["level"] == "problem" for each in found)
+    if chosen().json:
+        output.write_json({
+            "server": server, "client": db.versions(), "message_cache": cache[0] if cache else None, "tables": sizes, "rights": rights,
+            "parameters": parameters, "workers": workers, "findings": found, "not_examined": unasked,
+        })  # fmt: skip
+        return FAILURE if bad else 0
+    out = output.console()
+    lines = [
+        ("Server", f"PostgreSQL {server['server']}, up {output.seconds(server['uptime'])}{', standby' if server['standby'] else ''}"),
+        ("Extension", f"pgaq {server['pgaq']}{', pgaq_oracle ' + server['pgaq_oracle'] if server['pgaq_oracle'] else ''} in database {server['database']}"),
+        ("Client", ", ".join(f"{name} {version}" for name, version in db.versions().items())),
+        ("Role", f"{server['role']}{', member of pg_monitor' if server['monitor'] else ''}: sees {rights['queues']} queues, owns {rights['owned']}, enqueues into {rights['enqueue']}, dequeues from {rights['dequeue']}"),
+        ("Tables", f"{sizes['tables']} with {output.size(sizes['bytes'])}"),
+    ]  # fmt: skip
+    if cache:
+        lines.append(("Message cache", f"{output.size(cache[0]['used_bytes'])} of {output.size(cache[0]['total_bytes'])} used; {cache[0]['known_partitions']} of {cache[0]['max_partitions']} partitions"))
+    lines += [("Worker", f"{row['database']}: {row['state']}") for row in workers if row["database"] == server["database"]]
+    changed = ", ".join(f"{row['name']} = {row['setting']}{row['unit'] or ''}" for row in parameters)
+    lines.append(("Parameters", changed or PARAMETERS.empty))
+    for title, words in lines:
+        out.print(Text.assemble((f"{title:<15}", "bold"), words))
+    print()
+    write_findings(found)
+    if not found:
+        print("Nothing is wrong.")
+    output.notes([*([note] if note else []), *([worker_note] if worker_note else []), *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else [])])
+    return FAILURE if bad else 0

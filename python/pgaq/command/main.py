@@ -1,0 +1,109 @@
+"""The command: its parts, how it begins and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+try:
+    import click
+    import typer
+
+    import rich  # noqa: F401
+except ImportError as error:  # pragma: no cover - says what to do
+    raise SystemExit("pgaq needs typer and rich: run tools/setup, or apt-get install python3-typer python3-rich, or pip install typer rich") from error
+
+from pgaq import db
+from pgaq.command import bench, browse, dead, doctor, queue, receive, report, send, snapshot, status, subscriber, top, trace
+from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, Failure, Group, failure
+from pgaq.command.output import write_failure
+
+VERSION = "0.1.0"  # as in pgaq.control; a test compares
+
+
+class Root(Group):
+    """The root: the lab is loaded when it is asked for, because it takes longer than a command should."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*super().list_commands(context), "lab"]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name != "lab":
+            return super().get_command(context, name)
+        try:
+            from pgaq.lab.command import app as lab  # noqa: PLC0415
+        except ImportError:
+            return click.Command("lab", callback=_no_lab, help="The experiments of the lab.", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+        found = typer.main.get_command(lab)
+        found.name = "lab"
+        return found
+
+
+def _no_lab() -> None:
+    raise Failure("the lab is not in this installation", "Run it from a clone of the project: tools/python -m pgaq lab")
+
+
+app = typer.Typer(
+    cls=Root,
+    name="pgaq",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Queues of pgaq: see them, use them, find out what is slow.",
+    epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 no connection, 4 no extension, 5 permission denied, 6 does not exist, 7 no message.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"pgaq {VERSION}")
+        raise typer.Exit()
+
+
+@app.callback()
+def root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version of the command.")) -> None:
+    pass
+
+
+for part in (status, top, queue, subscriber, send, receive, browse, dead, report, snapshot, trace, doctor, bench):
+    part.add_to(app)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit code; every error is one line on standard error."""
+    # typer parses through click's own entry: with standalone_mode off, errors come back as exceptions
+    entry = typer.main.get_command(app)
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        result: Any = entry.main(args=arguments, prog_name="pgaq", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("\npgaq: interrupted\n")
+        return INTERRUPTED
+    except click.ClickException as error:
+        where = error.ctx.command_path if getattr(error, "ctx", None) else "pgaq"
+        write_failure(Failure(" ".join(error.format_message().split()), f"See {where} --help", USAGE), where, as_json)
+        return USAGE
+    except Failure as error:
+        write_failure(error, "pgaq", as_json)
+        return error.code
+    except db.Error as error:
+        found = failure(error)
+        write_failure(found, "pgaq", as_json)
+        return found.code
+    except BrokenPipeError:
+        # the reader of the output has left: it has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+
+
+def _leave(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, _leave)
+    sys.exit(run())

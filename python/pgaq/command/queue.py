@@ -1,0 +1,164 @@
+"""pgaq queue: list, show, create, drop, stop, start, purge, convert."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import typer
+
+from pgaq import db
+from pgaq.command import common, output
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, group, near_queue, span, span_option
+from pgaq.subjects import CONSUMERS, QUEUES, SHARDS, SUBSCRIBERS
+from pgaq.subjects import QUEUE as SETTINGS
+
+app = group("Queues and topics: list, create, stop, purge, drop them.")
+YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
+
+
+def add_to(root: typer.Typer) -> None:
+    root.add_typer(app, name="queue")
+
+
+@command(app, "list")
+def list_queues(
+    pattern: Optional[str] = typer.Argument(None, metavar="[PATTERN]", help="Only queues with such a name; * stands for anything.", show_default=False),
+) -> None:
+    """Queues with their rates and backlogs."""
+    with asking() as conn:
+        rows = output.ask(conn, QUEUES)
+    if pattern is not None:
+        import fnmatch
+
+        rows = [row for row in rows if fnmatch.fnmatchcase(row["queue"], pattern)]
+    output.show(QUEUES, rows)
+
+
+@command(app, "show")
+def show(queue: str = QUEUE) -> None:
+    """One queue: its settings, consumers and shards."""
+    with asking() as conn:
+        settings = output.ask(conn, SETTINGS, queue=queue)
+        if not settings:
+            raise Failure(f'queue "{queue}" does not exist', near_queue(conn, queue), MISSING)
+        consumers, subscribers = output.ask(conn, CONSUMERS, queue=queue), output.ask(conn, SUBSCRIBERS, queue=queue)
+        shards, note = output.ask_or_note(conn, SHARDS, queue=queue)
+    if chosen().json:
+        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "shards": shards})
+        return
+    output.show_one(SETTINGS, settings[0])
+    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (SHARDS, shards)):
+        if rows:
+            print()
+            output.show(subject, rows, title=True)
+    output.notes([note] if note else [])
+
+
+@command(app, "create")
+def create(
+    queue: str = typer.Argument(..., metavar="QUEUE", help="Name of the queue or topic.", show_default=False),
+    topic: bool = typer.Option(False, "--topic", help="A topic: each subscriber gets every message."),
+    payload_type: str = typer.Option("jsonb", "--type", metavar="TYPE", help="Type of the payload: jsonb, text, bytea, xml or a composite type."),
+    shards: Optional[int] = typer.Option(None, "--shards", min=1, max=32, help="Number of shards; 1 keeps one order for all sessions.", show_default="pgaq.default_shards"),
+    max_retries: int = typer.Option(5, "--max-retries", help="Failed attempts before a message is a dead letter; -1: no limit."),
+    retry_delay: str = typer.Option("1s", "--retry-delay", callback=span_option, help="Delay after the first failed attempt."),
+    retention: Optional[str] = typer.Option(None, "--retention", callback=span_option, help="How long consumed messages remain visible.", show_default="0"),
+    exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
+    queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table."),
+    comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
+    if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
+) -> None:
+    """Create a queue or a topic."""
+    with asking() as conn:
+        there = db.value(conn, "SELECT 1 FROM aq.queues WHERE queue_name = %s", [queue])
+        # a queue of a queue table has its type
+        kind = "" if queue_table else ", payload_type => %(type)s::regtype, multiple_consumers => %(topic)s"
+        name = db.value(
+            conn,
+            f"""SELECT aq.create_queue(%(queue)s{kind}, shards => %(shards)s, max_retries => %(retries)s, retry_delay => %(delay)s, retention => %(retention)s,
+                exception_queue => %(exception)s, comment => %(comment)s, queue_table => %(table)s, if_not_exists => %(exists)s)""",
+            {
+                "queue": queue, "type": payload_type, "topic": topic, "shards": shards, "retries": None if max_retries < 0 else max_retries, "delay": span(retry_delay),
+                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists,
+            },
+        )  # fmt: skip
+    created = not (if_not_exists and there)
+    output.say(f"{'Created' if created else 'Exists already:'} {'topic' if topic else 'queue'} {name}.", queue=name, created=created)
+
+
+@command(app, "drop")
+def drop(queue: str = QUEUE, force: bool = typer.Option(False, "--force", help="Even if it holds messages."), yes: bool = YES) -> None:
+    """Drop a queue and its exception queue."""
+    with asking() as conn:
+        common.queue_type(conn, queue)
+        if force:
+            confirm(f'Drop queue "{queue}" with all its messages?', yes)
+        db.execute(conn, "SELECT aq.drop_queue(%s, force => %s)", [queue, force])
+    output.say(f"Dropped queue {queue}.", queue=queue, dropped=True)
+
+
+ENQUEUE = typer.Option(False, "--enqueue", help="Only enqueue.")
+DEQUEUE = typer.Option(False, "--dequeue", help="Only dequeue.")
+
+
+@command(app, "stop")
+def stop(queue: str = QUEUE, enqueue: bool = ENQUEUE, dequeue: bool = DEQUEUE, wait: bool = typer.Option(False, "--wait", help="Wait until no transaction uses it.")) -> None:
+    """Refuse enqueue and dequeue."""
+    _switch("stop", queue, enqueue, dequeue, ", wait => %(wait)s", wait=wait)
+
+
+@command(app, "start")
+def start(queue: str = QUEUE, enqueue: bool = ENQUEUE, dequeue: bool = DEQUEUE) -> None:
+    """Allow enqueue and dequeue again."""
+    _switch("start", queue, enqueue, dequeue, "")
+
+
+def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **values: object) -> None:
+    both = enqueue == dequeue
+    given = {"queue": queue, "enqueue": both or enqueue, "dequeue": both or dequeue, **values}
+    with asking() as conn:
+        db.execute(conn, f"SELECT aq.{verb}_queue(%(queue)s, enqueue => %(enqueue)s, dequeue => %(dequeue)s{more})", given)
+        state = db.row(conn, "SELECT enqueue_enabled, dequeue_enabled FROM aq.queues WHERE queue_name = %s", [queue]) or {}
+    words = {(True, True): "started", (True, False): "stopped for dequeue", (False, True): "stopped for enqueue", (False, False): "stopped"}
+    now = words.get((state.get("enqueue_enabled"), state.get("dequeue_enabled")), "changed")
+    output.say(f"Queue {queue} is {now}.", queue=queue, state=now)
+
+
+@command(app, "purge")
+def purge(
+    queue: str = QUEUE,
+    consumer: Optional[str] = CONSUMER,
+    condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority > 3\".", show_default=False),
+    yes: bool = YES,
+) -> None:
+    """Remove messages without reading them."""
+    with asking() as conn:
+        common.queue_type(conn, queue)
+        confirm(f'Remove {"the chosen" if condition else "all"} messages of queue "{queue}"?', yes)
+        removed = db.value(conn, "SELECT aq.purge_queue(%s, consumer => %s, condition => %s)", [queue, consumer, condition])
+    output.say(f"Removed {removed} message{'' if removed == 1 else 's'} of queue {queue}.", queue=queue, removed=removed)
+
+
+@command(app, "convert")
+def convert(
+    queue: str = QUEUE,
+    shards: Optional[int] = typer.Option(None, "--shards", min=1, max=32, help="Number of shards.", show_default="pgaq.default_shards"),
+    check: bool = typer.Option(False, "--check", help="Only say what stands in the way."),
+) -> None:
+    """Convert a queue of a queue table to a sharded queue."""
+    with asking() as conn:
+        common.queue_type(conn, queue)
+        obstacles = db.rows(conn, "SELECT obstacle, hint FROM aq.conversion_obstacles(%s)", [queue])
+        if obstacles and not check:
+            first = obstacles[0]
+            more = f" (and {len(obstacles) - 1} more: pgaq queue convert --check)" if len(obstacles) > 1 else ""
+            raise Failure(f'queue "{queue}" cannot be converted: {first["obstacle"]}{more}', first["hint"] or "")
+        if not check:
+            db.execute(conn, "SELECT aq.convert_queue(%s, shards => %s)", [queue, shards])
+    if chosen().json:
+        output.write_json({"queue": queue, "converted": not check, "obstacles": obstacles})
+    elif check:
+        lines = [f"{row['obstacle']}{'. ' + row['hint'] if row['hint'] else ''}" for row in obstacles]
+        print("\n".join(lines) if lines else f"Queue {queue} can be converted.")
+    else:
+        print(f"Converted queue {queue}; messages in the queue table are dequeued first.")

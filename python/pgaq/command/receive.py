@@ -1,0 +1,259 @@
+"""pgaq receive: messages to standard output, to files, or to a program for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+
+from pgaq import db
+from pgaq.command import common, output
+from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, span, span_option
+
+REJECT = 65  # EX_DATAERR: the message can never succeed
+LONG = timedelta(days=1)
+COLUMNS = "msgid::text AS msgid, payload, priority, attempts, correlation, properties, enqueue_time, receipt"
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "receive")(receive)
+
+
+@dataclass
+class Job:
+    """What is to be received."""
+
+    queue: str
+    kind: str
+    consumer: str | None
+    condition: str | None
+    correlation: str | None
+    batch: int
+    lease: timedelta
+    program: str | None
+    directory: Path | None
+    reject_code: int
+
+
+def receive(
+    queue: str = QUEUE,
+    consumer: Optional[str] = CONSUMER,
+    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="At most so many messages.", show_default="1, with --follow all"),
+    follow: bool = typer.Option(False, "--follow", "-f", help="Continue until Ctrl-C, waiting for messages."),
+    wait: Optional[str] = typer.Option(None, "--wait", callback=span_option, help="How long to wait for a message, such as 30s.", show_default="not at all"),
+    all_ready: bool = typer.Option(False, "--all", help="All messages that are ready."),
+    program: Optional[str] = typer.Option(None, "--exec", "-x", metavar="COMMAND", help="Run this shell command for each message, with the payload as its input.", show_default=False),
+    lease: str = typer.Option("1min", "--lease", callback=span_option, help="With --exec: the message is the program's for this time, and extended while it runs."),
+    reject_code: int = typer.Option(REJECT, "--reject-code", help="Exit code of the program for a message that can never succeed."),
+    directory: Optional[Path] = typer.Option(None, "--directory", metavar="DIR", help="Write each payload into a file of this directory, named by its id.", show_default=False),
+    condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
+    correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),
+    batch: Optional[int] = typer.Option(None, "--batch", min=1, help="Messages per transaction.", show_default="100, with --exec 1"),
+) -> int:
+    """Dequeue messages.
+
+    A message is removed when it was written, or when its program has ended with exit code 0. After another exit code it
+    is given back and tried again later; after --reject-code it is a dead letter.
+    """
+    if directory is not None and not directory.is_dir():
+        raise Failure(f"--directory: there is no directory {directory}", "Create it first", USAGE)
+    with asking() as conn:
+        kind = common.queue_type(conn, queue)
+        if kind["multiple_consumers"] and consumer is None:
+            raise Failure(f'queue "{queue}" is a topic', "Name a consumer with --consumer; pgaq subscriber list shows them", USAGE)
+        limit = number if number is not None else None if follow or all_ready else 1
+        job = Job(queue, kind["payload_type"], consumer, condition, correlation, batch or (1 if program else 100), span(lease) or timedelta(minutes=1), program, directory, reject_code)
+        runner = _Runner(conn, job)
+        try:
+            done = runner.run(limit, LONG if follow else span(wait) or timedelta(0), follow)
+        except KeyboardInterrupt:
+            if not conn.closed:
+                conn.cancel()
+            raise
+        if runner.failed:
+            sys.stderr.write(f"pgaq: {runner.failed} of {done + runner.failed} messages failed\n")
+    if runner.failed:
+        return FAILURE
+    return 0 if done or follow or all_ready else NOTHING
+
+
+class _Runner:
+    """Takes messages until there are enough."""
+
+    def __init__(self, conn: db.Connection, job: Job) -> None:
+        self.conn, self.job = conn, job
+        self.done = self.failed = 0
+
+    def run(self, limit: int | None, wait: timedelta, follow: bool) -> int:
+        """Returns how many succeeded."""
+        deadline = time.monotonic() + wait.total_seconds()
+        while limit is None or self.done + self.failed < limit:
+            most = self.job.batch if limit is None else min(self.job.batch, limit - self.done - self.failed)
+            if self.job.program is not None:
+                got = self._execute(most)
+            else:
+                got = self._write(most)
+            if got:
+                continue
+            left = deadline - time.monotonic() if not follow else 30.0
+            if left <= 0:
+                break
+            # holds no snapshot while it waits
+            db.execute(self.conn, "CALL aq.wait(%s, %s, %s, NULL)", [self.job.queue, self.job.consumer, timedelta(seconds=left)])
+        return self.done
+
+    def _take(self, most: int, lease: timedelta | None) -> list[dict[str, Any]]:
+        """The next messages."""
+        job = self.job
+        query = f"""SELECT {COLUMNS} FROM aq.dequeue(%(queue)s, as_type => NULL::{job.kind.replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
+            correlation => %(correlation)s, condition => %(condition)s, lease => %(lease)s)"""
+        if job.kind not in ("jsonb", "bytea"):
+            query = query.replace("payload,", "payload::text AS payload,", 1)
+        return db.rows(
+            self.conn,
+            query,
+            {"queue": job.queue, "consumer": job.consumer, "most": most, "correlation": job.correlation, "condition": job.condition, "lease": lease},
+        )
+
+    def _write(self, most: int) -> int:
+        """Takes, writes, commits: what could not be written is still in the queue."""
+        with self.conn.transaction():
+            taken = self._take(most, None)
+            for message in taken:
+                self._put(message)
+            sys.stdout.flush()
+        self.done += len(taken)
+        return len(taken)
+
+    def _put(self, message: dict[str, Any]) -> None:
+        payload = message["payload"]
+        if self.job.directory is not None:
+            path = self.job.directory / f"{message['msgid']}{'.json' if self.job.kind == 'jsonb' else ''}"
+            path.write_bytes(_bytes(payload))
+            if not chosen().json:
+                print(path)
+                return
+        if chosen().json:
+            message = {"queue": self.job.queue, "payload_type": self.job.kind, **message}
+            del message["receipt"]
+            output.write_json(message, indent=None)
+        elif isinstance(payload, bytes):
+            sys.stdout.buffer.write(payload)
+        else:
+            text = _bytes(payload).decode()
+            sys.stdout.write((output.printable(text) if sys.stdout.isatty() else text) + "\n")
+
+    def _execute(self, most: int) -> int:
+        """Takes with a lease, runs the program for each, and settles it by its exit code."""
+        taken = self._take(most, self.job.lease)
+        for place, message in enumerate(taken):
+            stopped = False
+            with _Heartbeat(self.job, message) as beat:
+                try:
+                    code, said = _program(self.job, message)
+                except KeyboardInterrupt:
+                    stopped, code, said = True, FAILURE, "interrupted"
+            if stopped:
+                for unseen in taken[place:]:
+                    self._settle("release", unseen, ", count => false, delay => '0'")
+                raise KeyboardInterrupt
+            if code == 0:
+                answer = self._settle("acknowledge", message)
+            elif code == self.job.reject_code:
+                answer = self._settle("reject", message, ", error => %(error)s", said)
+            else:
+                answer = self._settle("release", message, ", error => %(error)s", said)
+            done = code == 0 and answer == "done"
+            self.done += done
+            self.failed += not done
+            self._tell(message, code, answer, said, beat.lost)
+        return len(taken)
+
+    def _settle(self, how: str, message: dict[str, Any], more: str = "", error: str = "") -> str:
+        query = f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})"
+        given = {"queue": self.job.queue, "msgid": message["msgid"], "receipt": message["receipt"], "consumer": self.job.consumer, "error": error}
+        return str(db.value(self.conn, query, given))
+
+    def _tell(self, message: dict[str, Any], code: int, answer: str, said: str, lost: bool) -> None:
+        outcome = "stale" if answer != "done" or lost else "acknowledged" if code == 0 else "rejected" if code == self.job.reject_code else "released"
+        if chosen().json:
+            output.write_json({"msgid": message["msgid"], "attempts": message["attempts"], "exit": code, "outcome": outcome, "error": said if code else None}, indent=None)
+        elif outcome != "acknowledged":
+            why = "the lease was over before the program ended" if outcome == "stale" else said
+            sys.stderr.write(f"pgaq: {message['msgid']} {outcome}: {why}\n")
+
+
+def _bytes(payload: Any) -> bytes:
+    if payload is None:
+        return b""
+    if isinstance(payload, bytes):
+        return payload
+    return (payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)).encode()
+
+
+def _program(job: Job, message: dict[str, Any]) -> tuple[int, str]:
+    """Exit code of the program, and what it said last on standard error."""
+    environment = {
+        **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
+        "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
+        "PGAQ_PROPERTIES": json.dumps(message["properties"]) if message["properties"] is not None else "",
+    }  # fmt: skip
+    # Ctrl-C reaches this process alone, which then ends the program
+    process = subprocess.Popen(job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        _, said = process.communicate(_bytes(message["payload"]))
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate()
+        raise
+    words = said.decode(errors="replace").strip()
+    if words:
+        sys.stderr.write(output.printable(words.replace("\n", " | ")) + "\n" if sys.stderr.isatty() else words + "\n")
+    last = words.splitlines()[-1] if words else ""
+    code = process.returncode
+    ended = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+    return code if code >= 0 else 128 - code, f"{ended}: {last}" if last else ended
+
+
+class _Heartbeat:
+    """Extends a lease while its program runs, on a connection of its own."""
+
+    def __init__(self, job: Job, message: dict[str, Any]) -> None:
+        self.job, self.message = job, message
+        self.over, self.lost = threading.Event(), False
+        self.info = chosen().dbname
+        self.thread = threading.Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> "_Heartbeat":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def _beat(self) -> None:
+        conn: db.Connection | None = None
+        query = "SELECT result FROM aq.extend(%s, ARRAY[%s::uuid], %s, %s, consumer => %s)"
+        given = [self.job.queue, self.message["msgid"], self.message["receipt"], self.job.lease, self.job.consumer]
+        while not self.over.wait(self.job.lease.total_seconds() / 3):
+            try:
+                if conn is None or conn.closed:
+                    conn = db.connect(db.conninfo(self.info) if self.info else "", fallback_application_name="pgaq", prepare_threshold=None)
+                if db.value(conn, query, given) == "stale":
+                    self.lost = True
+                    break
+            except db.Error:
+                continue  # again at the next beat; when the lease is over, the acknowledgement says so
+        if conn is not None:
+            conn.close()

@@ -1,0 +1,174 @@
+"""pgaq send: messages from arguments, files, lines and standard input."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO, Iterator, List, Optional
+
+import typer
+
+from pgaq import db
+from pgaq.command import common, output
+from pgaq.command.common import FAILURE, QUEUE, USAGE, Failure, asking, chosen, command, span, span_option
+
+# keys of a message in the form of pgaq receive --json that are options of its own
+OWN = ("priority", "correlation", "properties")
+SETTABLE = {*OWN, "delay", "run_at", "expiration", "recipients", "exception_queue"}
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "send")(send)
+
+
+def send(
+    queue: str = QUEUE,
+    payloads: Optional[List[str]] = typer.Argument(None, metavar="[PAYLOAD...]", help="Each is a message; without any, standard input is read, a message per line.", show_default=False),
+    files: Optional[List[str]] = typer.Option(None, "--file", "-f", metavar="FILE", help="A message is the whole content of the file (- standard input).", show_default=False),
+    lines: Optional[List[str]] = typer.Option(None, "--lines", "-l", metavar="FILE", help="Each line of the file is a message: NDJSON for jsonb (- standard input).", show_default=False),
+    messages: Optional[List[str]] = typer.Option(None, "--messages", "-m", metavar="FILE", help="Lines as pgaq receive --json writes them: payload, priority, correlation, properties, delay, ...", show_default=False),
+    priority: Optional[int] = typer.Option(None, "--priority", "-p", help="0 to 9, smaller goes first.", show_default="1"),
+    delay: Optional[str] = typer.Option(None, "--delay", callback=span_option, help="Time until the message is ready, such as 30s or 2h.", show_default=False),
+    run_at: Optional[str] = typer.Option(None, "--at", metavar="TIME", help="Time at which it becomes ready.", show_default=False),
+    expiration: Optional[str] = typer.Option(None, "--expires", callback=span_option, help="Time after which it is a dead letter.", show_default=False),
+    correlation: Optional[str] = typer.Option(None, "--correlation", help="A text by which consumers find it.", show_default=False),
+    properties: Optional[str] = typer.Option(None, "--properties", metavar="JSON", help="Free properties.", show_default=False),
+    recipients: Optional[List[str]] = typer.Option(None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False),
+    sender: Optional[str] = typer.Option(None, "--sender", help="Name of the sender.", show_default=False),
+    producer: Optional[str] = typer.Option(None, "--producer", help="Name by which messages of several sessions keep their order.", show_default=False),
+    buffered: bool = typer.Option(False, "--buffered", help="Not logged: faster, and lost in a crash."),
+    rate: Optional[float] = typer.Option(None, "--rate", min=0.001, help="At most so many messages per second.", show_default=False),
+    batch: int = typer.Option(100, "--batch", min=1, help="Messages per transaction."),
+    print_ids: bool = typer.Option(False, "--ids", help="Write the id of each message."),
+) -> None:
+    """Enqueue messages."""
+    options: dict[str, Any] = {
+        "priority": priority, "delay": span(delay), "run_at": run_at, "expiration": span(expiration), "correlation": correlation,
+        "properties": _json(properties, "--properties"), "recipients": recipients or None, "sender": sender, "producer": producer,
+        "delivery_mode": "buffered" if buffered else None,
+    }  # fmt: skip
+    if not (payloads or files or lines or messages):
+        if sys.stdin.isatty():
+            raise Failure("there is nothing to send", "Give payloads, --file, --lines or --messages, or write lines into standard input", USAGE)
+        lines = ["-"]
+    sent: list[str | None] = []
+    number = 0
+    with asking() as conn:
+        kind = common.queue_type(conn, queue)["payload_type"]
+        source = _source(payloads or [], files or [], lines or [], messages or [])
+        try:
+            for chunk in _chunks(source, _step(rate, batch), rate):
+                ids = _enqueue(conn, queue, kind, chunk, options)
+                number += len(ids)
+                if print_ids and not chosen().json:
+                    print("\n".join(str(each) for each in ids if each), flush=True)
+                if len(sent) < 100_000:
+                    sent += ids
+        except (Failure, db.Error) as error:
+            found = error if isinstance(error, Failure) else common.failure(error, conn)
+            raise Failure(found.message, f"{found.do} {number} messages were sent before it".strip() if number else found.do, found.code, found.sqlstate) from None
+    unwanted = sum(each is None for each in sent)
+    if chosen().json:
+        output.write_json({"queue": queue, "sent": number, "unwanted": unwanted, "msgids": [each for each in sent if each]})
+    elif not print_ids:
+        more = f"; no subscriber wants {unwanted} of them" if unwanted else ""
+        print(f"Sent {number} message{'' if number == 1 else 's'} to {queue}{more}.")
+
+
+def _json(word: str | None, option: str) -> Any:
+    if word is None:
+        return None
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        raise Failure(f"{option} is not JSON: {error}", "Quote it for the shell, such as '{\"key\": 1}'", USAGE) from None
+
+
+def _open(name: str) -> BinaryIO:
+    if name == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise Failure(f"{name}: {error.strerror}", code=USAGE) from None
+
+
+def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Payload and own options of each message, in the order arguments, files, lines, messages; read as they come."""
+    for payload in payloads:
+        yield payload.encode(), {}
+    for name in files:
+        with _open(name) as file:
+            yield file.read(), {}
+    for name in lines:
+        with _open(name) as file:
+            for line in file:
+                if line.strip():
+                    yield line.rstrip(b"\r\n"), {}
+    for name in messages:
+        with _open(name) as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _message(line, f"{name}:{number}")
+
+
+def _message(line: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
+    try:
+        given = json.loads(line)
+        payload = given["payload"]
+    except (ValueError, TypeError, KeyError):
+        raise Failure(f"{where} is not a JSON object with a payload", "--lines sends each line as a payload", USAGE) from None
+    own = {key: given[key] for key in sorted(SETTABLE & given.keys()) if given[key] is not None}
+    return (payload.encode() if isinstance(payload, str) and given.get("payload_type") != "jsonb" else json.dumps(payload).encode()), own
+
+
+def _step(rate: float | None, batch: int) -> int:
+    """Messages per transaction: a rate is kept to a tenth of a second."""
+    return batch if rate is None else max(1, min(batch, int(rate / 10)))
+
+
+def _chunks(source: Iterator[Any], step: int, rate: float | None) -> Iterator[list[Any]]:
+    """The messages in pieces, each at its time."""
+    began, done = time.monotonic(), 0
+    chunk: list[Any] = []
+    for each in source:
+        chunk.append(each)
+        # a person or a program that writes line by line does not wait for a full piece
+        if len(chunk) >= step or (rate is None and _slow(step)):
+            yield chunk
+            done += len(chunk)
+            chunk = []
+            if rate is not None:
+                time.sleep(max(0.0, began + done / rate - time.monotonic()))
+    if chunk:
+        yield chunk
+
+
+def _slow(step: int) -> bool:
+    return step == 1 or sys.stdin.isatty()
+
+
+def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[tuple[bytes, dict[str, Any]]], options: dict[str, Any]) -> list[str | None]:
+    """One call, one transaction."""
+    if kind == "bytea":
+        values: list[Any] = [payload for payload, _ in chunk]
+        cast = "::bytea[]"
+    else:
+        try:
+            values = [payload.decode() for payload, _ in chunk]
+        except UnicodeDecodeError:
+            raise Failure(f'a payload is not text, and queue "{queue}" has payloads of type {kind}', "Create a queue with --type bytea", FAILURE) from None
+        cast = "::text[]"
+    given = {name: value for name, value in options.items() if value is not None}
+    casts = {"properties": "::jsonb", "recipients": "::text[]", "run_at": "::timestamptz"}
+    arguments = [f"{name} => %({name})s{casts.get(name, '')}" for name in given]
+    parameters: dict[str, Any] = {**given, "queue": queue, "payloads": values}
+    if "properties" in parameters:
+        parameters["properties"] = json.dumps(parameters["properties"])
+    if any(own for _, own in chunk):
+        arguments.append("options => %(options)s::jsonb")
+        parameters["options"] = json.dumps([own for _, own in chunk])
+    query = f"SELECT aq.enqueue_array(%(queue)s, %(payloads)s{cast}{''.join(', ' + each for each in arguments)})::text[]"
+    return db.value(conn, query, parameters)

@@ -1,0 +1,73 @@
+"""pgaq status: one screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from pgaq import db
+from pgaq.command import output
+from pgaq.command.common import asking, chosen, command
+from pgaq.command.doctor import findings, write_findings
+from pgaq.subjects import CACHE, QUEUES, SERVER, SESSIONS, WAITS
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "status")(status)
+
+
+def read(conn: db.Connection) -> dict[str, Any]:
+    """All that the screen shows; what the role may not see is empty, with a sentence in notes."""
+    said = []
+    state: dict[str, Any] = {"server": output.ask(conn, SERVER)[0]}
+    for name, subject in (("queues", QUEUES), ("message_cache", CACHE), ("sessions", SESSIONS), ("waits", WAITS)):
+        state[name], note = output.ask_or_note(conn, subject)
+        said += [note] if note else []
+    state["advice"], unasked = findings(conn, thorough=False)
+    state["notes"] = said
+    return state
+
+
+def status(
+    everything: bool = typer.Option(False, "--all", "-a", help="All queues and waits, not only as many as a screen shows."),
+) -> None:
+    """One screen: queues, rates, backlogs, consumers, waits, advice."""
+    with asking() as conn:
+        state = read(conn)
+    if chosen().json:
+        output.write_json(state)
+        return
+    out = output.console()
+    out.print(heading(state), soft_wrap=True)
+    most = None if everything else 12
+    # a default exception queue without messages says nothing
+    queues = [row for row in state["queues"] if everything or not row["kind"].startswith("exception") or row["backlog"]]
+    print()
+    output.show(QUEUES, queues[:most], title=True)
+    if most is not None and len(queues) > most:
+        print(f"... and {len(queues) - most} more: pgaq status --all")
+    if state["waits"]:
+        print()
+        output.show(WAITS, state["waits"][: None if everything else 5], title=True)
+    print()
+    if state["advice"]:
+        write_findings(state["advice"])
+    else:
+        print("Nothing is wrong.")
+    output.notes(state["notes"])
+
+
+def heading(state: dict[str, Any]) -> Text:
+    """The server in a line."""
+    server = state["server"]
+    cache = state["message_cache"][0] if state["message_cache"] else None
+    words = [f"pgaq {server['pgaq']} in {server['database']}", f"PostgreSQL {server['server']}, up {output.seconds(server['uptime'])}"]
+    if server["standby"]:
+        words.append("standby")
+    if state["sessions"]:
+        words.append(f"{sum(bool(row['active']) for row in state['sessions'])} of {len(state['sessions'])} sessions active")
+    if cache:
+        words.append(f"message cache {output.drawn(cache['used'], 'share')} of {output.size(cache['total_bytes'])}")
+    return Text("; ".join(words), style="bold")

@@ -1,0 +1,96 @@
+"""Rules: what is wrong with a server, or will be.  Thresholds are those of docs/monitoring.md."""
+
+from __future__ import annotations
+
+from pgaq.subjects.model import Rule
+
+MONITOR = "membership in pg_monitor"
+
+RULES: tuple[Rule, ...] = (
+    Rule("preload", "problem", "The library is not loaded at server start.",
+         """SELECT NULL::text AS case, 'shared_preload_libraries does not contain pgaq' AS found
+            WHERE current_setting('shared_preload_libraries') !~ '\\mpgaq\\M'""",
+         "Add pgaq to shared_preload_libraries and restart the server.", needs="membership in pg_read_all_settings", live=False),
+    Rule("standby", "note", "The server is a standby.",
+         "SELECT NULL::text AS case, 'this server is a standby' AS found WHERE pg_is_in_recovery()",
+         "Enqueue and dequeue on the primary; a standby shows neither numbers nor messages."),
+    Rule("update", "warning", "The installed files have another version than the extension in this database.",
+         """SELECT name::text AS case, format('version %s is installed here, %s is available', installed_version, default_version) AS found
+            FROM pg_available_extensions WHERE name LIKE 'pgaq%' AND installed_version <> default_version""",
+         "ALTER EXTENSION ... UPDATE", live=False),
+    Rule("worker", "problem", "A background worker does not run.",
+         "SELECT database::text AS case, 'worker: ' || problem AS found FROM aq.workers WHERE problem IS NOT NULL AND database = current_database()",
+         "See pgaq doctor --json for the hint of the server; usually max_worker_processes is too small."),
+    Rule("not_served", "problem", "Messages are ready, and no session takes them.",
+         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s messages are ready, the oldest for %s s, and no session waits', ready,
+                round(oldest_ready_seconds)) AS found
+            FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0
+              AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.queue_id = m.queue_id AND q.queue_type = 'exception')
+              AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name)""",
+         "Start consumers, or unsubscribe a consumer that is not needed any more."),
+    Rule("behind", "warning", "Consumers are too slow.",
+         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('the oldest of %s ready messages has waited %s s', ready, round(oldest_ready_seconds)) AS found
+            FROM aq.metrics() WHERE oldest_ready_seconds > 300 AND dequeue_rate > 0""",
+         "Add consumers, or dequeue in larger batches."),
+    Rule("dead_letters", "warning", "Exception queues hold messages.",
+         """SELECT m.queue_name AS case, format('%s dead letters', sum(m.lag)) AS found FROM aq.metrics() m
+            WHERE EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name) GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
+         "pgaq dead list shows why they failed; pgaq dead redrive puts them back."),
+    Rule("stopped", "note", "A queue is stopped.",
+         """SELECT queue_name AS case, CASE WHEN enqueue_enabled THEN 'it is stopped for dequeue' WHEN dequeue_enabled THEN 'it is stopped for enqueue'
+                ELSE 'it is stopped' END AS found
+            FROM aq.queues WHERE queue_type = 'normal' AND NOT (enqueue_enabled AND dequeue_enabled)""",
+         "pgaq queue start"),
+    Rule("rule_errors", "warning", "Rules of subscribers raise errors.",
+         """SELECT queue_name || ' (' || consumer || ')' AS case, format('its rule has failed %s times, the latest with SQLSTATE %s', rule_failures, rule_error) AS found
+            FROM aq.subscribers WHERE rule_failures > 0""",
+         "The subscriber does not get those messages. Correct the rule: pgaq subscriber alter."),
+    Rule("message_cache", "warning", "The message cache is full.",
+         """SELECT 'pgaq.message_cache_size' AS case, format('%s %% of the message cache are used', round(100.0 * used_bytes / total_bytes)) AS found
+            FROM aq.message_cache WHERE used_bytes > 0.9 * total_bytes""",
+         "Raise pgaq.message_cache_size if sessions wait for aq: partition load; aq.message_cache_advice estimates the size."),
+    Rule("partitions", "warning", "Partitions run out.",
+         """SELECT 'pgaq.max_partitions' AS case, format('%s of %s partitions are in use', known_partitions, max_partitions) AS found
+            FROM aq.message_cache WHERE known_partitions > 0.8 * max_partitions""",
+         "Raise pgaq.max_partitions, or reduce the backlog."),
+    Rule("old_transaction", "warning", "A transaction has been open for long.",
+         """SELECT 'pid ' || pid AS case, format('%s of %s has had a transaction open for %s s', COALESCE(NULLIF(application_name, ''), 'a session'), usename,
+                round(extract(epoch FROM clock_timestamp() - xact_start))) AS found
+            FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '5 minutes' AND backend_type = 'client backend' AND pid <> pg_backend_pid()""",
+         "Consumed partitions are not reused before it ends: commit, or end it with pg_terminate_backend."),
+    Rule("prepared", "warning", "A prepared transaction is not finished.",
+         """SELECT gid AS case, format('prepared %s s ago by %s', round(extract(epoch FROM clock_timestamp() - prepared)), owner) AS found
+            FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - interval '5 minutes'""",
+         "Finish it with COMMIT PREPARED or ROLLBACK PREPARED: its messages are locked."),
+    Rule("workers_limit", "warning", "Background worker slots are scarce.",
+         """SELECT 'max_worker_processes' AS case, format('it is %s, for every extension of the server', setting) AS found
+            FROM pg_settings WHERE name = 'max_worker_processes' AND setting::int < 8""",
+         "Set it to 8 or more: pgaq needs a launcher, a sampler, a worker for each database, and helpers.", live=False),
+    Rule("timeouts", "warning", "Timeouts that end consumers which wait for messages.",
+         """SELECT name AS case, format('it is %s ms for this role', setting) AS found FROM pg_settings
+            WHERE name IN ('statement_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout') AND setting::bigint > 0""",
+         "Use shorter waits than this, or SET it to 0 in sessions that wait for messages.", live=False),
+    Rule("isolation", "note", "Transactions have a higher isolation level by default.",
+         """SELECT name AS case, format('it is %s', setting) AS found FROM pg_settings
+            WHERE name = 'default_transaction_isolation' AND setting <> 'read committed'""",
+         "A dequeue then sees only messages of the transaction's snapshot; READ COMMITTED suits consumers.", live=False),
+    Rule("read_only", "problem", "Transactions are read-only by default.",
+         """SELECT name AS case, 'it is on' AS found FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'""",
+         "Enqueue and dequeue fail; set it to off.", live=False),
+    Rule("durability", "warning", "A crash of the machine can lose committed messages.",
+         "SELECT name AS case, 'it is off' AS found FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'",
+         "Set it to on, unless that is intended.", live=False),
+    Rule("io_timing", "note", "Reports cannot tell what time goes into reads and writes.",
+         "SELECT name AS case, 'it is off' AS found FROM pg_settings WHERE name IN ('track_io_timing', 'track_wal_io_timing', 'pgaq.timed_statistics') AND setting = 'off'",
+         "Set it to on if reports are wanted; pg_test_timing shows what it costs.", live=False),
+    Rule("query_id", "note", "Reports cannot name statements.",
+         "SELECT name AS case, 'it is ' || setting AS found FROM pg_settings WHERE name = 'compute_query_id' AND setting = 'off'",
+         "Set compute_query_id to on or auto, and load pg_stat_statements.", live=False),
+    Rule("monitor", "note", "The role does not see everything.",
+         "SELECT current_user::text AS case, 'it sees its own queues, no sessions, no waits and no latches' AS found WHERE NOT pg_has_role('pg_monitor', 'USAGE')",
+         "GRANT pg_monitor shows it every counter, and no payload."),
+    Rule("create", "note", "The role cannot create queues.",
+         """SELECT current_user::text AS case, 'it cannot create queues' AS found
+            WHERE NOT has_function_privilege((SELECT p.oid FROM pg_proc p WHERE p.proname = 'create_queue' AND p.pronamespace = 'aq'::regnamespace LIMIT 1), 'EXECUTE')""",
+         "GRANT EXECUTE ON FUNCTION aq.create_queue, or let an administrator create queues and grant privileges on them.", live=False),
+)  # fmt: skip

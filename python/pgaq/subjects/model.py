@@ -1,0 +1,65 @@
+"""The form of a subject."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# unit -> what a value of it is
+UNITS = {
+    "text": "a name or a sentence",
+    "count": "a number of things",
+    "rate": "a number per second",
+    "share": "a fraction from 0 to 1",
+    "seconds": "seconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+    "bytes": "bytes",
+    "time": "a point in time",
+    "interval": "an interval of PostgreSQL",
+    "flag": "true or false",
+    "json": "a JSON value",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a subject's query."""
+
+    name: str  # in the query and in JSON
+    title: str  # over the column
+    unit: str = "text"
+    text: str = ""  # what it is, in a phrase
+    rank: int = 0  # 0: always shown; of the others the highest goes first where there is too little room; 9: not in tables
+    counter: bool = False  # grows since the start of the server: a live view shows it per second
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something to look at: a query with named parameters, and its columns."""
+
+    name: str
+    title: str
+    text: str
+    query: str
+    columns: tuple[Column, ...]
+    key: str  # the column that names a row
+    order: str = ""  # the column by which a live view sorts at first, descending
+    parameters: tuple[str, ...] = ()  # of the query, all required
+    needs: str = ""  # the right that it takes, if not every role has it
+    empty: str = "none"
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that is wrong or will be: a query with a row for each case."""
+
+    name: str
+    level: str  # problem, warning or note
+    text: str  # what the rule looks for
+    query: str  # columns: case (the name of the queue, setting or session, or null) and found (a sentence)
+    do: str  # what helps
+    needs: str = ""
+    live: bool = True  # cheap enough, and of interest, for a status; the others are for a thorough look

@@ -1,0 +1,160 @@
+"""Queues, consumers and shards."""
+
+from __future__ import annotations
+
+from pgaq.subjects.model import Column, Subject
+
+STATE = """CASE WHEN q.enqueue_enabled AND q.dequeue_enabled THEN 'started'
+        WHEN q.enqueue_enabled THEN 'no dequeue' WHEN q.dequeue_enabled THEN 'no enqueue' ELSE 'stopped' END"""
+KIND = """concat_ws(', ', CASE WHEN q.queue_type = 'exception' THEN 'exception queue' WHEN q.multiple_consumers THEN 'topic' ELSE 'queue' END,
+        CASE WHEN q.converting THEN 'converting' WHEN q.queue_table IS NOT NULL THEN 'queue table' END,
+        CASE WHEN q.temporary THEN 'temporary' END)"""
+
+# a topic's messages are enqueued once, and finished once by each consumer
+QUEUES = Subject(
+    name="queues",
+    title="Queues",
+    text="Queues that the role can use, with their rates and backlogs; members of pg_monitor see all.",
+    query=f"""
+SELECT q.queue_name AS queue, {KIND} AS kind, {STATE} AS state, m.enqueue_rate, m.dequeue_rate, m.backlog, m.ready,
+       m.delayed, m.in_flight, m.leased, m.oldest, m.consumers, m.waiting, m.failed, q.exception_queue
+FROM aq.queues q LEFT JOIN (
+    SELECT queue_id, max(enqueue_rate) AS enqueue_rate, sum(dequeue_rate) AS dequeue_rate, sum(lag)::bigint AS backlog,
+           sum(ready)::bigint AS ready, sum(delayed)::bigint AS delayed, sum(in_flight)::bigint AS in_flight, sum(leased)::bigint AS leased,
+           max(oldest_ready_seconds) AS oldest, count(DISTINCT consumer) AS consumers, sum(waiting)::bigint AS waiting, sum(failed)::bigint AS failed
+    FROM aq.metrics() GROUP BY queue_id) m USING (queue_id)
+ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
+    columns=(
+        Column("queue", "Queue", text="name"),
+        Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not", rank=5),
+        Column("state", "State", text="started, stopped, or stopped for one side", rank=3),
+        Column("enqueue_rate", "In/s", "rate", "messages enqueued per second", rank=1),
+        Column("dequeue_rate", "Out/s", "rate", "messages finished per second, by all consumers", rank=1),
+        Column("backlog", "Backlog", "count", "committed messages that are not finished, of all consumers"),
+        Column("ready", "Ready", "count", "of the backlog: can be dequeued now", rank=2),
+        Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=7),
+        Column("in_flight", "In flight", "count", "of the backlog: leased, or taken by transactions that have not ended", rank=4),
+        Column("leased", "Leased", "count", "of those in flight: the lease runs", rank=9),
+        Column("oldest", "Oldest", "seconds", "age of the oldest ready message"),
+        Column("consumers", "Consumers", "count", "consumers of a topic", rank=6),
+        Column("waiting", "Waiting", "count", "sessions that wait for messages", rank=2),
+        Column("failed", "Failed", "count", "messages that expired or exceeded max_retries since the queue came into use", rank=3),
+        Column("exception_queue", "Exception queue", text="where failed messages go; none: they are deleted", rank=8),
+    ),
+    key="queue",
+    order="backlog",
+    empty="no queue that this role can use",
+)
+
+QUEUE = Subject(
+    name="queue",
+    title="Queue",
+    text="The settings of a queue.",
+    query=f"""
+SELECT q.queue_name AS queue, q.owner, {KIND} AS kind, {STATE} AS state, q.payload_type::text AS payload_type, q.shards, q.queue_table, q.max_retries,
+       q.retry_delay, q.retry_delay_factor, q.retry_delay_max, q.retry_jitter, q.retention, q.exception_queue, q.created, q.comment,
+       concat_ws(', ', CASE WHEN q.may_enqueue THEN 'enqueue' END, CASE WHEN q.may_dequeue THEN 'dequeue' END, CASE WHEN q.may_subscribe THEN 'subscribe' END) AS rights
+FROM aq.queues q WHERE q.queue_name = %(queue)s""",
+    columns=(
+        Column("queue", "Queue", text="name"),
+        Column("owner", "Owner", text="role that owns it"),
+        Column("kind", "Kind", text="queue, topic or exception queue"),
+        Column("state", "State", text="started, stopped, or stopped for one side"),
+        Column("payload_type", "Payload type", text="type of the payload"),
+        Column("shards", "Shards", "count", "number of shards"),
+        Column("queue_table", "Queue table", text="its queue table; none: a sharded queue"),
+        Column("max_retries", "Max retries", "count", "failed attempts before a message goes to the exception queue; none: no limit"),
+        Column("retry_delay", "Retry delay", "interval", "delay after the first failed attempt"),
+        Column("retry_delay_factor", "Retry delay factor", "count", "the delay is multiplied by this for each further attempt"),
+        Column("retry_delay_max", "Retry delay max", "interval", "the delay grows up to this"),
+        Column("retry_jitter", "Retry jitter", "share", "largest random addition to the delay"),
+        Column("retention", "Retention", "interval", "time for which consumed messages remain visible"),
+        Column("exception_queue", "Exception queue", text="where failed messages go; none: they are deleted"),
+        Column("created", "Created", "time", "when it was created"),
+        Column("comment", "Comment", text="given at its creation"),
+        Column("rights", "Your rights", text="privileges of the current role"),
+    ),
+    key="queue",
+    parameters=("queue",),
+)
+
+CONSUMERS = Subject(
+    name="consumers",
+    title="Consumers",
+    text="The consumers of a queue with their backlogs.",
+    query="""
+SELECT consumer, delivery_mode, enqueue_rate, dequeue_rate, lag AS backlog, ready, delayed, in_flight, leased, oldest_ready_seconds AS oldest,
+       waiting, failed, enqueued, dequeued, last_dequeue
+FROM aq.metrics() WHERE queue_name = %(queue)s ORDER BY lag DESC NULLS LAST, consumer""",
+    columns=(
+        Column("consumer", "Consumer", text="name; none: the queue has a single consumer"),
+        Column("delivery_mode", "Messages", text="persistent or buffered", rank=6),
+        Column("enqueue_rate", "In/s", "rate", "messages enqueued for it per second", rank=1),
+        Column("dequeue_rate", "Out/s", "rate", "messages it has finished per second", rank=1),
+        Column("backlog", "Backlog", "count", "committed messages that it has not finished"),
+        Column("ready", "Ready", "count", "of the backlog: it can dequeue them now", rank=2),
+        Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=5),
+        Column("in_flight", "In flight", "count", "of the backlog: leased, or taken by transactions that have not ended", rank=3),
+        Column("leased", "Leased", "count", "of those in flight: the lease runs", rank=7),
+        Column("oldest", "Oldest", "seconds", "age of the oldest ready message"),
+        Column("waiting", "Waiting", "count", "sessions that wait for its messages", rank=2),
+        Column("failed", "Failed", "count", "messages that expired or exceeded max_retries", rank=4),
+        Column("enqueued", "Enqueued", "count", "messages for it since the queue came into use", rank=8),
+        Column("dequeued", "Dequeued", "count", "messages it has finished since", rank=8),
+        Column("last_dequeue", "Last dequeue", "time", "when it last finished one", rank=7),
+    ),
+    key="consumer",
+    order="backlog",
+    parameters=("queue",),
+    empty="no consumer has used the queue yet",
+)
+
+SUBSCRIBERS = Subject(
+    name="subscribers",
+    title="Subscribers",
+    text="The subscribers and named recipients of topics.",
+    query="""
+SELECT queue_name AS queue, consumer, kind, rule, delivery_mode, lag AS backlog, rule_failures, rule_error, owner, temporary, created, comment
+FROM aq.subscribers WHERE consumer IS NOT NULL AND (%(queue)s::text IS NULL OR queue_name = %(queue)s) ORDER BY queue_name, consumer""",
+    columns=(
+        Column("queue", "Topic", text="the topic"),
+        Column("consumer", "Consumer", text="name"),
+        Column("kind", "Kind", text="subscriber, or recipient: named only in recipient lists", rank=4),
+        Column("rule", "Rule", text="condition that messages must meet; none: all messages"),
+        Column("delivery_mode", "Messages", text="persistent, buffered or both", rank=5),
+        Column("backlog", "Backlog", "count", "messages that it has not finished", rank=1),
+        Column("rule_failures", "Rule errors", "count", "messages that it did not get because its rule raised an error", rank=3),
+        Column("rule_error", "SQLSTATE", text="of the latest such error", rank=6),
+        Column("owner", "Owner", text="role that subscribed it", rank=5),
+        Column("temporary", "Temporary", "flag", "it is removed when its sessions have ended", rank=6),
+        Column("created", "Created", "time", "when it was first named", rank=7),
+        Column("comment", "Comment", text="given with the subscription", rank=6),
+    ),
+    key="consumer",
+    order="backlog",
+    parameters=("queue",),
+    empty="no subscriber",
+)
+
+SHARDS = Subject(
+    name="shards",
+    title="Shards",
+    text="The streams of a sharded queue: one for each shard and priority in use.",
+    query="""
+SELECT shard, priority, delayed, enqueued, pending, in_flight, partitions, resident FROM aq.shards
+WHERE queue_name = %(queue)s ORDER BY shard, priority, delayed""",
+    columns=(
+        Column("shard", "Shard", "count", "number of the shard"),
+        Column("priority", "Priority", "count", "priority of its messages"),
+        Column("delayed", "Delayed", "flag", "of messages enqueued with a delay", rank=2),
+        Column("enqueued", "Enqueued", "count", "messages committed since the queue came into use", counter=True),
+        Column("pending", "Pending", "count", "messages of transactions that have not ended", rank=1),
+        Column("in_flight", "In flight", "count", "taken by transactions that have not ended", rank=1),
+        Column("partitions", "Partitions", "count", "partitions that hold its messages", rank=2),
+        Column("resident", "In memory", "count", "of the partitions: in the message cache", rank=3),
+    ),
+    key="shard",
+    order="enqueued",
+    parameters=("queue",),
+    empty="no stream in memory",
+)
