@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, Callable
 
 try:
     import click
@@ -34,15 +34,19 @@ class Root(Group):
             return super().get_command(context, name)
         try:
             from pgaq.lab.command import app as lab  # noqa: PLC0415
-        except ImportError:
-            return click.Command("lab", callback=_no_lab, help="The experiments of the lab.", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+        except ImportError as error:
+            loose = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+            return click.Command("lab", callback=_no_lab(error), help="The experiments of the lab.", context_settings=loose)
         found = typer.main.get_command(lab)
         found.name = "lab"
         return found
 
 
-def _no_lab() -> None:
-    raise Failure("the lab is not in this installation", "Run it from a clone of the project: tools/python -m pgaq lab")
+def _no_lab(error: ImportError) -> Callable[[], None]:
+    def callback() -> None:
+        raise Failure(f"the lab cannot be loaded: {error}", "Run ./lab in a clone of the project: it installs what is missing")
+
+    return callback
 
 
 app = typer.Typer(
