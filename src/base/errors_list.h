@@ -55,6 +55,7 @@ X(CORRELATION_CHANGED, "AQ045", "AQ045", 25241, "The correlation has changed wit
 X(CONSUMER_CHANGED, "AQ046", "AQ046", 25242, "The consumer has changed without going to the first message.")
 X(EXCEPTION_RIGHTS, "AQ047", "42809", 0, "A default exception queue has the owner and the privileges of its queue.")
 X(TEMPORARY_LIMIT, "AQ048", "53400", 0, "The session has the maximum number of temporary queues.")
+X(LEASE_ENDED, "AQ049", "AQ049", 0, "A message of a transaction was acknowledged after its lease had ended.")
 X(FEATURE_UNSUPPORTED, "AQ060", "0A000", 24205, "The feature is not supported, or not for this kind of queue.")
 X(QUEUE_NAME_INVALID, "AQ061", "", 25200, "A queue name is null or malformed.")
 X(QUEUE_NOT_FOUND, "AQ062", "", 25205, "The queue does not exist, or the role has no privilege on it.")

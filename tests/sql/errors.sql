@@ -58,6 +58,7 @@ INSERT INTO t.raises VALUES
 ('AQ046', $$SELECT * FROM aq.dequeue('x_topic', 'ann', navigation => 'first_message'); SELECT * FROM aq.dequeue('x_topic', 'bob', navigation => 'next_message')$$),
 ('AQ047', $$SELECT aq.grant_queue('x_q_exceptions', 'public')$$),
 ('AQ048', $$SET LOCAL pgaq.max_temporary_queues = 0; SELECT aq.create_temporary_queue()$$),
+('AQ049', $$SELECT aq.jms_send(NULL, int4send(3) || 'x_q'::bytea || int4send(-1) || int8send(1) || int4send(1) || uuid_send(gen_random_uuid()))$$),
 ('AQ060', $$SELECT * FROM aq.dequeue('x_groups', lease => '1 s')$$),
 ('AQ067', $$SELECT * FROM aq.dequeue('x_q', navigation => 'backwards')$$),
 ('AQ075', $$SELECT aq.enqueue('x_classic', '1', deviation => 'behind')$$),

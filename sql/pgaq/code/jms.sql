@@ -18,6 +18,11 @@ RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_
 COMMENT ON FUNCTION aq.jms_browse(text, text, text, uuid, integer) IS
 'For the Jakarta Messaging provider: messages that a consumer could dequeue, behind the message after (null: from the head), in the form of aq.jms_receive, with receipt 0. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
+CREATE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
+COMMENT ON FUNCTION aq.jms_send(bytea, bytea) IS
+'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased messages; if a lease has ended, the call fails, so that neither happens. Both are binary values (null: none). Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
+
 CREATE FUNCTION aq.jms_acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';
 COMMENT ON FUNCTION aq.jms_acknowledge(text[], text[], uuid[], bigint[]) IS

@@ -312,26 +312,19 @@ final class Settlement {
             unacknowledged.clear();
             return;
         }
+        keeper.settle(leases);
+        boolean joined = isJoined();
         boolean[] deciding = new boolean[1];
         try {
-            int stale = link.raw(store -> {
-                store.begin();
-                if (!messages.isEmpty()) {
+            link.raw(store -> {
+                if (joined) {
+                    store.begin();
                     store.send(messages);
                 }
-                keeper.settle(leases);
-                List<Lease> ended = leases.isEmpty() ? leases : store.acknowledge(leases);
-                deciding[0] = ended.isEmpty();
-                if (deciding[0]) {
-                    store.commit();
-                }
-                return ended.size();
+                deciding[0] = true;
+                store.commit(joined ? List.of() : messages, leases);
+                return null;
             });
-            if (stale > 0) {
-                abandon();
-                throw new jakarta.jms.TransactionRolledBackException("the transaction was rolled back: the leases of "
-                        + stale + " messages ended before the commit");
-            }
         } catch (SQLException e) {
             lost = null;
             abandon();

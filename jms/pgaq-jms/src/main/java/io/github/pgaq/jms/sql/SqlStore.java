@@ -64,7 +64,7 @@ public final class SqlStore implements Store {
         this.owned = owned;
         this.driver = connection.isWrapperFor(BaseConnection.class) ? connection.unwrap(BaseConnection.class) : null;
         this.statements = new Statements(connection);
-        this.sender = new Sender(connection, statements);
+        this.sender = new Sender(statements);
         this.receiver = new Receiver(connection, statements);
         this.leases = new Leases(connection, statements);
         this.names = new Names(statements);
@@ -78,8 +78,8 @@ public final class SqlStore implements Store {
 
     @Override
     public void send(List<Outgoing> messages) throws SQLException {
-        if (messages.stream().allMatch(message -> message.body().content() == null)) {
-            sender.send(messages);
+        if (isWhole(messages)) {
+            sender.send(messages, List.of());
             return;
         }
         boolean alone = connection.getAutoCommit();
@@ -87,12 +87,7 @@ public final class SqlStore implements Store {
             begin();
         }
         try {
-            for (Outgoing message : messages) {
-                if (message.body().content() != null) {
-                    contents.write(message.queue(), message.body().content());
-                }
-            }
-            sender.send(messages);
+            sendWithContents(messages, List.of());
             if (alone) {
                 commit();
             }
@@ -102,6 +97,36 @@ public final class SqlStore implements Store {
             }
             throw e;
         }
+    }
+
+    @Override
+    public void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+        if (!open && isWhole(messages) && connection.getAutoCommit()) {
+            sender.send(messages, acknowledge);
+            return;
+        }
+        begin();
+        sendWithContents(messages, acknowledge);
+        commit();
+    }
+
+    private void sendWithContents(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+        for (Outgoing message : messages) {
+            if (message.body().content() != null) {
+                contents.write(message.queue(), message.body().content());
+            }
+        }
+        sender.send(messages, acknowledge);
+    }
+
+    /** Whether none of them has a content of its own. */
+    private static boolean isWhole(List<Outgoing> messages) {
+        for (Outgoing message : messages) {
+            if (message.body().content() != null) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private void undo(Exception cause) {

@@ -19,6 +19,9 @@ import java.util.UUID;
  */
 public interface Store extends AutoCloseable {
 
+    /** SQLSTATE: a lease had ended before its message was acknowledged. */
+    String LEASE_ENDED = "AQ049";
+
     /** Describes a queue; fails with SQLSTATE 42704 if there is none. */
     QueueDescription describe(String queue) throws SQLException;
 
@@ -103,6 +106,12 @@ public interface Store extends AutoCloseable {
 
     /** Gives up one claim. */
     void unclaim(String name, boolean shared) throws SQLException;
+
+    /**
+     * Enqueues messages, acknowledges others, and commits; in the open transaction, or in one of its own. Fails with
+     * SQLSTATE {@value #LEASE_ENDED} if a lease has ended. After an error the caller rolls back.
+     */
+    void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException;
 
     /** Begins a transaction, unless one is open. */
     void begin() throws SQLException;

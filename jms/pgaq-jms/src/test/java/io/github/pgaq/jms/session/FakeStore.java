@@ -273,6 +273,19 @@ final class FakeStore implements Store {
     }
 
     @Override
+    public void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+        begin();
+        if (!messages.isEmpty()) {
+            send(messages);
+        }
+        List<Lease> ended = acknowledge(acknowledge);
+        if (!ended.isEmpty()) {
+            throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
+        }
+        commit();
+    }
+
+    @Override
     public void commit() throws SQLException {
         synchronized (server) {
             server.called(this, "commit", "");

@@ -14,6 +14,7 @@ import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
 import io.github.pgaq.jms.store.Received;
 import io.github.pgaq.jms.store.Source;
+import io.github.pgaq.jms.store.Store;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -23,6 +24,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -344,6 +346,20 @@ class SqlStoreTest extends ServerTest {
         assertTrue(other.claim(name, false));
         other.close();
         assertTrue(store.claim(name, false));
+    }
+
+    @Test
+    void aCommitSendsAndAcknowledgesAllOrNothing() throws SQLException {
+        store.send(List.of(text(queue, "a"), text(queue, "b")));
+        List<Lease> leased = leases(queue, lease(store, all(queue)));
+        Lease never = new Lease(queue, null, UUID.randomUUID(), leased.get(0).receipt());
+        SQLException e = assertThrows(SQLException.class,
+                () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never)));
+        assertEquals(Store.LEASE_ENDED, e.getSQLState());
+        assertEquals(List.of(), texts(take(all(queue))));
+        store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased);
+        assertEquals(List.of("d", "c"), texts(take(all(queue))));
+        assertEquals(leased, store.acknowledge(leased));
     }
 
     @Test

@@ -1,0 +1,255 @@
+/*-------------------------------------------------------------------------
+ *
+ * jms_send.c
+ *	  aq.jms_send: the messages of a session of the Jakarta Messaging provider,
+ *	  and the acknowledgements of the transaction that sends them.
+ *
+ * Both are one binary value each, which docs/aq.md describes: a commit of the
+ * provider is one statement, and the server reads it without arrays and rows of
+ * the executor.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+
+#define COMMAND "aq.jms_send()"
+
+/* the columns of aq.jms_message, in the order of the type */
+static const Oid field_types[] = {TEXTOID, JSONBOID, JSONBOID, JSONBOID, TEXTOID, BYTEAOID};
+
+#define FIELDS ((int) lengthof(field_types))
+
+/* the least size of a message, so that a wrong number does not allocate without limit */
+#define MESSAGE_LEAST (FIELDS * (int) sizeof(int32))
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+static StringInfoData
+read_bytes(FunctionCallInfo fcinfo, int arg)
+{
+	bytea	   *value = PG_GETARG_BYTEA_PP(arg);
+	StringInfoData in = {.data = VARDATA_ANY(value),.len = VARSIZE_ANY_EXHDR(value),.maxlen = -1};
+
+	return in;
+}
+
+/* A text, as a string of the server's encoding; NULL: null. */
+static char *
+read_string(StringInfo in, int *length)
+{
+	int			n = (int) pq_getmsgint(in, 4);
+
+	*length = 0;
+	return n < 0 ? NULL : pq_getmsgtext(in, n, length);
+}
+
+static char *
+read_name(StringInfo in, const char *what)
+{
+	int			length;
+	char	   *name = read_string(in, &length);
+
+	if (name == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", what));
+	return name;
+}
+
+static text *
+read_text(StringInfo in)
+{
+	int			length;
+	char	   *string = read_string(in, &length);
+
+	return string == NULL ? NULL : cstring_to_text_with_len(string, length);
+}
+
+static int
+read_count(StringInfo in, int least)
+{
+	int			n = (int) pq_getmsgint(in, 4);
+
+	if (n < 0 || n > (in->len - in->cursor) / least)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROTOCOL_VIOLATION),
+				 errmsg("insufficient data left in message")));
+	return n;
+}
+
+static Interval *
+read_interval(StringInfo in)
+{
+	int64		milliseconds = pq_getmsgint64(in);
+	Interval   *interval;
+
+	if (milliseconds == 0)
+		return NULL;
+	if (milliseconds > PG_INT64_MAX / 1000 || milliseconds < PG_INT64_MIN / 1000)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("interval out of range")));
+	interval = palloc0(sizeof(Interval));
+	interval->time = milliseconds * 1000;
+	return interval;
+}
+
+static Datum
+read_field(StringInfo in, Oid type, bool *isnull)
+{
+	int			length;
+	char	   *string;
+
+	if (type == BYTEAOID)
+	{
+		length = (int) pq_getmsgint(in, 4);
+		*isnull = length < 0;
+		return *isnull ? (Datum) 0 : PointerGetDatum(cstring_to_text_with_len(pq_getmsgbytes(in, length), length));
+	}
+	string = read_string(in, &length);
+	*isnull = string == NULL;
+	if (*isnull)
+		return (Datum) 0;
+	return type == TEXTOID ? PointerGetDatum(cstring_to_text_with_len(string, length))
+		: DirectFunctionCall1(jsonb_in, CStringGetDatum(string));
+}
+
+static Datum
+read_message(StringInfo in, TupleDesc desc)
+{
+	Datum		values[FIELDS];
+	bool		nulls[FIELDS];
+
+	for (int i = 0; i < FIELDS; i++)
+		values[i] = read_field(in, field_types[i], &nulls[i]);
+	return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+}
+
+/* --- sending ------------------------------------------------------------------------------- */
+
+static Oid
+message_type(void)
+{
+	Oid			type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"),
+									   ObjectIdGetDatum(get_namespace_oid("aq", false)));
+
+	if (!OidIsValid(type))
+		elog(ERROR, "type aq.jms_message does not exist");
+	return type;
+}
+
+/* Messages of one queue with the same options. */
+static void
+send_group(StringInfo in, Oid type, TupleDesc desc)
+{
+	AqEnqueue	call = {.command = COMMAND,.payload_type = type};
+	int			length,
+				n;
+	Datum	   *payloads;
+	bool	   *nulls;
+
+	call.queue = read_name(in, "queue_name");
+	call.priority = (int) pq_getmsgint(in, 4);
+	call.delay = read_interval(in);
+	call.expiration = read_interval(in);
+	call.correlation = (struct varlena *) read_text(in);
+	call.producer = read_text(in);
+	call.delivery_mode = read_string(in, &length);
+	n = read_count(in, MESSAGE_LEAST);
+	payloads = palloc(n * sizeof(Datum) + 1);
+	nulls = palloc0(n * sizeof(bool) + 1);
+	for (int i = 0; i < n; i++)
+		payloads[i] = read_message(in, desc);
+	(void) aq_enqueue_messages(&call, n, payloads, nulls);
+}
+
+static void
+send_all(StringInfo in)
+{
+	Oid			type = message_type();
+	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
+
+	while (in->cursor < in->len)
+	{
+		CHECK_FOR_INTERRUPTS();
+		send_group(in, type, desc);
+	}
+}
+
+/* --- acknowledging ------------------------------------------------------------------------- */
+
+/* All leases; their groups have the queue, the consumer and the receipt in common. */
+static AqJmsLease *
+read_leases(StringInfo in, int *n)
+{
+	AqJmsLease *leases = palloc((in->len / UUID_LEN) * sizeof(AqJmsLease) + 1);
+
+	*n = 0;
+	while (in->cursor < in->len)
+	{
+		AqJmsLease	lease = {.queue = read_name(in, "queue_name")};
+		int			length,
+					members;
+
+		lease.consumer = read_string(in, &length);
+		lease.receipt = pq_getmsgint64(in);
+		members = read_count(in, UUID_LEN);
+		for (int i = 0; i < members; i++)
+		{
+			memcpy(lease.id.data, pq_getmsgbytes(in, UUID_LEN), UUID_LEN);
+			leases[(*n)++] = lease;
+		}
+	}
+	return leases;
+}
+
+/* A lease that has ended fails the call, and with it what it sends. */
+static void
+acknowledge_all(StringInfo in)
+{
+	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
+	int			n,
+				nstale;
+	AqJmsLease *leases = read_leases(in, &n);
+
+	nstale = aq_jms_lease_settle(COMMAND, &options, leases, n, palloc(n * sizeof(int) + 1));
+	if (nstale > 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LEASE_ENDED, "the leases of %d of %d messages have ended", nstale, n),
+				errdetail("These messages can be delivered again. Nothing was sent or acknowledged."));
+}
+
+/* aq.jms_send(messages, acknowledge) */
+PG_FUNCTION_INFO_V1(aq_jms_send);
+Datum
+aq_jms_send(PG_FUNCTION_ARGS)
+{
+	StringInfoData in;
+
+	aq_session_require_preload();
+	PreventCommandIfReadOnly(COMMAND);
+	PreventCommandDuringRecovery(COMMAND);
+	if (!PG_ARGISNULL(0))
+	{
+		in = read_bytes(fcinfo, 0);
+		send_all(&in);
+	}
+	if (!PG_ARGISNULL(1))
+	{
+		in = read_bytes(fcinfo, 1);
+		acknowledge_all(&in);
+	}
+	PG_RETURN_VOID();
+}
