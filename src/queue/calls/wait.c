@@ -153,6 +153,7 @@ typedef struct Listening
 	int64		counts_until;	/* until when a check waits for retry counts; 0: it does not */
 	bool		(*attempt) (void *arg); /* the check; NULL: ask the store */
 	void	   *arg;
+	bool		attempts;		/* it is to be called now */
 	const int  *taken;			/* number of the pair whose messages the attempt has taken */
 	int		   *entry_of;		/* by number of the pair */
 } Listening;
@@ -174,7 +175,7 @@ check_queues(void *arg)
 	bool		changed = false;
 
 	/* first, because it looks queues up itself and takes a snapshot */
-	if (listening->attempt)
+	if (listening->attempt && listening->attempts)
 	{
 		/* an attempt does not know that the role had the right before */
 		for (int i = 0; i < listening->n && listening->known[i] != 0; i++)
@@ -226,12 +227,15 @@ check_queues(void *arg)
 	return changed ? AQ_WAITERS_AGAIN : -1;
 }
 
-/* Waits for any of the pairs; returns its number, or -1 on timeout. */
+/*
+ * Waits for any of the pairs; returns its number, or -1 on timeout.  tried: the
+ * caller has just made an attempt.
+ */
 static int
-listen_to(Listening *listening, int64 timeout_us)
+listen_to(Listening *listening, bool tried, int64 timeout_us)
 {
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
-	int			found;
+	int			found = -1;
 
 	PreventCommandDuringRecovery("aq.wait()");
 	if (listening->attempt == NULL)
@@ -239,15 +243,18 @@ listen_to(Listening *listening, int64 timeout_us)
 	/* a session that will sleep is woken when they are written */
 	if (timeout_us == 0)
 		listening->counts_until = aq_retries_patience();
-	found = check_queues(listening);
+	if (!tried)
+		found = check_queues(listening);
 	if (found >= 0 || timeout_us == 0)
 		return found;
 
-	/* this check finds no messages, but fills in the targets */
+	/* this check fills in the targets; the next one, in the lists, attempts again */
+	listening->attempts = false;
 	listening->targets = palloc0(listening->n * sizeof(AqWaitTarget));
 	found = check_queues(listening);
 	if (found >= 0)
 		return found;
+	listening->attempts = true;
 	release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
 					  (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
@@ -316,21 +323,24 @@ aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int6
 				 bool (*attempt) (void *arg), void *arg)
 {
 	int			taken = 0;
-	Listening	listening = {.attempt = attempt,.arg = arg,.taken = &taken};
+	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = &taken};
 
 	make_entries(&listening, 1, &queue, &consumer, &selective, delivery);
-	return listen_to(&listening, timeout_us) >= 0;
+	return listen_to(&listening, false, timeout_us) >= 0;
 }
 
-/* The same for persistent messages of several pairs; *taken: the number of the one that the attempt has taken. */
+/*
+ * The same for persistent messages of several pairs, after an attempt that has
+ * taken nothing; *taken: the number of the one that the attempt has taken.
+ */
 bool
 aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
 					 bool (*attempt) (void *arg), void *arg, const int *taken)
 {
-	Listening	listening = {.attempt = attempt,.arg = arg,.taken = taken};
+	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = taken};
 
 	make_entries(&listening, n, queues, consumers, selective, AQ_PERSISTENT);
-	return listen_to(&listening, timeout_us) >= 0;
+	return listen_to(&listening, true, timeout_us) >= 0;
 }
 
 static int64
@@ -379,7 +389,7 @@ aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, i
 	int			found;
 
 	make_entries(&listening, n, queues, consumers, NULL, *delivery);
-	found = listen_to(&listening, timeout_us);
+	found = listen_to(&listening, false, timeout_us);
 	if (found < 0)
 		return found;
 	*delivery = listening.deliveries[found];

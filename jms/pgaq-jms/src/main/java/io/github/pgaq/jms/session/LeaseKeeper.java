@@ -99,12 +99,20 @@ final class LeaseKeeper implements Runnable {
         }
     }
 
-    /** Takes back what the session is to acknowledge, for it to do so itself with its next call of the server. */
-    List<Lease> take(Object session) {
+    /**
+     * Takes back what the session is to acknowledge, for it to do so itself with its next call of the server.
+     *
+     * @param least nothing if there are fewer
+     */
+    List<Lease> take(Object session, int least) {
         lock.lock();
         try {
-            List<Lease> leases = acknowledged.remove(session);
-            return leases == null ? List.of() : leases;
+            List<Lease> leases = acknowledged.get(session);
+            if (leases == null || leases.size() < least) {
+                return List.of();
+            }
+            acknowledged.remove(session);
+            return leases;
         } finally {
             lock.unlock();
         }

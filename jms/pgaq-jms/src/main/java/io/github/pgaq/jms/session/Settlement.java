@@ -23,6 +23,11 @@ import java.util.List;
 final class Settlement {
     /** So many messages are kept for the commit. */
     private static final int MOST_KEPT = 1000;
+    /**
+     * So many acknowledgements go with the next take. Fewer cost the server more there than the keeper's: its group has
+     * those of all sessions.
+     */
+    private static final int LEAST_DUE = 16;
 
     private final ClientSession session;
     private final Link link;
@@ -206,9 +211,9 @@ final class Settlement {
         return List.of(taken.lease());
     }
 
-    /** Leases that were to be acknowledged in a group, for the next call of the server. */
+    /** Leases that were to be acknowledged in a group, for the next call of the server; none if they are too few. */
     List<Lease> due() {
-        return acknowledgesItself() && inGroups() ? keeper.take(session) : List.of();
+        return acknowledgesItself() && inGroups() ? keeper.take(session, LEAST_DUE) : List.of();
     }
 
     /** Acknowledges; returns what was given to another consumer meanwhile. */
@@ -416,7 +421,7 @@ final class Settlement {
                 });
                 open = false;
             }
-            acknowledgeNow(keeper.take(session));
+            acknowledgeNow(keeper.take(session, 1));
         } finally {
             release(seen, session.drainBuffers());
         }

@@ -23,6 +23,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -229,9 +230,13 @@ class ListenerTest extends SessionFixture {
     @Test
     void groupsAcknowledgeWithTheNextTake() throws Exception {
         options = options.with(PgaqOption.ACK_MODE, "group").with(PgaqOption.ACK_INTERVAL, "60000");
-        server.text("q", "a", "b", "c");
+        // taken as 1, 2, 4, 8, 16
+        String[] texts = IntStream.range(0, 31).mapToObj(Integer::toString).toArray(String[]::new);
+        server.text("q", texts);
         started().createSession().createConsumer(queue).setMessageListener(collector());
-        assertEquals(List.of("a", "b", "c"), List.of(next(), next(), next()));
+        for (String text : texts) {
+            assertEquals(text, next());
+        }
         server.awaitWaiting(1);
         assertEquals(List.of(), server.texts("q"));
         assertTrue(server.count("acknowledge") <= server.count("receive"));

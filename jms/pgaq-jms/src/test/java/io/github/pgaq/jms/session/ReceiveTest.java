@@ -17,6 +17,7 @@ import jakarta.jms.Session;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** Receiving, acknowledgement and redelivery without listeners. */
@@ -44,11 +45,25 @@ class ReceiveTest extends SessionFixture {
     @Test
     void groupsAreAcknowledgedWithTheNextTake() throws Exception {
         options = options.with(PgaqOption.ACK_MODE, "group").with(PgaqOption.ACK_INTERVAL, "60000");
-        server.text("q", "a", "b", "c");
+        // taken as 1, 2, 4, 8, 16
+        String[] texts = IntStream.range(0, 31).mapToObj(Integer::toString).toArray(String[]::new);
+        server.text("q", texts);
         MessageConsumer consumer = started().createSession().createConsumer(queue);
-        assertEquals(List.of("a", "b", "c"), all(consumer));
+        assertEquals(List.of(texts), all(consumer));
         assertEquals(List.of(), server.texts("q"), "the last take acknowledged");
         assertTrue(server.count("acknowledge") <= 3);
+    }
+
+    @Test
+    void smallGroupsAreLeftToTheControlConnection() throws Exception {
+        options = options.with(PgaqOption.ACK_MODE, "group").with(PgaqOption.ACK_INTERVAL, "60000");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = started();
+        assertEquals(List.of("a", "b", "c"), all(connection.createSession().createConsumer(queue)));
+        assertEquals(0, server.count("acknowledge"));
+        connection.keeper().flush();
+        assertEquals(1, server.count("acknowledge"));
+        assertEquals(List.of(), server.texts("q"));
     }
 
     @Test
