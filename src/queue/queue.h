@@ -444,6 +444,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_SURPLUS		0x1000	/* drop surplus empty tables */
 #define AQ_WORK_COUNT		0x2000	/* count messages of a queue in a queue table, for aq.metrics() */
 #define AQ_WORK_IDLE		0x4000	/* free the positions of recipients without messages */
+#define AQ_WORK_SESSION_LEASES 0x8000	/* end leases of sessions that have ended */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);

@@ -102,6 +102,7 @@ typedef struct AqTakeOptions
 	uint32		max;
 	AqMode		mode;
 	int64		lease;			/* microseconds; 0: none.  Mode remove or remove_nodata */
+	bool		ends;			/* the lease ends with the session, if that comes first; sharded only */
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
 	const AqPlace *place;		/* position of "after", if known */

@@ -16,6 +16,7 @@ Partition  *aq_area_partitions;
 Stream	   *aq_area_streams;
 ShardQueue *aq_area_queues;
 Doubt	   *aq_area_doubts;
+SessionBlock *aq_area_session_blocks;
 
 int			aq_area_max_partitions = 16384;
 int			aq_area_max_streams = 8192;
@@ -37,6 +38,8 @@ lay_out(void *area)
 	aq_area_streams = aq_part_carve(area, &size, mul_size(aq_area_max_streams + 1, sizeof(Stream)));
 	aq_area_queues = aq_part_carve(area, &size, mul_size(aq_handle_limit + 1, sizeof(ShardQueue)));
 	aq_area_doubts = aq_part_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
+	aq_area_session_blocks = aq_part_carve(area, &size, mul_size(mul_size(aq_session_slots(), SESSION_BLOCKS),
+																  sizeof(SessionBlock)));
 	return size;
 }
 
@@ -93,6 +96,9 @@ aq_area_init(void *area, bool found)
 	pg_atomic_init_u32(&aq_area->clock_hand, 0);
 	pg_atomic_init_u32(&aq_area->ndoubts, 0);
 	pg_atomic_init_u64(&aq_area->doubt_changes, 0);
+	pg_atomic_init_u64(&aq_area->ended_sessions, 0);
+	for (int i = 0; i < aq_session_slots() * SESSION_BLOCKS; i++)
+		pg_atomic_init_u64(&aq_area_session_blocks[i].value, 0);
 	aq_area->max_doubts = doubt_count();
 	for (uint32 i = aq_area_max_partitions; i >= 1; i--)
 	{

@@ -294,6 +294,7 @@ typedef struct ShardArea
 	uint32		max_doubts;
 	uint64		doubt_sequence; /* sequence of the last entry; protected by doubt_latch */
 	pg_atomic_uint64 doubt_changes; /* number of changes of StreamSub.ndoubt */
+	pg_atomic_uint64 ended_sessions;	/* grows when a session with blocks of receipts has ended */
 	CacheHistory history;
 } ShardArea;
 

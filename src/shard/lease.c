@@ -64,12 +64,29 @@ before_first(int64 number)
 	return (timeline << NUMBER_BITS | number) << RECEIPT_BITS;
 }
 
+/* Receipts with the same number of the sequence are a block. */
+int64
+aq_lease_block(int64 receipt)
+{
+	return receipt >> RECEIPT_BITS;
+}
+
+/* The receipt before the first one of a block that the queue has never had.  May raise and wait. */
+int64
+aq_lease_new_block(AqQueue *queue)
+{
+	int64		number = aq_heap_next_number(queue);
+
+	flush_sequence(queue->sequence);
+	return before_first(number);
+}
+
 /* A receipt that the queue has never given out, without AQ_RECEIPT_ALONE.  May raise and wait. */
 int64
 aq_lease_receipt(AqQueue *queue)
 {
 	ShardQueue *sq = shard_queue(queue->shm);
-	int64		number = 0,
+	int64		before = 0,
 				full = 0;
 
 	for (;;)
@@ -77,17 +94,16 @@ aq_lease_receipt(AqQueue *queue)
 		int64		receipt = 0;
 
 		aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_RECEIPT);
-		/* another session may have fetched a number meanwhile */
-		if (number != 0 && sq->receipt == full)
-			sq->receipt = before_first(number);
-		if (sq->receipt != 0 && (sq->receipt + 2) >> RECEIPT_BITS == sq->receipt >> RECEIPT_BITS)
+		/* another session may have begun a block meanwhile */
+		if (before != 0 && sq->receipt == full)
+			sq->receipt = before;
+		if (sq->receipt != 0 && aq_lease_block(sq->receipt + 2) == aq_lease_block(sq->receipt))
 			receipt = sq->receipt += 2;
 		full = sq->receipt;
 		aq_latch_free(&sq->latch);
 		if (receipt != 0)
 			return receipt;
-		number = aq_heap_next_number(queue);
-		flush_sequence(queue->sequence);
+		before = aq_lease_new_block(queue);
 	}
 }
 

@@ -41,12 +41,21 @@ typedef struct Round
 	Stream	   *stream;
 	Partition  *partition;
 	TimestampTz now;
+	int64		block;			/* of receipts whose session has ended; 0: leases whose time is over */
 	uint32		woken[AQ_MAX_CONSUMERS];
 	uint32		n;
 	Ending		endings[END_BATCH];
 } Round;
 
 /* --- what is due --------------------------------------------------------------------------- */
+
+static bool
+is_due(const Round *round, const Lease *lease)
+{
+	if (round->block != 0)
+		return lease->receipt > 0 && aq_lease_block(lease->receipt) == round->block;
+	return lease->receipt != 0 && lease->until <= round->now;
+}
 
 /* The message's lease is over, or its rest.  Latch held. */
 static void
@@ -57,7 +66,7 @@ end_one(Round *round, int position, uint32 number)
 	Ending	   *ending = &round->endings[round->n];
 	bool		rests = lease->receipt == LEASE_RESTS;
 
-	if (lease->receipt == 0 || lease->until > round->now)
+	if (!is_due(round, lease))
 		return;
 	*ending = (Ending) {.position = position,.slot = number,.receipt = rests ? 0 : lease->receipt,
 		.fails = aq_lease_fails(round->queue, partition, position, number,
@@ -78,7 +87,7 @@ end_consumer(Round *round, int position)
 
 	for (uint32 page = 0; more != NULL && page < LEASE_PAGES; page++)
 	{
-		if (more->ends[page] == 0 || more->ends[page] > round->now)
+		if (more->ends[page] == 0 || (round->block == 0 && more->ends[page] > round->now))
 			continue;
 		if (round->n + LEASES_PER_CHUNK > END_BATCH)
 			return;
@@ -101,7 +110,7 @@ collect(Round *round)
 	if (partition->frame != 0 && partition->stream == round->stream->index)
 	{
 		frame = frame_of(partition);
-		if (frame->lease_end != 0 && frame->lease_end <= round->now)
+		if (frame->lease_end != 0 && (round->block != 0 || frame->lease_end <= round->now))
 		{
 			while ((position = aq_frame_next_sub(frame, position)) >= 0)
 				end_consumer(round, position);
@@ -227,9 +236,8 @@ run(Round *round)
 	return true;
 }
 
-/* Leases of the partition whose time is over.  It is resident, unless it was evicted just now. */
-void
-aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
+static void
+end_leases(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
 {
 	static Round *round;		/* survives an error: the claim needs it */
 	bool		more = true;
@@ -250,6 +258,21 @@ aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition
 		round->stream = stream;
 		round->partition = partition;
 		round->now = GetCurrentTimestamp();
+		round->block = block;
 		more = run(round);
 	}
+}
+
+/* Leases of the partition whose time is over.  It is resident, unless it was evicted just now. */
+void
+aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
+{
+	end_leases(id, shm, stream, partition, 0);
+}
+
+/* Leases with receipts of this block: their session has ended. */
+void
+aq_lease_end_block(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
+{
+	end_leases(id, shm, stream, partition, block);
 }

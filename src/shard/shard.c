@@ -41,6 +41,7 @@ define_parameters(void)
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
 	aq_utility_on_prepared_end(aq_doubt_sweep_ended);
+	aq_lease_session_register();
 	aq_store_register(&shard_store);
 }
 
@@ -49,6 +50,7 @@ const AqPart aq_shard_part = {
 	.define_parameters = define_parameters,
 	.shmem_size = aq_area_size,
 	.shmem_init = aq_area_init,
+	.session_exit = aq_lease_session_exit,
 };
 
 /* --- the store ---------------------------------------------------------------------------------- */
@@ -186,6 +188,7 @@ static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_FAILED, aq_retry_failed_job},
 	{AQ_WORK_RECLAIM, aq_reclaim_job},
 	{AQ_WORK_SURPLUS, aq_tables_surplus_job},
+	{AQ_WORK_SESSION_LEASES, aq_lease_session_job},
 };
 
 static const AqStore shard_store = {

@@ -70,7 +70,19 @@ typedef struct Doubt
 	bool		takes_settled;	/* finished, but its messages wait for another transaction */
 } Doubt;
 
+/* queues from which a session takes leases that end with it; those from more queues end by their time */
+#define SESSION_BLOCKS 8
+
+/* A block of receipts whose leases end with a session: see lease_session.c. */
+typedef struct SessionBlock
+{
+	pg_atomic_uint64 value;		/* the block and its state; 0: unused.  Written after the others */
+	uint32		database;
+	int32		queue_id;
+} SessionBlock;
+
 extern ShardQueue *aq_area_queues;
+extern SessionBlock *aq_area_session_blocks;	/* SESSION_BLOCKS for each session number */
 extern Doubt *aq_area_doubts;
 
 extern int	aq_area_max_partitions;
@@ -395,12 +407,20 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 				   Bitmapset *const *targets, pg_uuid_t *ids);
 
 /* --- lease.c ----------------------------------------------------------------------------- */
+extern int64 aq_lease_block(int64 receipt);
+extern int64 aq_lease_new_block(AqQueue *queue);
 extern int64 aq_lease_receipt(AqQueue *queue);
 extern const char *aq_lease_holder(void);
 extern bool aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, uint32 number,
 						   bool counts, TimestampTz now);
 extern void aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 							AqLeaseResult *results);
+
+/* --- lease_session.c --------------------------------------------------------------------- */
+extern int64 aq_lease_session_receipt(AqQueue *queue);
+extern void aq_lease_session_exit(void);
+extern void aq_lease_session_job(int32 id, AqQueueShm *shm);
+extern void aq_lease_session_register(void);
 
 /* --- take.c ------------------------------------------------------------------------------ */
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
@@ -413,6 +433,7 @@ extern TransactionId aq_horizon_oldest(void);
 
 /* --- jobs of the worker: reclaim.c, retry.c, lease_end.c, timers.c ------------------------- */
 extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition);
+extern void aq_lease_end_block(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block);
 extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);

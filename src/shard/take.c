@@ -271,7 +271,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	}
 	if (options->lease > 0)
 	{
-		take->terms = (LeaseTerms) {.receipt = aq_lease_receipt(queue),.span = options->lease,.detail = aq_lease_holder()};
+		take->terms = (LeaseTerms) {.receipt = options->ends ? aq_lease_session_receipt(queue) : aq_lease_receipt(queue),
+			.span = options->lease,.detail = aq_lease_holder()};
 		if (options->max == 1)
 			take->terms.receipt |= AQ_RECEIPT_ALONE;
 	}

@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 
-from conftest import until
+from conftest import background, stopped_worker, until
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -232,3 +232,98 @@ def test_tries_leave_no_memory_behind(server, conn, queues):
             [["one"] * n, ["priority = 7"] * n, [1] * n],
         )
         assert peak(session) - before < 60
+
+
+# --- leases that end with their session
+
+
+def lease(session, queue, number):
+    """Leases messages for an hour, as the provider does."""
+    session.execute(
+        "CALL aq.jms_receive(ARRAY[%s]::text[], '{NULL}', '{NULL}', ARRAY[%s]::int[], '0', '1 hour', NULL, NULL, NULL, NULL, NULL)",
+        [queue, number],
+    )
+
+
+def leased(conn, queue):
+    return db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'LEASED'", [queue])
+
+
+def attempts(conn, queue):
+    return db.value(conn, "SELECT array_agg(attempts ORDER BY attempts) FROM aq.messages WHERE queue_name = %s", [queue])
+
+
+@pytest.mark.parametrize("how", ["close", "terminate", "lost while it waits"])
+def test_leases_end_with_their_session(server, conn, queues, receiver, how):
+    """Those of other sessions, and ordinary ones of the same session, go on."""
+    put(conn, "one", number=300)
+    put(conn, "two", number=3)
+    waiter = receiver([("three", None, None)])
+    session = waiter.connection
+    lease(session, "one", 298)
+    lease(session, "two", 1)
+    session.execute("SELECT FROM aq.dequeue('two', NULL::aq.jms_message, lease => '1 hour')")
+    with server.connect() as other:
+        lease(other, "one", 1)
+        lease(other, "two", 1)
+        waiting = Waiter(server, "one")
+        assert (leased(conn, "one"), leased(conn, "two")) == (299, 3)
+        if how == "terminate":
+            conn.execute("SELECT pg_terminate_backend(%s)", [waiter.pid])
+        elif how == "lost while it waits":
+            waiter.wait()
+            asleep(conn, [waiter])
+        session.close()
+        until(lambda: (leased(conn, "one"), leased(conn, "two")) == (1, 2), "only those of the session have ended")
+        assert attempts(conn, "one") == [0] + 299 * [1]
+        assert waiting.wait().answer() is not None
+        waiting.close()
+    until(lambda: (leased(conn, "one"), leased(conn, "two")) == (0, 1), "those of the other session, too")
+    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_a_transaction_that_ends_a_lease_outlasts_the_session(server, conn, queues, end):
+    """It decides about the message; after its rollback, the lease goes on until its time is over."""
+    put(conn, "one", number=2)
+    other = server.connect(autocommit=False)
+    with server.connect() as session:
+        lease(session, "one", 2)
+        msgid = db.value(conn, "SELECT msgid FROM aq.messages WHERE queue_name = 'one' LIMIT 1")
+        assert db.value(other, "SELECT result FROM aq.end_leases('one', ARRAY[%s]::uuid[])", [msgid]) == "done"
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq.browse('one', NULL::aq.jms_message)") == 1, "the other one is given back")
+    getattr(other, end)()
+    other.close()
+    assert leased(conn, "one") == (end == "rollback")
+    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+
+
+def test_sessions_with_the_same_number(server, conn, queues):
+    """A process that gets the number of an earlier one, and sessions that have used many queues."""
+    names = [f"q{i}" for i in range(12)]
+    for name in names:
+        conn.execute("SELECT aq.create_queue(%s, %s)", [name, TYPE])
+        put(conn, name)
+    for _ in range(3):
+        with server.connect() as session:
+            for name in names[:8]:
+                lease(session, name, 1)
+            assert leased(conn, "q0") == 1
+        until(lambda: [leased(conn, name) for name in names[:8]] == 8 * [0], "they end, all of them")
+    with server.connect() as session:
+        for name in names:
+            lease(session, name, 1)
+    until(lambda: [leased(conn, name) for name in names[:8]] == 8 * [0], "those of eight queues")
+    assert [leased(conn, name) for name in names[8:]] == 4 * [1]
+    for name in names:
+        conn.execute("SELECT aq.drop_queue(%s, true)", [name])
+
+
+def test_the_worker_is_away_when_the_session_ends(server, conn, queues):
+    put(conn, "one", number=2)
+    worker = background(conn, "worker")
+    with stopped_worker(conn):
+        with server.connect() as session:
+            lease(session, "one", 2)
+        conn.execute("SELECT pg_terminate_backend(%s)", [worker])
+    until(lambda: leased(conn, "one") == 0, "the next worker ends them")

@@ -104,6 +104,7 @@ typedef struct AqDequeue
 	int			delivery;
 	const pg_uuid_t *after;		/* NULL: from the head; only to browse */
 	int64		lease;			/* microseconds; 0: none */
+	bool		ends;			/* see AqTakeOptions */
 	bool		patient;		/* see AqTakeOptions */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;

@@ -528,6 +528,7 @@ aq_dequeue_now(const AqDequeue *call)
 	request.take.after = call->after;
 	if (call->lease != 0)
 		set_lease(&request, call->lease, call->navigation != NULL);
+	request.take.ends = call->ends;
 	return run(&request, call->navigation, 0);
 }
 

@@ -330,6 +330,7 @@ take_from(Receiving *receiving, int source)
 		.condition = receiving->conditions[source],
 		.max = receiving->max[source],
 		.lease = receiving->lease,
+		.ends = true,
 		.mode = AQ_MODE_REMOVE,
 		.delivery = AQ_PERSISTENT,
 		.patient = receiving->timeout < 0,

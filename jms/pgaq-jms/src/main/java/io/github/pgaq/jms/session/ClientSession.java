@@ -33,9 +33,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** A session. */
 public class ClientSession extends MessageMaker {
+    private static final Logger LOG = LoggerFactory.getLogger(ClientSession.class);
+
     private final ClientConnection connection;
     private final int mode;
     private final boolean callers;
@@ -68,14 +72,30 @@ public class ClientSession extends MessageMaker {
     }
 
     private final class Watcher implements Link.Watcher {
+        /** Leased ahead from the lost connection. Used by who has entered the gate. */
+        private final List<Lease> unseen = new ArrayList<>();
+
         @Override
         public void lost(SQLException cause) {
             settlement.connectionLost(cause);
+            List<Lease> leases = drainBuffers();
+            leases.forEach(connection.keeper()::drop);
+            unseen.addAll(leases);
         }
 
+        /** The server has ended the leases, unless it has not noticed yet that the connection is lost. */
         @Override
-        public void restored(Store store) {
-            // the leases go on: the control connection extends them
+        public void restored(Store store) throws SQLException {
+            try {
+                store.release(unseen, null, null, false);
+            } catch (SQLException e) {
+                if (Errors.isLost(e)) {
+                    throw e;
+                }
+                // a queue is gone, maybe with its connection; the leases of the others end by themselves
+                LOG.debug("giving messages of a lost connection back failed", e);
+            }
+            unseen.clear();
         }
 
         @Override

@@ -224,9 +224,61 @@ class ConnectionTest extends SessionFixture {
         Message first = consumer.receive();
         server.kill(server.stores.get(1));
         assertThrows(JMSException.class, consumer::receive);
+        // its lease has ended with the connection
+        Message again = consumer.receive();
+        assertEquals("a", text(again));
+        assertTrue(again.getJMSRedelivered());
         assertEquals("b", text(consumer.receive()));
-        first.acknowledge();
+        JMSException late = assertThrows(JMSException.class, first::acknowledge);
+        assertTrue(late.getMessage().contains("1 of 3"), late.getMessage());
         assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void whatWasLeasedAheadFromALostConnectionIsForgotten() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = started();
+        ClientSession session = connection.createSession(Session.SESSION_TRANSACTED);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        server.kill(server.stores.get(1));
+        // another session gets what this one still has in its buffer
+        Session other = connection.createSession();
+        MessageConsumer taker = other.createConsumer(queue);
+        assertEquals("a", text(taker.receive()));
+        assertThrows(TransactionRolledBackException.class, session::commit);
+        assertEquals(List.of("b", "c"), all(consumer));
+        session.commit();
+        assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void leasesThatHaveOutlivedTheConnectionAreGivenBack() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        server.text("q", "a", "b", "c");
+        ClientSession session = started().createSession();
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        // the server does not notice that the connection is lost
+        server.messages.get("q").forEach(message -> message.leasedBy = null);
+        server.kill(server.stores.get(1));
+        assertThrows(JMSException.class, () -> session.browse(consumer.source(1), null));
+        assertEquals(List.of("b", "c"), all(consumer));
+        assertEquals(List.of(), server.texts("q"));
+    }
+
+    @Test
+    void aQueueThatIsGoneDoesNotKeepASessionFromConnectingAgain() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        server.text("q", "a", "b");
+        ClientSession session = started().createSession();
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 2, message -> message)));
+        server.kill(server.stores.get(1));
+        server.fail("release", "42704");
+        assertThrows(JMSException.class, () -> session.browse(consumer.source(1), null));
+        assertEquals(List.of("b"), all(consumer));
     }
 
     @Test

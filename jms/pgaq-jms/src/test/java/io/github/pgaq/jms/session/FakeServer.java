@@ -23,6 +23,8 @@ final class FakeServer {
         int attempts;
         long receipt;
         FakeStore takenBy;
+        /** Whose lease it is; it ends with that connection. */
+        FakeStore leasedBy;
 
         Stored(long sequence, Outgoing outgoing) {
             this.sequence = sequence;
@@ -94,6 +96,7 @@ final class FakeServer {
     synchronized void kill(FakeStore store) {
         store.dead = true;
         store.forget();
+        messages.values().forEach(place -> place.stream().filter(m -> m.leasedBy == store).forEach(m -> m.receipt = 0));
         owners.entrySet().removeIf(entry -> entry.getValue() == store);
         notifyAll();
     }

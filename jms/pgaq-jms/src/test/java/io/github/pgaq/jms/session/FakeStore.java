@@ -128,6 +128,7 @@ final class FakeStore implements Store {
                     message.outgoing.priority(), 0, 0, 0, null, message.outgoing.body()));
             if (leased) {
                 message.receipt = taken.get(taken.size() - 1).receipt();
+                message.leasedBy = this;
                 message.attempts++;
             } else {
                 message.takenBy = this;
