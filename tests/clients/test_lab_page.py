@@ -32,12 +32,13 @@ def records(sources: list[experiment.Source]) -> list[dict[str, Any]]:
         chosen = list(source.experiments.values())
         metrics = {
             (name or e.run, metric) for e in chosen if not e.cannot
-            for text in [*e.shows, *e.adds_up] for c in collect.predicates.parse(text) for name, metric in collect.predicates.names(c) if name != "published"
+            for text in [*e.shows, *e.adds_up] for c in collect.predicates.parse(text) for side in (c.left, c.right)
+            for name, metric in collect.predicates.names(side) if name != "published"
         }  # fmt: skip
-        metrics |= {(e.run, text.split("(")[0]) for e in chosen for text in e.draw}
+        metrics |= {(name or e.run, metric) for e in chosen for text in e.draw for name, metric in collect.predicates.names(collect.predicates.expression(text))}
         for number, task in enumerate(run.tasks([source], chosen, "quick", 2)):
             values = {metric: 10.0 + number for name, metric in metrics if name == task.run.name}
-            values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric.startswith(("steps", "histogram"))}
+            values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric.startswith(("steps", "histogram", "latch_ns", "mutex_ns"))}
             found.append(
                 {
                     "source": source.number, "run": task.run.name, "workload": task.run.workload, "point": task.point, "repeat": task.repeat, "key": task.key,

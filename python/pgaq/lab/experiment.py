@@ -64,10 +64,12 @@ class Experiment:
 
     def runs(self) -> list[str]:
         """All runs that its predicates need."""
+        if self.cannot:
+            return []
         found = [self.run] if self.run else []
         for text in [*self.shows, *self.adds_up]:
             for comparison in predicates.parse(text):
-                found += [run for run, _ in sorted(predicates.names(comparison)) if run and run != "published"]
+                found += [run for side in (comparison.left, comparison.right) for run, _ in sorted(predicates.names(side)) if run and run != "published"]
         return list(dict.fromkeys(found))
 
 
@@ -79,6 +81,10 @@ class Contradiction:
     text: str
     figures: list[str]  # expressions of runs
     reason: str  # why nothing is measured about it
+
+    def runs(self) -> list[str]:
+        """The runs of its figures."""
+        return sorted({run for text in self.figures for run, _ in predicates.names(predicates.expression(text)) if run})
 
 
 @dataclass
@@ -141,7 +147,7 @@ def read(path: Path) -> Source:
     for name, table in top.take("run", dict, {}).items():
         source.runs[name] = _run(path.name, name, table)
     for number, table in top.take("contradiction", dict, {}).items():
-        source.contradictions[int(number)] = _contradiction(path.name, number, table)
+        source.contradictions[int(number)] = _contradiction(path.name, number, table, source)
     for name, table in top.take("experiment", dict).items():
         source.experiments[name] = _experiment(path.name, name, table, source)
     top.end()
@@ -189,7 +195,7 @@ def _points(axes: dict[str, Any], profile: str) -> list[dict[str, Any]]:
     return [dict(zip(axes, point)) for point in itertools.product(*values)]
 
 
-def _contradiction(file: str, number: str, table: Any) -> Contradiction:
+def _contradiction(file: str, number: str, table: Any, source: Source) -> Contradiction:
     reader = Reader(file, f"contradiction.{number}", table)
     found = Contradiction(int(number), reader.take("text", str), reader.take("figures", list, []), reader.take("reason", str, ""))
     reader.end()
@@ -198,6 +204,9 @@ def _contradiction(file: str, number: str, table: Any) -> Contradiction:
             predicates.expression(text)
         except predicates.PredicateError as error:
             reader.fail("figures", str(error))
+    for run in found.runs():
+        if run not in source.runs:
+            reader.fail("figures", f'there is no run "{run}" in this file')
     return found
 
 

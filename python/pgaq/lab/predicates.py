@@ -217,7 +217,7 @@ def _check(node: ast.expr, text: str) -> None:
     raise PredicateError(f'"{text}": {ast.unparse(node)} is not part of the language')
 
 
-def names(comparison: Comparison) -> set[tuple[str, str]]:
+def names(expression: ast.expr) -> set[tuple[str, str]]:
     """The metrics it uses: (run or "", metric)."""
     found: set[tuple[str, str]] = set()
 
@@ -235,8 +235,7 @@ def names(comparison: Comparison) -> set[tuple[str, str]]:
             for child in ast.iter_child_nodes(node):
                 walk(child)
 
-    walk(comparison.left)
-    walk(comparison.right)
+    walk(expression)
     return found
 
 

@@ -56,7 +56,9 @@ def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: 
     """All measurements of the experiments: each run once, repeat after repeat."""
     found: list[Task] = []
     for source in sources:
-        names = dict.fromkeys(name for e in chosen if e.source == source.number and not e.cannot for name in e.runs())
+        mine = [e for e in chosen if e.source == source.number]
+        settled = [source.contradictions[number] for e in mine for number in e.settles]
+        names = dict.fromkeys(name for needed in [*mine, *settled] for name in needed.runs())
         runs = [source.runs[name] for name in names]
         most = max((repeats or run.repeats[profile] for run in runs), default=0)
         for repeat in range(1, most + 1):

@@ -75,6 +75,8 @@ class Counters:
         SELECT 'latch', latch, gets, misses, sleeps, spin_gets, wait_us, 0 FROM aq.latches
         UNION ALL SELECT 'mutex', mutex_type, sum(gets), sum(misses), sum(sleeps), sum(spin_gets), sum(wait_us), sum(waits) FROM aq.mutexes GROUP BY 2
         UNION ALL SELECT 'location', location, gets, misses, sleeps, spin_gets, wait_us, waits FROM aq.mutexes
+        UNION ALL SELECT 'spin', CASE latch WHEN 'lab' THEN 'latch' ELSE latch END, spin_us, 0, 0, 0, 0, 0 FROM aq.latches
+        UNION ALL SELECT 'spin', mutex_type, sum(spin_us), 0, 0, 0, 0, 0 FROM aq.mutexes GROUP BY 2
         UNION ALL SELECT 'event', event, total_waits, 0, 0, 0, time_waited_micro, total_waits FROM sys."v$system_event"
         UNION ALL SELECT 'statistic', name, value, 0, 0, 0, 0, 0 FROM sys."v$sysstat" WHERE value IS NOT NULL
         UNION ALL SELECT 'time', stat_name, value, 0, 0, 0, 0, 0 FROM sys."v$sys_time_model" WHERE value IS NOT NULL

@@ -125,9 +125,9 @@ def judge(source: Source, experiment: Experiment, records: list[dict[str, Any]],
         if experiment.by_design:
             found.verdict, found.why = BY_DESIGN, experiment.by_design
     try:
-        found.checks = _all(experiment.adds_up, lookups)
+        found.checks = _each(experiment.adds_up, lookups)
         if found.checks:
-            found.account = ADDS_UP if all(o.verdict != NOT for o in found.checks) else DOES_NOT_ADD_UP
+            found.account = ADDS_UP if all(o.verdict == CLEAR for o in found.checks) else DOES_NOT_ADD_UP
     except predicates.PredicateError as error:
         found.account = f"not checked: {error}"
     if found.failed:
@@ -155,6 +155,16 @@ def figures(source: Source, contradiction: Contradiction, records: list[dict[str
 
 def _all(texts: list[str], lookups: list[Lookup]) -> list[Outcome]:
     return [predicates.judge(comparison, lookups) for text in texts for comparison in predicates.parse(text)]
+
+
+def _each(texts: list[str], lookups: list[Lookup]) -> list[Outcome]:
+    """An account must add up in every repeat, not on average: the worst repeat of each comparison."""
+    found = []
+    for text in texts:
+        for comparison in predicates.parse(text):
+            outcomes = [predicates.judge(comparison, [lookup]) for lookup in lookups]
+            found.append(next((o for o in outcomes if o.verdict != CLEAR), outcomes[0]))
+    return found
 
 
 def _together(outcomes: list[Outcome]) -> str:

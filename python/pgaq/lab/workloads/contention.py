@@ -29,6 +29,7 @@ def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     cpu = sum(row["cpu_us"] for row in rows) / 1e6
     views = ("latch", "lab") if kind == "latch" else ("mutex", "Lab")
     figures = {figure: change(*views, figure) for figure in ("gets", "misses", "spin_gets", "sleeps")}
+    spun = change("spin", kind if kind == "latch" else "Lab")
     event = "latch: lab" if kind == "latch" else "aq: lab mutex X"
     events = change("event", event, "waits") or change("event", event.replace("X", "S"), "waits") or change("event", "latch free", "waits")
     gets_of = [row["gets"] for row in rows]
@@ -36,7 +37,7 @@ def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
         **figures, "done": done, "throughput": done / elapsed, "cpu_s": cpu, "cpus": cpu / elapsed, "cpu_us_per_get": cpu * 1e6 / max(1.0, done),
         "wait_s": change(*views, "wait_us") / 1e6, "waits": change(*views, "waits") if kind == "mutex" else figures["sleeps"], "events": events,
         "recurrent": figures["sleeps"] + figures["spin_gets"] - figures["misses"], "unfair": max(gets_of) / max(1, min(gets_of)),
-        "yield_sleeps": figures["sleeps"],
+        "spun_us_per_miss": spun / figures["misses"] if figures["misses"] else 0.0,
     }  # fmt: skip
 
 
