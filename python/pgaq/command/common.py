@@ -163,11 +163,11 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
     if sqlstate is None or sqlstate.startswith(("08", "57P")):
         return Failure(f"the connection is lost: {message}", "Run the command again when the server answers", CONNECT, sqlstate)
     do = hint
-    named = re.search(r'^(?:queue|consumer) "(.*?)" does not exist', message)
+    named = re.search(r'^queue "(.*?)" does not exist', message)
     if sqlstate == "42501" and not do:
         do, detail = detail or _who_grants(message), ""
-    if named and not do:
-        do = near_queue(conn, named[1]) if message.startswith("queue") else "pgaq subscriber list shows the consumers"
+    if named:
+        do = near_queue(conn, named[1])
     if detail:
         message = f"{message}: {detail}"
     return Failure(message, do, KIND_OF_STATE.get(sqlstate, FAILURE), sqlstate)

@@ -84,8 +84,9 @@ def run(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        sys.stderr.write("\npgaq: interrupted\n")
+    except (click.Abort, KeyboardInterrupt) as error:
+        # click has ended the line for an Abort
+        sys.stderr.write(f"{'' if isinstance(error, click.Abort) else chr(10)}pgaq: interrupted\n")
         return INTERRUPTED
     except click.ClickException as error:
         where = error.ctx.command_path if getattr(error, "ctx", None) else "pgaq"

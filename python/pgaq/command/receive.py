@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -117,7 +118,7 @@ class _Runner:
         job = self.job
         query = f"""SELECT {COLUMNS} FROM aq.dequeue(%(queue)s, as_type => NULL::{job.kind.replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
             correlation => %(correlation)s, condition => %(condition)s, lease => %(lease)s)"""
-        if job.kind not in ("jsonb", "bytea"):
+        if job.kind != "bytea":  # of jsonb, too: numbers keep their digits
             query = query.replace("payload,", "payload::text AS payload,", 1)
         return db.rows(
             self.conn,
@@ -144,40 +145,39 @@ class _Runner:
                 print(path)
                 return
         if chosen().json:
-            message = {"queue": self.job.queue, "payload_type": self.job.kind, **message}
-            del message["receipt"]
-            output.write_json(message, indent=None)
+            _write_message({"queue": self.job.queue, "payload_type": self.job.kind, **message})
         elif isinstance(payload, bytes):
             sys.stdout.buffer.write(payload)
         else:
-            text = _bytes(payload).decode()
+            text = payload or ""
             sys.stdout.write((output.printable(text) if sys.stdout.isatty() else text) + "\n")
 
     def _execute(self, most: int) -> int:
         """Takes with a lease, runs the program for each, and settles it by its exit code."""
         taken = self._take(most, self.job.lease)
-        for place, message in enumerate(taken):
-            stopped = False
-            with _Heartbeat(self.job, message) as beat:
-                try:
-                    code, said = _program(self.job, message)
-                except KeyboardInterrupt:
-                    stopped, code, said = True, FAILURE, "interrupted"
-            if stopped:
-                for unseen in taken[place:]:
-                    self._settle("release", unseen, ", count => false, delay => '0'")
-                raise KeyboardInterrupt
-            if code == 0:
-                answer = self._settle("acknowledge", message)
-            elif code == self.job.reject_code:
-                answer = self._settle("reject", message, ", error => %(error)s", said)
-            else:
-                answer = self._settle("release", message, ", error => %(error)s", said)
-            done = code == 0 and answer == "done"
-            self.done += done
-            self.failed += not done
-            self._tell(message, code, answer, said, beat.lost)
-        return len(taken)
+        number = len(taken)
+        with _Stop() as stop:
+            while taken and not stop.asked:
+                message = taken[0]
+                with _Heartbeat(self.job, message) as beat:
+                    code, said = _program(self.job, message, stop)
+                if stop.asked and code != 0:
+                    break
+                self._end(taken.pop(0), code, said, beat.lost)
+            for unseen in taken:
+                self._settle("release", unseen, ", count => false, delay => '0'")
+        if stop.asked:
+            raise KeyboardInterrupt
+        return number
+
+    def _end(self, message: dict[str, Any], code: int, said: str, lost: bool) -> None:
+        """The exit code decides what becomes of the message."""
+        how = "acknowledge" if code == 0 else "reject" if code == self.job.reject_code else "release"
+        answer = self._settle(how, message, "" if code == 0 else ", error => %(error)s", said)
+        done = code == 0 and answer == "done"
+        self.done += done
+        self.failed += not done
+        self._tell(message, code, answer, said, lost)
 
     def _settle(self, how: str, message: dict[str, Any], more: str = "", error: str = "") -> str:
         query = f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})"
@@ -193,29 +193,62 @@ class _Runner:
             sys.stderr.write(f"pgaq: {message['msgid']} {outcome}: {why}\n")
 
 
-def _bytes(payload: Any) -> bytes:
-    if payload is None:
-        return b""
-    if isinstance(payload, bytes):
-        return payload
-    return (payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)).encode()
+def _write_message(message: dict[str, Any]) -> None:
+    """A line of JSON, with a jsonb payload as the server wrote it."""
+
+    def word(name: str, value: Any) -> str:
+        as_it_is = name == "payload" and message["payload_type"] == "jsonb" and value is not None
+        return value if as_it_is else json.dumps(value, default=output.plain, ensure_ascii=False)
+
+    parts = (f"{json.dumps(name)}: {word(name, value)}" for name, value in message.items() if name != "receipt")
+    sys.stdout.write("{" + ", ".join(parts) + "}\n")
 
 
-def _program(job: Job, message: dict[str, Any]) -> tuple[int, str]:
+def _bytes(payload: str | bytes | None) -> bytes:
+    return payload if isinstance(payload, bytes) else (payload or "").encode()
+
+
+class _Stop:
+    """While programs run, Ctrl-C and SIGTERM end the program, and not this process: it has a message to give back.
+
+    An exception could come at any moment, for instance when the program has begun and its process id is not known yet.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "_Stop":
+        self.before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, *_: object) -> None:
+        self.asked += 1
+        self.end()
+
+    def end(self) -> None:
+        """Ends the program; at the second time whether it wants or not."""
+        if self.asked and self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGTERM if self.asked == 1 else signal.SIGKILL)
+
+
+def _program(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int, str]:
     """Exit code of the program, and what it said last on standard error."""
     environment = {
         **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
         "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
         "PGAQ_PROPERTIES": json.dumps(message["properties"]) if message["properties"] is not None else "",
     }  # fmt: skip
-    # Ctrl-C reaches this process alone, which then ends the program
+    # in a session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the program
     process = subprocess.Popen(job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        _, said = process.communicate(_bytes(message["payload"]))
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.communicate()
-        raise
+    stop.process = process
+    stop.end()  # if it was asked meanwhile
+    _, said = process.communicate(_bytes(message["payload"]))
     words = said.decode(errors="replace").strip()
     if words:
         sys.stderr.write(output.printable(words.replace("\n", " | ")) + "\n" if sys.stderr.isatty() else words + "\n")

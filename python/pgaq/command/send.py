@@ -57,7 +57,7 @@ def send(
     number = 0
     with asking() as conn:
         kind = common.queue_type(conn, queue)["payload_type"]
-        source = _source(payloads or [], files or [], lines or [], messages or [])
+        source = _source(payloads or [], files or [], lines or [], messages or [], kind)
         try:
             for chunk in _chunks(source, _step(rate, batch), rate):
                 ids = _enqueue(conn, queue, kind, chunk, options)
@@ -95,7 +95,7 @@ def _open(name: str) -> BinaryIO:
         raise Failure(f"{name}: {error.strerror}", code=USAGE) from None
 
 
-def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str], kind: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Payload and own options of each message, in the order arguments, files, lines, messages; read as they come."""
     for payload in payloads:
         yield payload.encode(), {}
@@ -111,17 +111,21 @@ def _source(payloads: list[str], files: list[str], lines: list[str], messages: l
         with _open(name) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield _message(line, f"{name}:{number}")
+                    yield _message(line, f"{name}:{number}", kind)
 
 
-def _message(line: bytes, where: str) -> tuple[bytes, dict[str, Any]]:
+def _message(line: bytes, where: str, kind: str) -> tuple[bytes, dict[str, Any]]:
     try:
         given = json.loads(line)
         payload = given["payload"]
     except (ValueError, TypeError, KeyError):
         raise Failure(f"{where} is not a JSON object with a payload", "--lines sends each line as a payload", USAGE) from None
     own = {key: given[key] for key in sorted(SETTABLE & given.keys()) if given[key] is not None}
-    return (payload.encode() if isinstance(payload, str) and given.get("payload_type") != "jsonb" else json.dumps(payload).encode()), own
+    if kind == "jsonb" or not isinstance(payload, str):
+        return json.dumps(payload).encode(), own
+    if kind == "bytea" and payload.startswith("\\x"):
+        return bytes.fromhex(payload[2:]), own
+    return payload.encode(), own
 
 
 def _step(rate: float | None, batch: int) -> int:

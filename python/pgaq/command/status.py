@@ -40,7 +40,7 @@ def status(
         output.write_json(state)
         return
     out = output.console()
-    out.print(heading(state), soft_wrap=True)
+    out.print(heading(state))
     most = None if everything else 12
     # a default exception queue without messages says nothing
     queues = [row for row in state["queues"] if everything or not row["kind"].startswith("exception") or row["backlog"]]

@@ -1,0 +1,527 @@
+"""The command pgaq: what it does, what it writes as JSON, and its errors, each in one line with an exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from conftest import until
+from pgaq import db, places
+from pgaq.command import common, main, output
+from pgaq.server import Server
+from pgaq.subjects import RULES, SUBJECTS, UNITS
+
+pytestmark = pytest.mark.filterwarnings("ignore:.autocompletion.:DeprecationWarning")  # typer 0.7 has no other name for it
+COMMAND = [sys.executable, "-m", "pgaq"]
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def pgaq(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Runs the command in this process, as a client of the file's server."""
+    for name, value in server.environment().items():
+        if name.startswith("PG"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*arguments: str, stdin: bytes = b"", user: str | None = None, ok: bool = True) -> Result:
+        monkeypatch.setenv("PGUSER", user or "postgres")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main.run(list(arguments))
+        out, err = capsys.readouterr()
+        assert not ok or code == 0, (code, out, err)
+        return Result(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def roles(server: Server) -> None:
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE nothing LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+        conn.execute("CREATE DATABASE plain")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment(server: Server) -> None:
+    """What subprocesses use."""
+    os.environ["PYTHONPATH"] = str(places.ROOT / "python")
+
+
+def client(server: Server, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+# -- subjects
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    known = {"queue": "q", "exception_queue": "q_exceptions", "latch": "shard stream", "pid": 0, "limit": 5}
+    return {each: known.get(each) for each in SUBJECTS[name].parameters}
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_subject_is_complete(name: str, server: Server, roles: None) -> None:
+    """Its query returns its columns, each of which has a unit and a text; another role gets them, or needs the right it names."""
+    subject = SUBJECTS[name]
+    assert subject.text and subject.key in [column.name for column in subject.columns]
+    for column in subject.columns:
+        assert column.unit in UNITS and column.text and column.title, column
+    query, given = subject.query, parameters_of(name) if subject.parameters else None
+    with server.connect() as conn, server.connect(user="nothing") as other:
+        if "pid" in subject.parameters and name.startswith("trace"):
+            given = {**(given or {}), "pid": conn.info.backend_pid}
+            conn.execute("SELECT aq.trace_start(); SELECT aq.trace_stop()")
+        cursor = conn.execute(query, given)
+        assert {column.name for column in cursor.description or ()} >= {column.name for column in subject.columns}
+        try:
+            other.execute(query, {**(given or {}), "pid": other.info.backend_pid} if given and name.startswith("trace") else given)
+        except db.Error as error:
+            assert db.said(error)[0] in ("42501", "42704"), error
+            assert subject.needs or db.said(error)[0] == "42704"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule_is_complete(rule: Any, server: Server) -> None:
+    with server.connect() as conn:
+        cursor = conn.execute(rule.query)
+        assert [column.name for column in cursor.description or ()] == ["case", "found"]
+    assert rule.level in ("problem", "warning", "note") and rule.text.endswith(".") and rule.do
+
+
+def test_values() -> None:
+    from datetime import timedelta
+    from decimal import Decimal
+
+    shown = [(None, "count", "-"), (1234567, "count", "1,234,567"), (True, "flag", "yes"), (90.0, "seconds", "1.5 min"), (3 << 20, "bytes", "3.0 MB"), (0.25, "share", "25 %")]
+    shown += [(12.34, "rate", "12.3"), (2500, "us", "2.5 ms"), (Decimal(7), "count", "7"), ("a\x1b[31m\nb", "text", "a\\x1b[31m\\nb")]
+    for value, unit, text in shown:
+        assert output.drawn(value, unit) == text
+    assert [output.plain(value) for value in (Decimal("1.5"), Decimal(2), timedelta(seconds=90), b"\x01")] == [1.5, 2, 90.0, "\\x01"]
+
+
+def test_spans() -> None:
+    for word, seconds in (("30", 30), ("1.5h", 5400), ("2 min", 120), ("500ms", 0.5), ("1d", 86400)):
+        assert common.span(word).total_seconds() == seconds
+
+
+# -- queues, subscribers, messages
+
+
+def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
+    assert pgaq("queue", "create", "life", "--json", "--comment", "for life").json == {"queue": "life", "created": True}
+    assert pgaq("queue", "create", "life", "--json", "--if-not-exists").json["created"] is False
+    assert pgaq("queue", "create", "life", ok=False).code == 1
+    found = next(row for row in pgaq("queue", "list", "lif*", "--json").json)
+    assert (found["queue"], found["state"], found["exception_queue"]) == ("life", "started", "life_exceptions")
+    assert pgaq("queue", "stop", "life", "--enqueue", "--json").json["state"] == "stopped for enqueue"
+    refused = pgaq("send", "life", "1", ok=False)
+    assert refused.code == 1 and refused.err.count("\n") == 1
+    assert pgaq("queue", "stop", "life", "--json", "--wait").json["state"] == "stopped"
+    assert pgaq("queue", "start", "life").out == "Queue life is started.\n"
+    pgaq("send", "life", "1", "2")
+    shown = pgaq("queue", "show", "life", "--json").json
+    assert shown["comment"] == "for life" and shown["consumers"][0]["backlog"] == 2 and shown["shards"]
+    assert "for life" in pgaq("queue", "show", "life").out
+    assert pgaq("queue", "purge", "life", ok=False).code == 2
+    assert pgaq("queue", "purge", "life", "--yes", "--json", "-w", "payload = '2'").json == {"queue": "life", "removed": 1}
+    assert pgaq("queue", "drop", "life", ok=False).code == 1
+    assert pgaq("queue", "drop", "life", "--force", ok=False).code == 2
+    assert pgaq("queue", "drop", "life", "--force", "-y", "--json").json["dropped"] is True
+
+
+def test_convert(pgaq: Callable[..., Result], server: Server) -> None:
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue_table('public.sorted', sort_list => 'commit_time'); SELECT aq.create_queue_table('public.plain_table')")
+    pgaq("queue", "create", "by_commit", "--queue-table", "public.sorted")
+    pgaq("queue", "create", "parcels", "--queue-table", "public.plain_table")
+    assert pgaq("queue", "convert", "by_commit", "--check", "--json").json["obstacles"]
+    refused = pgaq("queue", "convert", "by_commit", ok=False)
+    assert refused.code == 1 and "cannot be converted" in refused.err
+    assert pgaq("queue", "convert", "parcels", "--check").out == "Queue parcels can be converted.\n"
+    assert pgaq("queue", "convert", "parcels", "--json").json["converted"] is True
+
+
+def test_subscribers(pgaq: Callable[..., Result]) -> None:
+    pgaq("queue", "create", "news", "--topic")
+    pgaq("subscriber", "add", "news", "all", "--comment", "everything")
+    assert pgaq("subscriber", "add", "news", "urgent", "--rule", "priority = 0", "--json").json["subscribed"] is True
+    sent = pgaq("send", "news", "1", "--json").json
+    assert (sent["sent"], sent["unwanted"]) == (1, 0)
+    rows = {row["consumer"]: row for row in pgaq("subscriber", "list", "news", "--json").json}
+    assert (rows["all"]["backlog"], rows["urgent"]["backlog"], rows["urgent"]["rule"]) == (1, 0, "priority = 0")
+    pgaq("subscriber", "alter", "news", "urgent")
+    pgaq("send", "news", "2", "--to", "urgent")
+    assert pgaq("receive", "news", "-c", "urgent").out == "2\n"
+    assert pgaq("receive", "news", ok=False).code == 2
+    assert pgaq("subscriber", "remove", "news", "all", ok=False).code == 2
+    pgaq("subscriber", "remove", "news", "all", "-y")
+    pgaq("subscriber", "remove", "news", "urgent")
+    assert pgaq("send", "news", "3", "--json").json["unwanted"] == 1
+    assert pgaq("subscriber", "list", "news").out == "No subscriber.\n"
+
+
+def test_ways_to_send(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"file":\n 1}')
+    (tmp_path / "lines").write_bytes(b'"line 1"\r\n\n"line 2"\n')
+    pgaq("send", queue, '"argument"', "--file", str(tmp_path / "one.json"), "--lines", str(tmp_path / "lines"), "--correlation", "c", "--properties", '{"p": 1}')
+    assert pgaq("send", queue, stdin=b'"in 1"\n"in 2"\n').out == f"Sent 2 messages to {queue}.\n"
+    assert len(pgaq("send", queue, '"id"', "--ids").out.strip()) == 36
+    assert pgaq("send", queue, "--rate", "1000", "--batch", "7", stdin=b"1\n" * 50, ok=True).out == f"Sent 50 messages to {queue}.\n"
+    got = pgaq("receive", queue, "--max", "7", "--json").lines
+    assert [each["payload"] for each in got] == ["argument", {"file": 1}, "line 1", "line 2", "in 1", "in 2", "id"]
+    assert (got[0]["correlation"], got[0]["properties"], got[4]["correlation"]) == ("c", {"p": 1}, None)
+
+
+def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
+    """What receive --json writes, send --messages sends."""
+    pgaq("send", queue, '{"n": 1}', "-p", "3", "--correlation", "x", "--properties", '{"k": true}')
+    pgaq("send", queue, '"text"', "1.10")
+    written = pgaq("receive", queue, "--all", "--json").out
+    pgaq("send", queue, "-m", "-", stdin=written.encode())
+    assert '"payload": 1.10' in written
+    kept = ("payload", "priority", "correlation", "properties")
+    again = pgaq("receive", queue, "--all", "--json").lines
+    assert [[each[key] for key in kept] for each in again] == [[json.loads(line)[key] for key in kept] for line in written.splitlines()]
+    wrong = pgaq("send", queue, "-m", "-", stdin=b"{}\n", ok=False)
+    assert wrong.code == 2 and "-:1 is not a JSON object with a payload" in wrong.err
+
+
+def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: Path) -> None:
+    """Text, bytes and composite types, as they are."""
+    with server.connect() as conn:
+        conn.execute('CREATE TYPE "a%ride" AS (driver text, km numeric)')
+    pgaq("queue", "create", "words", "--type", "text")
+    pgaq("queue", "create", "blobs", "--type", "bytea")
+    pgaq("queue", "create", "rides", "--type", '"a%ride"')
+    blob = bytes(range(256))
+    (tmp_path / "blob").write_bytes(blob)
+    pgaq("send", "blobs", "-f", str(tmp_path / "blob"))
+    got = pgaq("receive", "blobs", "--directory", str(tmp_path)).out.strip()
+    assert Path(got).read_bytes() == blob
+    assert pgaq("receive", "blobs", ok=False).code == 7
+    pgaq("send", "blobs", "-f", str(tmp_path / "blob"))
+    pgaq("send", "blobs", "-m", "-", stdin=pgaq("receive", "blobs", "--json").out.encode())
+    with server.connect() as conn:
+        assert db.value(conn, "SELECT payload FROM aq.dequeue('blobs', NULL::bytea)") == blob
+    pgaq("send", "words", "böse\n5 %")
+    assert pgaq("browse", "words", "--json").json[0]["payload"] == "böse\n5 %"
+    assert pgaq("receive", "words").out == "böse\n5 %\n"
+    pgaq("send", "rides", "(Ada,12.5)")
+    assert pgaq("browse", "rides", "--json").json[0]["payload"] == "(Ada,12.5)"
+    assert pgaq("receive", "rides", "--json").lines[0]["payload"] == "(Ada,12.5)"
+    assert pgaq("send", "words", stdin=b"\xff\n", ok=False).code == 1
+
+
+def test_error_in_the_middle(pgaq: Callable[..., Result], queue: str) -> None:
+    """What was sent before an error is sent, and the error says how many."""
+    failed = pgaq("send", queue, "--batch", "2", stdin=b"1\n2\n3\nno json\n5\n", ok=False)
+    assert failed.code == 1 and "2 messages were sent before it" in failed.err and failed.err.count("\n") == 1
+    assert pgaq("receive", queue, "--all").out == "1\n2\n"
+
+
+def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
+    ids = pgaq("send", queue, "1", "2", "3", "--json").json["msgids"]
+    assert [row["payload"] for row in pgaq("browse", queue, "--json", "--after", ids[0], "-n", "1").json] == [2]
+    assert [row["payload"] for row in pgaq("browse", queue, "--json", "-w", "payload > '2'").json] == [3]
+    assert pgaq("browse", queue, ids[1], "--json").json["state"] == "READY"
+    assert ids[1] in pgaq("browse", queue, ids[1]).out
+    pgaq("send", queue, "4", "--delay", "1h")
+    assert [row["payload"] for row in pgaq("browse", queue, "--state", "waiting", "--json").json] == ["4"]
+    assert len(pgaq("browse", queue, "--state", "all", "--json").json) == 4
+    assert pgaq("browse", queue, "--state", "odd", ok=False).code == 2
+    assert pgaq("browse", queue, ids[0][:-4] + "ffff", ok=False).code == 6
+
+
+def test_receive_waits(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    """--follow takes what comes, until there are --max; without a message receive ends with its own exit code."""
+    assert pgaq("receive", queue, ok=False).code == common.NOTHING
+    assert pgaq("receive", queue, "--wait", "1ms", ok=False).code == common.NOTHING
+    assert pgaq("receive", queue, "--all").out == ""
+    with client(server, "receive", queue, "--follow", "--max", "3") as process, server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]), "the command waits")
+        for number in (1, 2, 3):
+            db.execute(conn, "SELECT aq.enqueue(%s, %s)", [queue, str(number)])
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "1\n2\n3\n", "")
+
+
+def test_interrupted_wait(server: Server, queue: str) -> None:
+    with client(server, "receive", queue, "--follow") as process, server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]), "the command waits")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
+        until(lambda: not db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]), "its session has stopped waiting")
+
+
+def test_unwritten_messages_stay(server: Server, queue: str, pgaq: Callable[..., Result]) -> None:
+    """The reader of the pipe has gone: the messages are in the queue."""
+    pgaq("send", queue, "1", "2")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*COMMAND, "receive", queue, "--all"], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == 1, done.stderr
+    assert [row["attempts"] for row in pgaq("browse", queue, "--state", "all", "--json").json] == [1, 1]
+
+
+# -- programs
+
+
+def test_exec(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path: Path) -> None:
+    """The exit code decides; the program has the payload and what else is known."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('exec_dead', exception_queue => 'none')")
+        db.execute(conn, "SELECT aq.alter_queue(%s, exception_queue => 'exec_dead')", [queue])
+    pgaq("send", queue, '"good"', "--correlation", "c1")
+    program = f"cat > {tmp_path}/payload; echo $PGAQ_QUEUE $PGAQ_ATTEMPTS $PGAQ_CORRELATION > {tmp_path}/env"
+    assert pgaq("receive", queue, "--exec", program, "--json").lines[0]["outcome"] == "acknowledged"
+    assert (tmp_path / "payload").read_text() == '"good"' and (tmp_path / "env").read_text() == f"{queue} 0 c1\n"
+    pgaq("send", queue, '"bad"')
+    failed = pgaq("receive", queue, "--exec", "echo out of paper >&2; exit 3", ok=False)
+    assert failed.code == 1 and "released: exit code 3: out of paper" in failed.err
+    kept = pgaq("browse", queue, "--state", "ready", "--json").json[0]
+    assert (kept["attempts"], kept["last_error"]) == (1, "exit code 3: out of paper")
+    assert pgaq("receive", queue, "--exec", "exit 65", "--json", ok=False).lines[0]["outcome"] == "rejected"
+    letters = until(lambda: pgaq("dead", "list", queue, "--json").json, "the dead letter")
+    assert (letters[0]["reason"], letters[0]["last_error"], letters[0]["payload"]) == ("rejected", "exit code 65", '"bad"')
+    assert pgaq("dead", "show", queue, letters[0]["original_msgid"], "--json").json["attempts"] == 2
+    assert pgaq("dead", "show", queue, letters[0]["msgid"]).code == 0
+    assert {row["exception_queue"]: row["dead_letters"] for row in pgaq("dead", "list", "--json").json}["exec_dead"] == 1
+    assert "exec_dead" in pgaq("status").out
+    assert "Name the queue" in pgaq("dead", "redrive", "exec_dead", ok=False).err
+    assert pgaq("dead", "redrive", queue, "--json").json == {"queue": queue, "redriven": 1}
+    assert pgaq("receive", queue).out == '"bad"\n'
+
+
+def test_lease_is_extended(server: Server, queue: str, pgaq: Callable[..., Result], tmp_path: Path) -> None:
+    """A program may take longer than the lease."""
+    pgaq("send", queue, "1")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with client(server, "receive", queue, "--lease", "300ms", "--exec", f"cat {pipe} > /dev/null", "--json") as process, server.connect() as conn:
+        leased = "SELECT leased_until > leased_since + interval '700 ms' FROM aq.messages WHERE queue_name = %s"
+        until(lambda: db.value(conn, leased, [queue]), "the lease was extended twice")
+        pipe.write_text("")
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "") and json.loads(out)["outcome"] == "acknowledged"
+
+
+def test_program_is_interrupted(server: Server, queue: str, pgaq: Callable[..., Result], tmp_path: Path) -> None:
+    """Ctrl-C ends the program, and its message is back at once without an attempt."""
+    pgaq("send", queue, "1")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with client(server, "receive", queue, "--exec", f"cat {pipe}") as process:
+        with pipe.open("w"):  # open when the program reads
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
+    kept = pgaq("browse", queue, "--state", "all", "--json").json[0]
+    assert (kept["state"], kept["attempts"]) == ("READY", 0)
+
+
+# -- the server
+
+
+def test_status(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    pgaq("send", queue, "1")
+    state = pgaq("status", "--json").json
+    assert next(row for row in state["queues"] if row["queue"] == queue)["backlog"] == 1
+    assert state["server"]["pgaq"] and state["message_cache"] and "waits" in state and state["notes"] == []
+    assert queue in pgaq("status").out
+    assert pgaq("status", "--all").out.count("_exceptions") > pgaq("status").out.count("_exceptions ")
+    pgaq("queue", "stop", queue)
+    assert {"rule": "stopped", "case": queue} in [{key: each[key] for key in ("rule", "case")} for each in pgaq("status", "--json").json["advice"]]
+
+
+def test_status_of_other_roles(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    """What a role may not see says so, the rest is there."""
+    seen = pgaq("status", user="nothing")
+    assert "Sessions: permission denied; it takes membership in pg_monitor." in seen.err and "no queue" in seen.out
+    assert [note.split(":")[0] for note in pgaq("status", "--json", user="nothing").json["notes"]] == ["Sessions", "Waits"]
+    assert queue in pgaq("status", user="watcher").out
+    doctor = pgaq("doctor", "--json", user="nothing").json
+    assert "monitor" in [each["rule"] for each in doctor["findings"]] and "worker" in doctor["not_examined"]
+
+
+def test_doctor(pgaq: Callable[..., Result]) -> None:
+    found = pgaq("doctor", "--json").json
+    assert found["client"]["psycopg"] and found["tables"]["tables"] >= 0 and found["not_examined"] == []
+    assert "fsync" in [each["case"] for each in found["findings"]] and found["findings"][0]["do"]
+    assert "Extension" in pgaq("doctor").out
+
+
+def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str) -> None:
+    frames = pgaq("top", "--json", "--times", "2", "--every", "0.1").lines
+    assert len(frames) == 2 and queue in [row["queue"] for row in frames[0]["rows"]]
+    counted = pgaq("top", "--view", "latches", "--json", "--times", "2", "--every", "0.1").lines[1]["rows"]
+    assert counted and all(row["gets per second"] >= 0 for row in counted if row["gets per second"] is not None)
+    assert queue in pgaq("top").out
+    assert pgaq("top", "--view", "nothing", ok=False).code == 2
+
+
+def test_reports(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    assert pgaq("report", "awr", ok=False).code == 6
+    first = pgaq("snapshot", "--json").json["snapshot"]
+    pgaq("send", queue, "1")
+    second, third = (pgaq("snapshot", "take", "--json").json["snapshot"] for _ in range(2))
+    assert [row["snap_id"] for row in pgaq("snapshot", "list", "--json").json] == [third, second, first]
+    assert pgaq("report", "awr", str(first), str(second), "--json").json["kind"] == "awr"
+    assert f"Snapshots {second} to {third}" in pgaq("report", "awr").out
+    assert "Comparison" in pgaq("report", "diff").out
+    assert pgaq("report", "ash", "--last", "1h", "--json").json["kind"] == "ash"
+    assert pgaq("report", "rtpctx", "--seconds", "0.1", "--json").json["sections"]
+    page = tmp_path / "report.html"
+    assert pgaq("report", "awr", "--html", str(page)).out == f"Wrote {page}.\n"
+    assert page.read_text().startswith("<!DOCTYPE html>") and pgaq("report", "ash", "--html", "-").out.startswith("<!DOCTYPE html>")
+    assert pgaq("report", "awr", "--html", str(tmp_path / "no" / "page"), ok=False).code == 2
+    assert pgaq("report", "awr", "1", ok=False).code == 2
+    assert pgaq("report", "awr", "998", "999", ok=False).code in (1, 6)
+
+
+def test_trace(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.enqueue(%s, '1')", [queue])
+        pid = str(conn.info.backend_pid)
+        traced = pgaq("trace", pid, "--seconds", "0", "--json", "--histogram").json
+        assert traced["summary"] and traced["objects"] == [] and traced["histogram"] == []
+        assert pgaq("trace", pid, "--seconds", "0", "--operation", "latch").code == 0
+    assert pgaq("trace", "1", ok=False).code == 6
+
+
+# -- errors
+
+
+def one_line(result: Result, code: int, *words: str) -> None:
+    assert result.code == code and result.err.count("\n") == 1 and result.out == "", result
+    for word in words:
+        assert word in result.err
+
+
+def test_no_server(pgaq: Callable[..., Result], tmp_path: Path) -> None:
+    one_line(pgaq("-d", f"host={tmp_path}", "status", ok=False), 3, "pgaq: cannot connect to", "PGHOST")
+    one_line(pgaq("status", "-d", "nowhere", ok=False), 3, 'database "nowhere" does not exist')
+    one_line(pgaq("status", "-d", "host=x port=y", ok=False), 3, "port")
+    error = json.loads(pgaq("status", "-d", "nowhere", "--json", ok=False).err)["error"]
+    assert error["exit"] == 3 and error["do"]
+
+
+def test_no_extension(pgaq: Callable[..., Result], roles: None) -> None:
+    one_line(pgaq("queue", "list", "-d", "plain", ok=False), 4, 'database "plain" does not have the extension pgaq', "CREATE EXTENSION pgaq")
+
+
+def test_no_right(pgaq: Callable[..., Result], server: Server, queue: str, roles: None) -> None:
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.grant_queue(%s, 'nothing', 'enqueue')", [queue])
+    pgaq("send", queue, "1", user="nothing")
+    one_line(pgaq("receive", queue, user="nothing", ok=False), 5, f'permission denied for queue "{queue}"')
+    one_line(pgaq("queue", "drop", queue, user="nothing", ok=False), 5)
+    one_line(pgaq("queue", "create", "mine", user="nothing", ok=False), 5, "GRANT EXECUTE ON FUNCTION aq.create_queue")
+    one_line(pgaq("snapshot", user="nothing", ok=False), 5, "pg_monitor")
+
+
+def test_mistyped(pgaq: Callable[..., Result], server: Server) -> None:
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('invoices')")
+    for arguments in (("send", "invoice", "1"), ("receive", "Invoices"), ("queue", "show", "invioces"), ("browse", "invoces"), ("dead", "list", "invoice"), ("queue", "stop", "invoic")):
+        one_line(pgaq(*arguments, ok=False), 6, 'Did you mean "invoices"?')
+    one_line(pgaq("send", "zzz", "1", ok=False), 6, "pgaq queue list")
+    one_line(pgaq("queue", "shwo", "invoices", ok=False), 2, "Did you mean 'show'?")
+    one_line(pgaq("stats", ok=False), 2, "Did you mean 'status'?")
+    one_line(pgaq("send", "invoices", "1", "--delay", "soon", ok=False), 2, "not a length of time")
+    one_line(pgaq("send", "invoices", "--properties", "{", "1", ok=False), 2, "--properties is not JSON")
+    one_line(pgaq("queue", "create", ok=False), 2, "pgaq queue create --help")
+
+
+def test_lost_connection(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    with client(server, "receive", queue, "--follow") as process, server.connect() as conn:
+        waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgaq' AND wait_event IS NOT NULL AND query LIKE 'CALL aq.wait%'"
+        pid = until(lambda: db.value(conn, waits), "the command waits")
+        db.execute(conn, "SELECT pg_terminate_backend(%s)", [pid])
+        out, err = process.communicate(timeout=60)
+    one_line(Result(process.returncode, out, err), 3, "the connection is lost")
+
+
+# -- how it connects, and how it is installed
+
+
+def test_ways_to_connect(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service, a URI, a connection string, the name of a database."""
+    host = server.environment()["PGHOST"]
+    for name in ("PGHOST", "PGDATABASE", "PGPORT"):
+        monkeypatch.setenv(name, "1" if name == "PGPORT" else "nowhere")
+    port = server.environment().get("PGPORT", "5432")
+    (tmp_path / "services").write_text(f"[shop]\nhost={host}\nport={port}\ndbname=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    for word in (f"host={host} port={port} dbname=postgres", f"postgresql:///postgres?host={host}&port={port}", "service=shop"):
+        assert queue in [row["queue"] for row in pgaq("-d", word, "queue", "list", "--json").json]
+    monkeypatch.setenv("PGSERVICE", "shop")
+    for name in ("PGHOST", "PGDATABASE", "PGPORT"):
+        monkeypatch.delenv(name)
+    assert queue in [row["queue"] for row in pgaq("queue", "list", "--json").json]
+
+
+def test_completion(server: Server, queue: str) -> None:
+    """The shell completes commands, and the names of queues."""
+    environment = {**os.environ, **server.environment(), "_PGAQ_COMPLETE": "complete_bash"}
+
+    def complete(words: str, place: int) -> list[str]:
+        return subprocess.run(COMMAND, env={**environment, "COMP_WORDS": words, "COMP_CWORD": str(place)}, capture_output=True, text=True, check=True).stdout.split()
+
+    assert complete("pgaq sta", 1) == ["status"]
+    assert queue in complete(f"pgaq queue show {queue[:1]}", 3)
+    shown = subprocess.run([*COMMAND, "--show-completion", "bash"], env={**os.environ, **server.environment()}, capture_output=True, text=True)
+    assert shown.returncode == 0 and "_PGAQ_COMPLETE" in shown.stdout
+
+
+def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
+    """pip install ./python gives the command, without what is only for the tests."""
+    import shutil
+
+    source, venv = tmp_path / "python", tmp_path / "venv"
+    shutil.copytree(places.ROOT / "python", source, ignore=shutil.ignore_patterns("tests", "build", "*.egg-info", "__pycache__"))
+    clean = {name: value for name, value in {**os.environ, **server.environment()}.items() if name != "PYTHONPATH"}
+
+    def run(*command: object, **more: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(word) for word in command], env=clean, cwd=tmp_path, capture_output=True, text=True, **more)
+
+    run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", venv, check=True)
+    done = run(venv / "bin/python", "-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    version = next(line.split("'")[1] for line in (places.ROOT / "pgaq.control").read_text().splitlines() if line.startswith("default_version"))
+    assert run(venv / "bin/pgaq", "--version").stdout == f"pgaq {version}\n"
+    assert queue in [row["queue"] for row in json.loads(run(venv / "bin/pgaq", "queue", "list", "--json").stdout)]
+    assert run(venv / "bin/python", "-c", "import pgaq_proof").returncode == 1
+    assert "there is no source here" in run(venv / "bin/pgaq", "bench", "--quick").stderr
+
+
+def test_parts_for_later(pgaq: Callable[..., Result]) -> None:
+    """bench and lab pass their arguments on."""
+    assert "usage: bench/run" in subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True).stdout
+    assert "Commands" in pgaq("lab", "--help").out
