@@ -65,6 +65,7 @@ aq_classic_area_init(void *area, bool found)
 		ClassicQueue *cq = &aq_classic_area_queues[i];
 
 		aq_latch_init(&cq->latch, AQ_LATCH_LINES, i);
+		pg_atomic_init_u64(&cq->nannounced, 0);
 		pg_atomic_init_u32(&cq->nretries, 0);
 		pg_atomic_init_u64(&cq->step, 0);
 		pg_atomic_init_u32(&cq->worker, InvalidTransactionId);

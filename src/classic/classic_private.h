@@ -127,19 +127,28 @@ typedef struct Range
 
 typedef struct RangeList
 {
+	pg_atomic_uint32 change;	/* odd while the other members change: readers get no latch */
 	uint32		n;
 	Range		ranges[RANGES_MAX]; /* ascending, disjoint */
 } RangeList;
 
 StaticAssertDecl(sizeof(RangeList) <= AQ_CHUNK_SIZE, "a consumer's ranges fit into a chunk");
 
-/* The latest announcements: rows with these keys may be ready. */
-#define ANNOUNCED_MAX ((AQ_CHUNK_SIZE - 8) / sizeof(Range))
+/* A latest announcement: the consumer's rows with these keys may be ready. */
+typedef struct Announcement
+{
+	Range		keys;			/* both ends included */
+	int			position;		/* of the consumer; below 0: of several consumers */
+} Announcement;
+
+#define ANNOUNCED_MAX (AQ_CHUNK_SIZE / sizeof(Announcement))
 
 typedef struct Announced
 {
-	Range		keys[ANNOUNCED_MAX];	/* both ends included */
+	Announcement latest[ANNOUNCED_MAX];
 } Announced;
+
+StaticAssertDecl(sizeof(Announced) <= AQ_CHUNK_SIZE, "a queue's announcements fit into a chunk");
 
 #define LISTS_PER_CHUNK (AQ_CHUNK_SIZE / sizeof(AqChunk))
 #define LIST_CHUNKS (AQ_MAX_CONSUMERS / LISTS_PER_CHUNK)
@@ -190,10 +199,11 @@ typedef struct Retry
 
 typedef struct ClassicQueue
 {
-	AqLatch		latch;			/* protects the following members, up to the atomics */
-	uint64		nannounced;		/* number of announcements made */
+	AqLatch		latch;			/* held by sessions that change the following members, up to the other atomics */
+	pg_atomic_uint64 nannounced;	/* number of announcements made */
 	AqChunk		announced;		/* Announced, a ring buffer */
-	AqChunk		lists[LIST_CHUNKS]; /* arrays of AqChunks, one for each consumer's RangeList; 0: none */
+	AqChunk		lists[LIST_CHUNKS]; /* arrays of AqChunks, one for each consumer's RangeList; 0: none.  Once
+								 * set, an entry keeps its value until the queue is unloaded. */
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest step */

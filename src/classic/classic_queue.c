@@ -323,7 +323,7 @@ aq_classic_queue_unload(AqQueueShm *shm)
 	memset(cq->lists, 0, sizeof(cq->lists));
 	aq_chunks_free(&cq->announced, 1);
 	cq->announced = 0;
-	cq->nannounced = 0;
+	pg_atomic_write_u64(&cq->nannounced, 0);
 	while (cq->retries != 0)
 	{
 		uint32		index = cq->retries;

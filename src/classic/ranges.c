@@ -34,6 +34,14 @@
  *	- rows taken by a prepared transaction, which ends without a callback, or
  *	  changed by a transaction that does not announce.
  *
+ * Sessions that change ranges or announce hold the queue's latch.  Walks copy the
+ * ranges without it: with hundreds of sessions, shared requests for the latch
+ * queued up behind an exclusive one that was waiting for a processor.  A list is
+ * marked while it changes, and a reader that may have seen it change gets the
+ * latch.  A walk reads the number of announcements before it reads the ranges,
+ * and an announcement is counted after it has changed them: so a walk has either
+ * the changed ranges, or a number that tells aq_ranges_add() of the announcement.
+ *
  * Ranges only make walks shorter, so they can be lost: they are empty after a
  * restart, and a consumer without memory for ranges walks from the beginning.
  *
@@ -51,7 +59,7 @@ is_last(const Key *key)
 	return key->key1 == PG_INT64_MAX && key->key2 == PG_INT64_MAX && key->step == PG_INT64_MAX;
 }
 
-/* The caller holds the latch. */
+/* The caller holds the latch, or only reads. */
 static RangeList *
 list_of(ClassicQueue *cq, int position)
 {
@@ -61,6 +69,16 @@ list_of(ClassicQueue *cq, int position)
 		return NULL;
 	chunk = ((AqChunk *) aq_chunk_ptr(chunk))[position % LISTS_PER_CHUNK];
 	return chunk == 0 ? NULL : aq_chunk_ptr(chunk);
+}
+
+/* The chunk is empty before a reader without the latch can see it. */
+static AqChunk
+take_chunk(void)
+{
+	AqChunk		chunk = aq_chunks_take();
+
+	pg_write_barrier();
+	return chunk;
 }
 
 /*
@@ -74,10 +92,10 @@ list_make(ClassicQueue *cq, int position)
 	AqChunk    *entry;
 
 	if (*directory == 0)
-		*directory = aq_chunks_take();
+		*directory = take_chunk();
 	entry = (AqChunk *) aq_chunk_ptr(*directory) + position % LISTS_PER_CHUNK;
 	if (*entry == 0)
-		*entry = aq_chunks_take();
+		*entry = take_chunk();
 	return aq_chunk_ptr(*entry);
 }
 
@@ -86,6 +104,21 @@ static bool
 touches(const Range *range, const Key *lowest, const Key *highest)
 {
 	return key_compare(&range->after, highest) < 0 && key_compare(&range->before, lowest) > 0;
+}
+
+/* The caller holds the latch. */
+static void
+begin_change(RangeList *list)
+{
+	pg_atomic_write_u32(&list->change, pg_atomic_read_u32(&list->change) + 1);
+	pg_write_barrier();
+}
+
+static void
+end_change(RangeList *list)
+{
+	pg_write_barrier();
+	pg_atomic_write_u32(&list->change, pg_atomic_read_u32(&list->change) + 1);
 }
 
 static void
@@ -107,6 +140,8 @@ insert_range(RangeList *list, uint32 i, const Range *range)
 static void
 cut(RangeList *list, const Key *lowest, const Key *highest)
 {
+	bool		changed = false;
+
 	for (uint32 i = list->n; i-- > 0;)
 	{
 		Range	   *range = &list->ranges[i];
@@ -114,6 +149,9 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 
 		if (!touches(range, lowest, highest))
 			continue;
+		if (!changed)
+			begin_change(list);
+		changed = true;
 		range->before = *lowest;
 		/* a range after the last row need not be remembered */
 		if (!is_last(&right.before) && key_compare(&right.after, &right.before) < 0 &&
@@ -122,6 +160,25 @@ cut(RangeList *list, const Key *lowest, const Key *highest)
 		if (key_compare(&list->ranges[i].after, &list->ranges[i].before) >= 0)
 			remove_range(list, i);
 	}
+	if (changed)
+		end_change(list);
+}
+
+/*
+ * Copies the ranges; returns false if the list may have changed meanwhile.
+ */
+static bool
+copy_list(const RangeList *list, RangeCopy *copy)
+{
+	pg_atomic_uint32 *change = (pg_atomic_uint32 *) &list->change;
+	uint32		before = pg_atomic_read_u32(change);
+
+	pg_read_barrier();
+	copy->n = Min(list->n, RANGES_MAX);
+	memcpy(copy->ranges, list->ranges, copy->n * sizeof(Range));
+	aq_point("ranges-copied");
+	pg_read_barrier();
+	return (before & 1) == 0 && before == pg_atomic_read_u32(change);
 }
 
 /*
@@ -134,31 +191,39 @@ aq_ranges_read(AqQueueShm *shm, int position, RangeCopy *copy)
 	ClassicQueue *cq = classic_queue(shm);
 	RangeList  *list;
 
-	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_LINE_READ);
-	copy->nannounced = cq->nannounced;
+	copy->nannounced = pg_atomic_read_u64(&cq->nannounced);
+	pg_read_barrier();
 	list = list_of(cq, position);
-	copy->n = list != NULL ? list->n : 0;
-	if (copy->n > 0)
+	if (list == NULL)
+		copy->n = 0;
+	else if (!copy_list(list, copy))
+	{
+		aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_LINE_READ);
+		copy->n = list->n;
 		memcpy(copy->ranges, list->ranges, copy->n * sizeof(Range));
-	aq_latch_free(&cq->latch);
+		aq_latch_free(&cq->latch);
+	}
+	pg_memory_barrier();		/* before the rows are read */
 }
 
 /*
- * Was a key in the range announced since the walk began?  The caller holds the
- * latch.
+ * Was a key in the consumer's range announced since the walk began?  Without
+ * the latch, the answer may be wrong.
  */
 static bool
-was_announced(const ClassicQueue *cq, const RangeCopy *since, const Range *range)
+was_announced(ClassicQueue *cq, int position, const RangeCopy *since, const Range *range)
 {
 	const Announced *ring = aq_chunk_ptr(cq->announced);
+	uint64		nannounced = pg_atomic_read_u64(&cq->nannounced);
 
-	if (cq->nannounced - since->nannounced > ANNOUNCED_MAX)
+	if (nannounced - since->nannounced > ANNOUNCED_MAX)
 		return true;			/* more than the ring can hold, so assume it */
-	for (uint64 i = since->nannounced; i < cq->nannounced; i++)
+	for (uint64 i = since->nannounced; i < nannounced; i++)
 	{
-		const Range *announced = &ring->keys[i % ANNOUNCED_MAX];
+		const Announcement *announced = &ring->latest[i % ANNOUNCED_MAX];
 
-		if (touches(range, &announced->after, &announced->before))
+		if ((announced->position < 0 || announced->position == position) &&
+			touches(range, &announced->keys.after, &announced->keys.before))
 			return true;
 	}
 	return false;
@@ -177,15 +242,19 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 	uint32		i = 0;
 
 	aq_point("range-found");
+	/* often it was: then the latch is not needed to find this out */
+	if (was_announced(cq, position, since, range))
+		return;
 	if (aq_chunks_reserved() < 2)
 		aq_chunks_reserve(2);
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ADD);
-	if (was_announced(cq, since, range))
+	if (was_announced(cq, position, since, range))
 	{
 		aq_latch_free(&cq->latch);
 		return;
 	}
 	list = list_make(cq, position);
+	begin_change(list);
 	while (i < list->n)
 	{
 		Range	   *old = &list->ranges[i];
@@ -211,6 +280,7 @@ aq_ranges_add(AqQueueShm *shm, int position, const RangeCopy *since, const Range
 		list->n--;
 	if (list->n < RANGES_MAX)
 		insert_range(list, i, &all);
+	end_change(list);
 	aq_latch_free(&cq->latch);
 }
 
@@ -222,13 +292,16 @@ aq_ranges_worker(AqQueueShm *shm)
 	pg_memory_barrier();		/* visible to every session that sees a row changed by it */
 }
 
+/* Called when the keys were removed from the ranges. */
 static void
-add_announced(ClassicQueue *cq, const Key *lowest, const Key *highest)
+add_announced(ClassicQueue *cq, int position, const Key *lowest, const Key *highest)
 {
 	Announced  *ring = aq_chunk_ptr(cq->announced);
+	uint64		nannounced = pg_atomic_read_u64(&cq->nannounced);
 
-	ring->keys[cq->nannounced % ANNOUNCED_MAX] = (Range) {*lowest, *highest};
-	cq->nannounced++;
+	ring->latest[nannounced % ANNOUNCED_MAX] = (Announcement) {{*lowest, *highest}, position};
+	pg_write_barrier();
+	pg_atomic_write_u64(&cq->nannounced, nannounced + 1);
 }
 
 /*
@@ -241,10 +314,10 @@ aq_ranges_announce(AqQueueShm *shm, int position, const Key *lowest, const Key *
 	RangeList  *list;
 
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
-	add_announced(cq, lowest, highest);
 	list = list_of(cq, position);
 	if (list != NULL)
 		cut(list, lowest, highest);
+	add_announced(cq, position, lowest, highest);
 	aq_latch_free(&cq->latch);
 }
 
@@ -253,10 +326,10 @@ void
 aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions, const Key *lowest, const Key *highest)
 {
 	ClassicQueue *cq = classic_queue(shm);
+	int			only = bms_membership(positions) == BMS_SINGLETON ? bms_singleton_member(positions) : -1;
 	int			position = -1;
 
 	aq_latch_get(&cq->latch, AQ_EXCLUSIVE, AQ_LOC_LINE_ANNOUNCE);
-	add_announced(cq, lowest, highest);
 	while ((position = bms_next_member(positions, position)) >= 0)
 	{
 		RangeList  *list = list_of(cq, position);
@@ -264,5 +337,6 @@ aq_ranges_announce_set(AqQueueShm *shm, const Bitmapset *positions, const Key *l
 		if (list != NULL)
 			cut(list, lowest, highest);
 	}
+	add_announced(cq, only, lowest, highest);
 	aq_latch_free(&cq->latch);
 }

@@ -180,7 +180,8 @@ def test_counts_for_another_consumer(server, conn):
     assert take(conn, topic, "a") == [1]
 
 
-def test_more_news_than_a_walk_can_know(server, conn, table_queue):
+@pytest.mark.parametrize("more", [0, 42])
+def test_more_news_than_a_walk_can_know(server, conn, table_queue, more):
     """A message that becomes ready again while a dequeue skips it is found again, whatever happens before the dequeue
     records the skipped range."""
     put_many(conn, table_queue, 1, 31)
@@ -191,12 +192,63 @@ def test_more_news_than_a_walk_can_know(server, conn, table_queue):
         walk = pool.submit(take, walker, table_queue, number=1)
         assert db.value(third, "SELECT aq.point_await('range-found')")
         conn.execute("ROLLBACK")
-        # the latest 42 are kept
-        for number in range(32, 74):
+        # fewer than 42 are kept
+        for number in range(32, 32 + more):
             put_many(conn, table_queue, number, number)
         db.execute(third, "SELECT aq.point_reset()")
         assert walk.result(PATIENCE) == [31]
-    assert sorted(take(conn, table_queue)) == [*range(1, 31), *range(32, 74)]
+    assert sorted(take(conn, table_queue)) == [*range(1, 31), *range(32, 32 + more)]
+
+
+def test_ranges_that_change_while_they_are_read(server, conn, table_queue):
+    """A message that becomes ready again while a walk copies the ranges of the queue is not skipped, by it or later."""
+    put_many(conn, table_queue, 1, 31)
+    with server.connect() as other, server.connect() as walker, ThreadPoolExecutor(1) as pool:
+        db.execute(other, "BEGIN")
+        # the worker has no attempt to count, so only the rollback announces the messages
+        assert db.value(other, "SELECT aq.purge_queue(%s, condition => 'payload::int <= 30')", [table_queue]) == 30
+        # its walk adds the range of the 30 messages, which end at the one that it takes
+        assert take(conn, table_queue, number=1) == [31]
+        put_many(conn, table_queue, 32, 61)
+        assert take(conn, table_queue, number=30) == list(range(32, 62))
+        with held(server, "ranges-copied") as third:
+            walk = pool.submit(take, walker, table_queue)
+            assert db.value(third, "SELECT aq.point_await('ranges-copied')")
+            other.execute("ROLLBACK")
+            db.execute(third, "SELECT aq.point_reset()")
+            assert walk.result(PATIENCE) == list(range(1, 31))
+    assert take(conn, table_queue) == []
+
+
+def latches(conn):
+    """Gets of the latch "queue table lines", by child."""
+    return dict(conn.execute("""SELECT "child#", gets FROM sys."v$latch_children" WHERE name = 'queue table lines'""").fetchall())
+
+
+def test_a_walk_does_not_wait_for_the_latch_of_the_ranges(server, conn, table_queue):
+    """A dequeue reads the queue's ranges while another session has their latch, and a third one waits for it."""
+    conn.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab")
+    before = latches(conn)
+    put_many(conn, table_queue, 1, 31)
+    [child] = [number for number, gets in latches(conn).items() if gets > before.get(number, 0)]
+    assert take(conn, table_queue, number=30) == list(range(1, 31))
+    # its walk adds a range
+    assert take(conn, table_queue, number=1) == [31]
+    put_many(conn, table_queue, 32, 33)
+    with server.connect() as holder, server.connect() as waiter, ThreadPoolExecutor(2) as pool:
+        hold = pool.submit(holder.execute, "SELECT aq_lab.hold_latch('queue table lines', 600, child => %s)", [child])
+        try:
+            until(lambda: db.value(conn, "SELECT count(*) FROM aq.latch_holders WHERE latch = 'queue table lines'"), "the holder")
+            put = pool.submit(put_many, waiter, table_queue, 34, 34)
+            event, _ = until(lambda: waits(conn, waiter), "the waiter")
+            conn.execute(f"SET statement_timeout = '{PATIENCE} s'")
+            assert take(conn, table_queue) == [32, 33]
+        finally:
+            conn.execute("RESET statement_timeout; SELECT pg_cancel_backend(%s)" % holder.info.backend_pid)
+        assert "cancel" in str(hold.exception(PATIENCE))
+        put.result(PATIENCE)
+    assert event == "latch: queue table lines"
+    assert take(conn, table_queue) == [34]
 
 
 @pytest.mark.parametrize("how", ["error", "terminate"])

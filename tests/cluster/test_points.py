@@ -33,7 +33,7 @@ RARE = {
     "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
-CLASSIC = {"uncommitted-met"}
+CLASSIC = {"uncommitted-met", "ranges-copied"}
 # these are only on the way of sharded queues
 SHARDED = {
     "slots-reserved", "rows-formed", "tables-provided", "before-log", "after-log", "messages-published",

@@ -7,6 +7,7 @@
  */
 X(LATCH_FREE, "latch free", OTHER, "address", "number", "why", "a latch without an event of its own")
 X(LATCH_STREAM, "latch: shard stream", CONCURRENCY, "address", "number", "why", "the latch of a shard")
+X(LATCH_LINES, "latch: queue table lines", CONCURRENCY, "address", "number", "why", "the latch of what is known of the rows of a queue in a queue table")
 X(LIBCACHE_MUTEX_X, "library cache: mutex X", CONCURRENCY, "idn", "value", "where", "an object's mutex, exclusively")
 X(LIBCACHE_MUTEX_S, "library cache: mutex S", CONCURRENCY, "idn", "value", "where", "an object's mutex, shared")
 X(LIBCACHE_BUCKET_MUTEX, "library cache: bucket mutex X", CONCURRENCY, "idn", "value", "where", "the mutex of a hash bucket of the object cache")

@@ -9,7 +9,7 @@
  */
 X(ROW_CACHE, "row cache objects", 1, LATCH_ROW_CACHE, true, "a dictionary cache, with pgaq.row_cache_serialization = latch")
 X(QUEUE, "queue entry", 3, LATCH_FREE, true, "one queue in shared memory: its shards and its counters")
-X(LINES, "queue table lines", 4, LATCH_FREE, true, "the parts of a queue in a queue table that have nothing to dequeue")
+X(LINES, "queue table lines", 4, LATCH_LINES, true, "the parts of a queue in a queue table that have nothing to dequeue")
 X(STREAM, "shard stream", 4, LATCH_STREAM, true, "the messages of one shard")
 X(DOUBT, "transactions in doubt", 5, LATCH_FREE, false, "the list of prepared transactions that have used queues")
 X(CLASSIC, "queue table transactions", 5, LATCH_FREE, false, "retries and prepared transactions of queue tables")
