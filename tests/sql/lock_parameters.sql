@@ -34,3 +34,9 @@ SELECT * FROM t.error($$ SET pgaq.mutex_types = 'Library Cache:scheme=1 time=ten
 SELECT * FROM t.error($$ SET pgaq.mutex_types = 'Library Cache:spin=0' $$);
 SELECT * FROM t.error($$ SET pgaq.mutex_types = 'Library Cache' $$);
 SHOW pgaq.mutex_types;
+-- the classes and their latches, also by the names that Oracle's own scripts use
+SELECT class, spin_count, yields, timed, sleep_us, latches FROM aq.latch_classes WHERE class IN (1, 2, 3, 4, 7);
+SELECT bool_and(spin_count = current_setting('pgaq.spin_count')::int AND NOT timed) AS defaults, cardinality(max(latches)) = (SELECT count(*) - 2 FROM sys.v$latchname) AS rest FROM aq.latch_classes WHERE class = 0;
+SELECT kslltnam AS latch_name, class_ksllt AS latch_class, c.spin AS class_spin_count FROM sys.x$kslltr r, sys.x$ksllclass c WHERE c.indx = r.class_ksllt AND r.class_ksllt > 0 ORDER BY 2;
+SELECT la."child#" AS latch_child, kqrstcid AS "cache#", kqrsttxt AS parameter FROM sys.x$kqrst dc, sys.v$latch_children la
+WHERE dc.kqrstcln = la."child#" AND la.name = 'row cache objects' AND la.addr IS NOT NULL ORDER BY 2;

@@ -91,6 +91,17 @@ CALL aq_internal.make_view('sys', 'v$rowcache', 'The dictionary caches. Gets and
 	latch_child = r.latch_child | number of the cache's latch in sys."v$latch_children", row cache objects
 $$, 'aq.dictionary_cache');
 
+-- What Oracle's own scripts read to find a cache by its latch.
+CALL aq_internal.make_view('sys', 'x$kqrst', 'The dictionary caches, with the numbers of their latches',
+	'FROM aq_internal.cache_rows() r', $$
+	indx = r.cache | Oracle's number of the cache
+	kqrstcid = r.cache | the same number
+	kqrsttxt = r.name | name of the cache
+	kqrstcln = r.latch_child | number of the cache's latch in sys."v$latch_children", row cache objects
+	kqrstgrq = r.gets | requests for rows
+	kqrstgmi = r.misses | of these: the row was not in the cache
+$$);
+
 CREATE VIEW sys.database_properties AS
 SELECT p.name AS property_name, p.value AS property_value, p.description FROM aq_internal.properties() p;
 COMMENT ON VIEW sys.database_properties IS

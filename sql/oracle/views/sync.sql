@@ -8,6 +8,33 @@ CALL aq_internal.make_view('sys', 'v$latchname', 'The kinds of latch', 'FROM aq_
 	protects | what it protects
 $$);
 
+-- What Oracle's own scripts read of latches.
+CALL aq_internal.make_view('sys', 'x$ksllclass', 'The classes of latches, by which this session waits for a latch',
+	'FROM aq_internal.sync_latch_classes() c', $$
+	indx = c.class | = class
+	spin = c.spin | = spin_count
+	yield = c.yields | = yields
+	waittime = c.timed::integer | 1: sleeps have a time limit; 0: they end only when the session is posted
+	sleep0 = c.sleep0 | time limit of the first sleep, in microseconds
+	sleep1 = c.sleep1 | of the second
+	sleep2 = c.sleep2 | of the third
+	sleep3 = c.sleep3 | of the fourth
+	sleep4 = c.sleep4 | of the fifth
+	sleep5 = c.sleep5 | of the sixth
+	sleep6 = c.sleep6 | of the seventh
+	sleep7 = c.sleep7 | of all others
+$$, 'aq.latch_classes');
+
+CALL aq_internal.make_view('sys', 'x$kslltr', 'The kinds of latch, with their classes',
+	'FROM aq_internal.sync_latch_names() n', $$
+	indx = n.latch | number of the latch
+	kslltnum = n.latch | the same number
+	kslltnam = n.name | its name
+	kslltlvl = n.level | its level: a session that holds a latch waits only for one of a higher level
+	kslltcnm = 0 | always 0: the row stands for all children
+	class_ksllt = n.class | number of its class in sys."x$ksllclass"
+$$);
+
 -- Three views of the same columns: kinds of latch, parents, children.
 DO $do$
 DECLARE

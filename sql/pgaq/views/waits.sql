@@ -3,7 +3,11 @@
 -- A session's number is that of its slot, from 1; pid is its process id in PostgreSQL's views. Only members of pg_monitor may read the views.
 
 CALL aq_internal.make_source('sync_latch_names', 'aq_sync_views_latch_names', 'Kinds of latch',
-	'latch integer, name text, hash bigint, level integer, has_children boolean, protects text');
+	'latch integer, name text, hash bigint, level integer, has_children boolean, protects text, class integer');
+
+CALL aq_internal.make_source('sync_latch_classes', 'aq_sync_views_latch_classes', 'The classes of latches',
+	'class integer, spin integer, yields integer, timed boolean, sleep0 integer, sleep1 integer, sleep2 integer, sleep3 integer, sleep4 integer,
+	sleep5 integer, sleep6 integer, sleep7 integer');
 
 CALL aq_internal.make_source('sync_latches', 'aq_sync_views_latches', 'Every latch with its counters',
 	'latch integer, name text, hash bigint, level integer, has_children boolean, child integer, addr text,
@@ -140,6 +144,16 @@ CALL aq_internal.make_view('aq', 'latch_misses', 'Missed latches by location in 
 	holder_sleeps = sleep_count | sleeps while the holder had got it at this location
 	waiter_sleeps = wtr_slp_count | sleeps of requests at this location
 	long_holds = longhold_count | of holder_sleeps: the same holder had it during the whole sleep
+$$);
+
+CALL aq_internal.make_view('aq', 'latch_classes', 'The classes of latches, by which this session waits for a latch: pgaq.latch_class_1 to 7, and class 0 with the defaults',
+	'FROM aq_internal.sync_latch_classes() c', $$
+	class = c.class | number of the class
+	spin_count = c.spin | polls before the session yields or sleeps; twice as many for shared mode
+	yields = c.yields | times that it yields the processor and polls again before it sleeps
+	timed = c.timed | sleeps have a time limit; false: they end only when the session is posted
+	sleep_us = CASE WHEN c.timed THEN ARRAY[c.sleep0, c.sleep1, c.sleep2, c.sleep3, c.sleep4, c.sleep5, c.sleep6, c.sleep7] END | limits of the first sleep, the second, ..., in microseconds; the last one is also that of all following sleeps
+	latches = ARRAY(SELECT n.name FROM aq_internal.sync_latch_names() n WHERE n.class = c.class ORDER BY n.latch) | names of the latches of this class, as pgaq.latch_classes assigns them
 $$);
 
 CALL aq_internal.make_view('aq', 'latch_holders', 'Latches held at this moment; a shared one has a row for each holder',

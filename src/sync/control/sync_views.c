@@ -200,7 +200,10 @@ AQ_ROWS(aq_sync_views_held)
 	}
 }
 
-/* The kinds of latch: number, name, hash, level, has children, what it protects. */
+/*
+ * The kinds of latch: number, name, hash, level, has children, what it
+ * protects, its class.
+ */
 AQ_ROWS(aq_sync_views_latch_names)
 {
 	for (int id = 0; id < AQ_LATCH_COUNT; id++)
@@ -211,6 +214,27 @@ AQ_ROWS(aq_sync_views_latch_names)
 		aq_rows_int(row, latch_names[id].level);
 		aq_rows_bool(row, latch_names[id].children);
 		aq_rows_text(row, latch_names[id].text);
+		aq_rows_int(row, aq_latch_class[id]);
+		aq_rows_end(row);
+	}
+}
+
+/*
+ * The classes of latches: number, polls, yields, whether sleeps have a time
+ * limit, and these limits in microseconds.
+ */
+AQ_ROWS(aq_sync_views_latch_classes)
+{
+	for (int i = 0; i < AQ_LATCH_CLASSES; i++)
+	{
+		const AqLatchClass *class = &aq_latch_classes[i];
+
+		aq_rows_int(row, i);
+		aq_rows_int(row, class->spin >= 0 ? class->spin : aq_latch_spin_count);
+		aq_rows_int(row, class->yields);
+		aq_rows_bool(row, class->timed);
+		for (int sleep = 0; sleep < AQ_CLASS_SLEEPS; sleep++)
+			aq_rows_int_if(row, class->timed, class->sleep_us[sleep]);
 		aq_rows_end(row);
 	}
 }
