@@ -126,9 +126,14 @@ def test_entry(source, e):
         assert e.by in {axis for point in source.runs[e.run].points["full"] for axis in point}
 
 
-def test_ids_are_unique():
+def test_every_experiment_has_an_entry():
+    """lab_ids.txt lists every experiment, figure and table of the sources, and the number of their contradictions."""
     ids = [e.id for _, e in EXPERIMENTS]
     assert len(ids) == len(set(ids))
+    assert sorted(ids) == sorted(Path(__file__).with_name("lab_ids.txt").read_text().split())
+    numbers = sorted(number for source in SOURCES for number in source.contradictions)
+    assert numbers == list(range(1, 29))
+    assert all(c.figures or c.reason for source in SOURCES for c in source.contradictions.values())
 
 
 @pytest.mark.parametrize(

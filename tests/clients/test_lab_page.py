@@ -38,7 +38,7 @@ def records(sources: list[experiment.Source]) -> list[dict[str, Any]]:
         metrics |= {(name or e.run, metric) for e in chosen for text in e.draw for name, metric in collect.predicates.names(collect.predicates.expression(text))}
         for number, task in enumerate(run.tasks([source], chosen, "quick", 2)):
             values = {metric: 10.0 + number for name, metric in metrics if name == task.run.name}
-            values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric.startswith(("steps", "histogram", "latch_ns", "mutex_ns"))}
+            values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric == "steps" or metric.endswith("_histogram")}
             found.append(
                 {
                     "source": source.number, "run": task.run.name, "workload": task.run.workload, "point": task.point, "repeat": task.repeat, "key": task.key,

@@ -81,7 +81,7 @@ def said(law: dict[str, float]) -> str:
 def of_records(records: list[dict[str, Any]]) -> dict[str, Any]:
     """The model of an output directory: phases, formulas, predictions beside counted gets, laws."""
     found: dict[str, Any] = {}
-    cases = next((r["metrics"] for r in records if r["workload"] == "traced_cases" and r["point"].get("mode") == "broadcast" and "case1_latch" in r["metrics"]), None)
+    cases = next((r["metrics"] for r in records if r["workload"] == "traced_cases" and (r["point"].get("mode"), r["point"].get("store")) == ("broadcast", "table") and "case1_latch" in r["metrics"]), None)
     loops = [r for r in records if r["workload"] == "queue_loop" and "own_waits" in r["metrics"] and r["point"].get("method") == "listen"]
     if cases:
         fitted = phases(cases)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, queries, row_cache, static, traced
+from pgaq.lab.workloads import contention, harness, names, queries, queues, row_cache, static, traced
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
@@ -17,8 +17,11 @@ WORKLOADS: dict[str, Workload] = {
     "static_wait": static.static_wait,
     "hammer": contention.hammer,
     "cost": contention.cost,
+    "queue_loop": harness.queue_loop,
     "traced_cases": traced.cases,
     "traced_wait": traced.system_calls,
     "row_cache": row_cache.readers,
+    "many_names": names.many_names,
+    "queue_curve": queues.curve,
     "queries": queries.questions,
 }

@@ -9,32 +9,73 @@ from typing import Any
 
 from pgaq import db
 from pgaq.lab.site import Calls, Sessions, Site, Unsuitable
+from pgaq.lab.workloads import harness
 
-MINE, OTHER = "ksub_1", "ksub_31"
 CHANNEL = "channel operations parent latch"
 COUNTS = """SELECT operation, sum(gets)::float AS gets, sum(releases)::float AS releases,
 	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel FROM aq.trace_objects(%s) GROUP BY 1"""
 BEGUN = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'wait' AND action = 'begin'"
 
 
+class Sharded:
+    """The case on a sharded queue: listen, then a dequeue of its own, by the functions of the schema aq."""
+
+    timeout = 0.3
+
+    def __init__(self, look: db.Connection) -> None:
+        look.execute("SELECT aq.create_queue('lab_case', multiple_consumers => true, shards => 1)")
+        look.execute("SELECT aq.subscribe('lab_case', c) FROM unnest(ARRAY['1', '2']) c")
+
+    def publish(self, look: db.Connection, number: int) -> None:
+        look.execute("SELECT aq.enqueue('lab_case', '1'::jsonb, recipients => ARRAY[%s])", [str(number)])
+
+    def take(self, conn: db.Connection, wait: float) -> None:
+        if db.value(conn, f"CALL aq.listen(ARRAY['lab_case'], ARRAY['1'], '{wait} s', NULL, NULL)"):
+            conn.execute("SELECT count(*) FROM aq.dequeue('lab_case', '1', 1)")
+
+    def clear(self, look: db.Connection) -> None:
+        look.execute("SELECT count(*) FROM aq.dequeue('lab_case', '2', 100)")
+
+    def drop(self, look: db.Connection) -> None:
+        look.execute("SELECT aq.drop_queue('lab_case', force => true)")
+
+
+class Table:
+    """The case on a queue table, by the source's program, which the harness runs as well."""
+
+    timeout = 1
+
+    def __init__(self, look: db.Connection) -> None:
+        harness.prepare(look, 2)
+
+    def publish(self, look: db.Connection, number: int) -> None:
+        look.execute("CALL lab_aq.put(%s)", [number])
+
+    def take(self, conn: db.Connection, wait: float) -> None:
+        conn.execute("CALL lab_aq.listen_once(1, %s, NULL)", [int(wait)])
+
+    def clear(self, look: db.Connection) -> None:
+        look.execute("CALL lab_aq.subscriber(2, 0.001, NULL)")
+
+    def drop(self, look: db.Connection) -> None:
+        harness.drop(look)
+
+
 class Case:
-    """A session that listens and dequeues, and one that enqueues."""
+    """A session that listens and dequeues, traced, and one that enqueues."""
 
     def __init__(self, site: Site, point: dict[str, Any], look: db.Connection, sessions: Sessions) -> None:
         self.site, self.look, self.sessions = site, look, sessions
-        self.session = sessions.connections["traced"]
+        self.queue = Table(look) if point.get("store") == "table" else Sharded(look)
+        self.broadcast = point["mode"] == "broadcast"
         self.pid = sessions.pid("traced")
-        self.session.execute(f"SET pgaq.listen_wakeup = {point['mode']}; SET pgaq.session_pins = {point['pins']}")
-
-    def publish(self, consumer: str) -> None:
-        self.look.execute("SELECT aq.enqueue('lab_case', %s::jsonb, recipients => %s)", ["1", [consumer]])
-
-    def listen(self, timeout: float) -> None:
-        call = f"CALL aq.listen(ARRAY['lab_case'], ARRAY['{MINE}'], '{timeout} s', NULL, NULL)"
-        self.sessions.start("traced", lambda conn: db.value(conn, call))
-
-    def dequeue(self) -> int:
-        return len(self.session.execute(f"SELECT payload FROM aq.dequeue('lab_case', '{MINE}', 1)").fetchall())
+        conn = sessions.connections["traced"]
+        conn.execute(f"{harness.PATH}; SET pgaq.listen_wakeup = {point['mode']}; SET pgaq.session_pins = {point['pins']}")
+        # everything has been used once
+        self.queue.publish(look, 1)
+        self.queue.take(conn, 1)
+        self.queue.publish(look, 2)
+        self.queue.clear(look)
 
     def counts(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -47,67 +88,70 @@ class Case:
     def begun(self) -> int:
         return int(db.value(self.look, BEGUN, [self.pid]))
 
-    def play(self, before: int, others: int, own: int, timeout: float) -> tuple[Counter[str], Counter[str]]:
+    def start(self, wait: float) -> None:
+        self.sessions.start("traced", lambda conn: self.queue.take(conn, wait))
+
+    def play(self, before: int, others: int, own: int) -> tuple[Counter[str], Counter[str]]:
         """Counts when the session waits first, and at the end."""
-        self.listen(0.01)
+        wait = 60 if before + own else self.queue.timeout
+        # the check that finds out that there is nothing costs more than those that follow
+        self.start(self.queue.timeout)
         self.sessions.join()
         for _ in range(before):
-            self.publish(MINE)
+            self.queue.publish(self.look, 1)
         self.look.execute("SELECT aq.trace_start(%s)", [self.pid])
-        self.listen(timeout)
+        self.start(wait)
         waiting: Counter[str] = Counter()
         if not before:
             self.site.until(lambda: self.begun() == 1, "the session listens")
             waiting = self.counts()
             for n in range(others):
-                self.publish(OTHER)
-                if self.session.info.transaction_status >= 0 and self.false_wakes:
+                self.queue.publish(self.look, 2)
+                if self.broadcast:
                     self.site.until(lambda n=n: self.begun() == n + 2, "it listens again")
             for _ in range(own):
-                self.publish(MINE)
+                self.queue.publish(self.look, 1)
         self.sessions.join()
-        if before or own:
-            self.dequeue()
         self.look.execute("SELECT aq.trace_stop(%s)", [self.pid])
         counts = self.counts()
-        self.look.execute(f"SELECT count(*) FROM aq.dequeue('lab_case', '{OTHER}', 100)")
+        if others:
+            self.queue.clear(self.look)
         return waiting, counts
+
+
+CASES = {"case1": (1, 0, 0), "case2": (0, 0, 1), "case3": (0, 1, 1), "case4": (0, 0, 0), "case5": (0, 4, 1)}
+KINDS = ("lock", "pin", "latch", "mutex")
 
 
 def cases(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Operations of the four cases, and of a fifth with four false wake-ups."""
+    found: dict[str, Any] = {}
     with site.server.connect() as look, Sessions(site) as sessions:
-        look.execute("SELECT aq.drop_queue('lab_case', force => true) FROM aq.queues WHERE queue_name = 'lab_case'")
-        look.execute("SELECT aq.create_queue('lab_case', multiple_consumers => true, shards => 1)")
-        look.execute("SELECT aq.subscribe('lab_case', c) FROM unnest(%s::text[]) c", [[MINE, OTHER]])
+        look.execute(harness.PATH)
         sessions.prepare(["traced"])
         case = Case(site, point, look, sessions)
-        case.false_wakes = point["mode"] == "broadcast"  # type: ignore[attr-defined]
-        # everything has been used once
-        case.publish(MINE)
-        case.publish(OTHER)
-        case.dequeue()
-        look.execute(f"SELECT count(*) FROM aq.dequeue('lab_case', '{OTHER}', 100)")
-        found: dict[str, Any] = {}
-        for name, before, others, own, timeout in (
-            ("case1", 1, 0, 0, 60), ("case2", 0, 0, 1, 60), ("case3", 0, 1, 1, 60), ("case4", 0, 0, 0, 0.3), ("case5", 0, 4, 1, 60),
-        ):  # fmt: skip
-            waiting, counts = case.play(before, others, own, timeout)
-            for prefix, one in ((name, counts), ("waiting", waiting)):
-                if prefix == "waiting" and name != "case2":
-                    continue
-                for kind in ("lock", "pin", "latch", "mutex", "channel"):
-                    found[f"{prefix}_{kind}"] = float(one[kind])
-                found[f"{prefix}_operations"] = float(sum(n for key, n in one.items() if key.split("_")[0] in ("lock", "pin", "latch", "mutex")))
-                found[f"{prefix}_releases"] = float(sum(n for key, n in one.items() if key.endswith("_releases") and not key.startswith("wait")))
-                found[f"{prefix}_gets"] = float(sum(one[kind] for kind in ("lock", "pin", "latch", "mutex")))
-        look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
-        sessions.close()
-        look.execute("SELECT aq.drop_queue('lab_case', force => true)")
-    for kind in ("lock", "pin", "latch", "mutex", "channel"):
+        try:
+            for name, (before, others, own) in CASES.items():
+                waiting, counts = case.play(before, others, own)
+                found |= _figures(name, counts)
+                if name == "case2":
+                    found |= _figures("waiting", waiting)
+        finally:
+            look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
+            sessions.close()
+            case.queue.drop(look)
+    for kind in (*KINDS, "channel"):
         found[f"wake_{kind}"] = found[f"case3_{kind}"] - found[f"case2_{kind}"]
         found[f"predicted5_{kind}"] = found[f"case2_{kind}"] + 4 * found[f"wake_{kind}"]
     return found
+
+
+def _figures(name: str, counts: Counter[str]) -> dict[str, float]:
+    """Gets by kind, and gets and releases together."""
+    gets, releases = (float(sum(counts[kind + end] for kind in KINDS)) for end in ("", "_releases"))
+    return {f"{name}_{kind}": float(counts[kind]) for kind in (*KINDS, "channel")} | {
+        f"{name}_gets": gets, f"{name}_releases": releases, f"{name}_operations": gets + releases,
+    }  # fmt: skip
 
 
 def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""The sources' harness: N sessions enqueue, each for its own consumer, and N sessions dequeue, by listen or as subscribers.
+
+The loops run inside the server (queue_loop.sql).  A burner keeps each enqueuer
+busy between two messages; it is calibrated, because on a machine where it costs
+nothing the enqueuers outrun the consumers and no session ever waits.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pgaq import db
+from pgaq.lab.site import Counters, Sessions, Site
+
+PROGRAM = Path(__file__).with_name("queue_loop.sql")
+CHANNEL = "channel operations parent latch"
+PATH = "SET search_path = public, sys"
+OPERATIONS = """SELECT operation, object, location, gets::float8 AS gets, releases::float8 AS releases, (acquire_ns + hold_ns)::float8 AS ns
+	FROM aq.trace_objects(%s)"""
+HISTOGRAM = """SELECT value::float8, sum(count)::float8 FROM aq.trace_histogram(%s)
+	WHERE measure = 'both' AND operation = %s AND object = %s GROUP BY 1 ORDER BY 1"""
+SAMPLED = """SELECT count(*)::float8 FROM sys."v$active_session_history" WHERE event = ANY (%s) AND p1 IS NOT NULL AND sample_time > now() - %s * interval '1 s'"""
+
+
+def calibrate(conn: db.Connection, microseconds: float) -> int:
+    """Iterations of the burner that take so long: the fastest of five trials, so that other work does not count."""
+    fastest = min(db.value(conn, "SELECT aq_lab.burn(200000)") for _ in range(5))
+    return max(1, int(200000 * microseconds / max(1, fastest)))
+
+
+def prepare(look: db.Connection, number: int) -> None:
+    """The queue table, new, and its subscribers."""
+    look.execute(PATH)
+    drop(look)
+    look.execute(PROGRAM.read_text())
+    for n in range(1, number + 1):
+        look.execute("CALL dbms_aqadm.add_subscriber('lab_aq.messages', sys.aq$_agent(%s, NULL, NULL))", [f"KSUB_{n}"])
+
+
+def drop(look: db.Connection) -> None:
+    """The queue table with all that is in it."""
+    if db.value(look, "SELECT to_regclass('lab_aq.message_table') IS NOT NULL"):
+        look.execute("CALL dbms_aqadm.drop_queue_table('lab_aq.message_table', force => true)")
+    look.execute("DROP SCHEMA IF EXISTS lab_aq CASCADE")
+
+
+def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Messages, gets, waits, false wake-ups of all sessions; a trace of one that dequeues."""
+    given = {**site.options, **point}
+    number, method = int(given.get("sessions", 8)), str(given.get("method", "listen"))
+    with site.server.connect() as look, Sessions(site) as sessions:
+        prepare(look, number)
+        if given.get("hot"):
+            look.execute("CALL dbms_shared_pool.markhot('LAB_AQ', 'MESSAGES', 10)")
+        burn = calibrate(look, float(given.get("burn_us", 4000)))
+        dequeuers, enqueuers = range(1, number + 1), ([] if method == "browse" else range(1, number + 1))
+        sessions.prepare([("deq", n) for n in dequeuers] + [("enq", n) for n in enqueuers])
+        for conn in sessions.connections.values():
+            conn.execute(PATH)
+            conn.execute(f"CALL lab_aq.{'browse' if method == 'browse' else 'subscriber'}(1, 0.0, NULL)")
+        traced = sessions.pid(("deq", number))
+        look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
+        before, began = Counters(look), time.monotonic()
+        look.execute("SELECT aq.trace_start(%s, '{wait}')", [traced])
+        for n in dequeuers:
+            sessions.start(("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{method}(%s, %s, NULL)", [n, seconds]))
+        for n in enqueuers:
+            sessions.start(("enq", n), lambda conn, n=n: db.value(conn, "CALL lab_aq.enqueue(%s, %s, %s, NULL)", [n, seconds, burn]))
+        results = sessions.join()
+        took = time.monotonic() - began
+        look.execute("SELECT aq.trace_stop(%s)", [traced])
+        change = Counters(look) - before
+        found = _totals(results, change, number, took)
+        found |= _traced(look, traced, float(results["deq", number]))
+        found["samples"] = db.value(look, SAMPLED, [["library cache: mutex X", "latch free"], seconds])
+        found["hash_values"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$db_object_cache\" WHERE upper(name) = 'MESSAGES' AND hash_value > 0"))
+        found["locks_seen"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$libcache_locks\""))
+        found["subscribers_seen"] = float(db.value(look, "SELECT count(*) FROM dba_queue_subscribers WHERE upper(queue_name) = 'MESSAGES'"))
+        sessions.close()
+        drop(look)
+    return found
+
+
+def _totals(results: dict[Any, Any], change: Counters, number: int, took: float) -> dict[str, Any]:
+    """What all sessions did, by the clients' count and by the views."""
+    enqueued = float(sum(value for key, value in results.items() if key[0] == "enq"))
+    dequeued = float(sum(value for key, value in results.items() if key[0] == "deq"))
+    db_time = change("time", "DB time") / 1e6
+    found: dict[str, Any] = {
+        "enqueued": enqueued, "dequeued": dequeued, "total": dequeued, "total_per_s": dequeued / took, "enqueued_per_s": enqueued / took,
+        "counted_in": change("statistic", "queue messages enqueued"), "counted_out": change("statistic", "queue messages dequeued"),
+        "false_wakeups": change("statistic", "queue wake-ups false"), "useful_wakeups": change("statistic", "queue wake-ups useful"),
+        "listens": change("statistic", "queue listen calls"), "db_time_s": db_time,
+    }  # fmt: skip
+    per = max(1.0, dequeued)
+    found["false_per_message"] = found["false_wakeups"] / per
+    for name, event in (("mutex_x", "library cache: mutex X"), ("latch_free", "latch free"), ("listen", "wait for unread message on broadcast channel"), ("subscriber", "Streams AQ: waiting for messages in the queue")):
+        found[f"{name}_waits"], found[f"{name}_s"] = change("event", event, "waits"), change("event", event, "wait_us") / 1e6
+        found[f"{name}_percent"] = 100 * found[f"{name}_s"] / db_time if db_time else 0.0
+    for figure in ("gets", "misses", "sleeps", "spin_gets"):
+        found[f"channel_{figure}"] = change("latch", CHANNEL, figure)
+        found[f"object_{figure}"] = change("mutex", "Library Cache", figure)
+    found["channel_recurrent"] = found["channel_sleeps"] + found["channel_spin_gets"] - found["channel_misses"]
+    found["channel_per_message"], found["object_per_message"] = found["channel_gets"] / per, found["object_gets"] / per
+    waits = found["listen_waits"]
+    found["channel_expected"] = 2 * (waits + found["listens"]) + enqueued
+    found["blog_latch"], found["blog_mutex"] = 6 * number * dequeued, 12 * number * dequeued
+    return found
+
+
+def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:
+    """What the traced session did, by message."""
+    rows = db.rows(look, OPERATIONS, [pid])
+    per = max(1.0, own)
+
+    def total(figure: str, operation: str, obj: str | None = None, location: str | None = None) -> float:
+        return sum(r[figure] for r in rows if r["operation"] == operation and obj in (None, r["object"]) and location in (None, r["location"]))
+
+    found: dict[str, Any] = {"own": own, "own_waits": float(db.value(look, "SELECT waits FROM aq.traces WHERE pid = %s", [pid]) or 0)}
+    for kind in ("lock", "pin", "latch", "mutex"):
+        found[f"own_{kind}"] = total("gets", kind)
+    found["own_channel"] = total("gets", "latch", CHANNEL)
+    objects = total("gets", "mutex", "Library Cache")
+    found |= {
+        "latch_gets_per_deq": found["own_channel"] / per, "mutex_gets_per_deq": objects / per,
+        "ns_per_latch_get": total("ns", "latch", CHANNEL) / max(1.0, found["own_channel"]), "ns_per_mutex_get": total("ns", "mutex", "Library Cache") / max(1.0, objects),
+        "mutex_releases_per_get": total("releases", "mutex", "Library Cache") / objects if objects else 0.0,
+        "object_lock": total("gets", "mutex", "Library Cache", "object: lock"), "object_pin": total("gets", "mutex", "Library Cache", "object: pin"),
+        "object_unpin": total("gets", "mutex", "Library Cache", "object: unpin"), "object_unlock": total("gets", "mutex", "Library Cache", "object: unlock"),
+    }  # fmt: skip
+    found["latch_ns_per_deq"], found["mutex_ns_per_deq"] = found["ns_per_latch_get"] * found["latch_gets_per_deq"], found["ns_per_mutex_get"] * found["mutex_gets_per_deq"]
+    for name, operation, obj in (("latch", "latch", CHANNEL), ("mutex", "mutex", "Library Cache")):
+        curve = {float(value): float(count) for value, count in look.execute(HISTOGRAM, [pid, operation, obj]).fetchall()}
+        if curve:
+            found[f"{name}_ns_histogram"] = curve
+            found[f"{name}_mode_ns"] = max(curve, key=lambda x: curve[x])
+            found[f"{name}_longest_ns"] = max(curve)
+    return found

@@ -1,0 +1,56 @@
+"""Messages for many names that were never declared, and the limit of declared subscribers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgaq import db
+from pgaq.lab.site import Site
+
+QUEUE = "lab_names"
+DECLARED = 100
+
+
+def many_names(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """How many undeclared names can be used one after the other, what the views show of them, how many can be declared."""
+    wanted = int(point["names"])
+    with site.connect() as conn:
+        conn.execute("SET search_path = public, sys")
+        _create(conn)
+        conn.execute("SELECT aq.subscribe(%s, 'ksub_' || n) FROM generate_series(1, %s) n", [QUEUE, DECLARED])
+        used, got = 0, 0
+        try:
+            for n in range(1, wanted + 1):
+                name = f"ksub_999{n:04}"
+                conn.execute("SELECT aq.enqueue(%s, '1'::jsonb, recipients => ARRAY[%s])", [QUEUE, name])
+                used += 1
+                got += len(conn.execute("SELECT payload FROM aq.dequeue(%s, %s, 1)", [QUEUE, name]).fetchall())
+        except db.Error:
+            pass
+        seen = "SELECT count(*)::float8 FROM sys.\"v$persistent_subscribers\" WHERE queue_name = %s AND (subscriber_name LIKE %s) = %s"
+        found = {
+            "names": float(wanted), "used": float(used), "dequeued": float(got),
+            "undeclared_seen": db.value(conn, seen, [QUEUE.upper(), "KSUB_999%", True]) or db.value(conn, seen, [QUEUE, "ksub_999%", True]),
+            "declared_seen": db.value(conn, seen, [QUEUE.upper(), "KSUB_999%", False]) or db.value(conn, seen, [QUEUE, "ksub_999%", False]),
+            "declared_in_dictionary": db.value(conn, "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s", [QUEUE]),
+            "undeclared_in_dictionary": db.value(conn, "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s AND consumer_name ILIKE 'ksub_999%%'", [QUEUE]),
+        }
+        _create(conn)
+        found["limit"] = float(_limit(conn))
+        conn.execute("SELECT aq.drop_queue(%s, force => true)", [QUEUE])
+    return found
+
+
+def _create(conn: db.Connection) -> None:
+    conn.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name = %s", [QUEUE])
+    conn.execute("SELECT aq.create_queue(%s, multiple_consumers => true)", [QUEUE])
+
+
+def _limit(conn: db.Connection) -> int:
+    """Subscribers that can be declared before the error."""
+    for n in range(1, 1200):
+        try:
+            conn.execute("SELECT aq.subscribe(%s, %s)", [QUEUE, f"s{n}"])
+        except db.Error:
+            return n - 1
+    return 1200

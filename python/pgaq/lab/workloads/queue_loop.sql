@@ -1,0 +1,123 @@
+-- The source's program in our own words: one queue table, named recipients, loops that run as jobs would.
+DROP SCHEMA IF EXISTS lab_aq CASCADE;
+CREATE SCHEMA lab_aq;
+CREATE TYPE lab_aq.message AS (subject varchar(30), text varchar(256), body text);
+
+CALL dbms_aqadm.create_queue_table(queue_table => 'lab_aq.message_table', queue_payload_type => 'lab_aq.message',
+	multiple_consumers => TRUE, compatible => '10.0.0', sort_list => 'PRIORITY,ENQ_TIME');
+CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2);
+CALL dbms_aqadm.start_queue(queue_name => 'lab_aq.messages');
+
+CREATE PROCEDURE lab_aq.put(number integer) LANGUAGE plpgsql AS $$
+DECLARE
+	options dbms_aq.enqueue_options_t;
+	properties dbms_aq.message_properties_t;
+	recipients dbms_aq.aq$_recipient_list_t;
+	message lab_aq.message;
+	msgid uuid;
+	name text := 'KSUB_' || number;
+BEGIN
+	options.visibility := dbms_aq.on_commit();
+	recipients[1] := sys.aq$_agent(name, NULL, NULL);
+	properties.recipient_list := recipients;
+	properties.correlation := name;
+	message := ROW('for ' || name, clock_timestamp() || ' for ' || name, rpad('ABC', 4000, 'x'));
+	CALL dbms_aq.enqueue('lab_aq.messages', options, properties, message, msgid);
+	COMMIT;
+END $$;
+
+CREATE PROCEDURE lab_aq.enqueue(number integer, seconds double precision, burn bigint, OUT sent bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
+BEGIN
+	sent := 0;
+	WHILE clock_timestamp() < ends LOOP
+		PERFORM aq_lab.burn(burn);
+		CALL lab_aq.put(number);
+		sent := sent + 1;
+	END LOOP;
+END $$;
+
+-- listen, then dequeue without waiting; in vain when another session was faster or nothing came
+CREATE PROCEDURE lab_aq.listen_once(number integer, wait integer, OUT got integer) LANGUAGE plpgsql AS $$
+DECLARE
+	options dbms_aq.dequeue_options_t;
+	properties dbms_aq.message_properties_t;
+	message lab_aq.message;
+	agents dbms_aq.aq$_agent_list_t;
+	agent sys.aq$_agent;
+	msgid uuid;
+BEGIN
+	agents[1] := sys.aq$_agent('KSUB_' || number, 'lab_aq.messages', NULL);
+	options.consumer_name := 'KSUB_' || number;
+	options.navigation := dbms_aq.first_message();
+	options.wait := dbms_aq.no_wait();
+	got := 0;
+	BEGIN
+		CALL dbms_aq.listen(agent_list => agents, wait => wait, agent => agent);
+		CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
+		got := 1;
+	EXCEPTION
+		WHEN SQLSTATE 'AQ063' OR SQLSTATE 'AQ064' THEN NULL;
+	END;
+	COMMIT;
+END $$;
+
+CREATE PROCEDURE lab_aq.listen(number integer, seconds double precision, OUT got bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
+	found integer;
+BEGIN
+	got := 0;
+	WHILE clock_timestamp() < ends LOOP
+		CALL lab_aq.listen_once(number, 1, found);
+		got := got + found;
+	END LOOP;
+END $$;
+
+CREATE PROCEDURE lab_aq.subscriber(number integer, seconds double precision, OUT got bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
+	options dbms_aq.dequeue_options_t;
+	properties dbms_aq.message_properties_t;
+	message lab_aq.message;
+	msgid uuid;
+BEGIN
+	options.consumer_name := 'KSUB_' || number;
+	options.navigation := dbms_aq.first_message();
+	options.wait := 1;
+	got := 0;
+	WHILE clock_timestamp() < ends LOOP
+		BEGIN
+			CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
+			got := got + 1;
+		EXCEPTION
+			WHEN SQLSTATE 'AQ063' THEN NULL;
+		END;
+		COMMIT;
+	END LOOP;
+END $$;
+
+CREATE PROCEDURE lab_aq.browse(number integer, seconds double precision, OUT got bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
+	options dbms_aq.dequeue_options_t;
+	properties dbms_aq.message_properties_t;
+	message lab_aq.message;
+	msgid uuid;
+BEGIN
+	options.consumer_name := 'KSUB_' || number;
+	options.navigation := dbms_aq.first_message();
+	options.dequeue_mode := dbms_aq.browse();
+	options.wait := dbms_aq.no_wait();
+	got := 0;
+	WHILE clock_timestamp() < ends LOOP
+		BEGIN
+			CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
+		EXCEPTION
+			WHEN SQLSTATE 'AQ063' THEN NULL;
+		END;
+		got := got + 1;
+		COMMIT;
+	END LOOP;
+END $$;
