@@ -11,7 +11,7 @@ Run it as tools/python tools/docs.py: the private server needs the package in py
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
-"views SCHEMA", "tables", "benchmark", "leases" or "compatibility AREA".
+"views SCHEMA", "tables", "benchmark", "leases", "command NAME" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
@@ -27,6 +27,9 @@ import sys
 import textwrap
 from pathlib import Path
 from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))    # left out where Python runs in safe mode
+import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -528,6 +531,8 @@ class Generator:
             return leases()
         if kind == "compatibility":
             return compatibility(rest)
+        if kind == "command":
+            return commands.content(rest)
         if not self.server:
             return None
         if kind == "parameters":
@@ -573,6 +578,7 @@ def missing(generator):
         for name in generator.functions.by_name:
             if f"<!-- begin function {name} -->" not in text:
                 yield f"docs: function {name} is described on no page"
+    yield from commands.missing(text)
 
 
 def write(generator, check):

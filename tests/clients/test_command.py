@@ -521,6 +521,25 @@ def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
     assert "there is no source here" in run(venv / "bin/pgaq", "bench", "--quick").stderr
 
 
+def test_examples_of_the_page(server: Server, roles: None, tmp_path: Path) -> None:
+    """Every example of docs/command.md, in its order, in a database of its own."""
+    import re
+
+    page = (places.ROOT / "docs" / "command.md").read_text()
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S))
+    program = tmp_path / "pgaq"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pgaq "$@"\n')
+    program.chmod(0o755)
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE page")
+    with server.connect("page") as conn:
+        conn.execute("CREATE EXTENSION pgaq")
+    environment = {**os.environ, **server.environment("page"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "Put 1 dead letter back into orders." in done.stdout and (tmp_path / "report.html").stat().st_size > 10_000
+
+
 def test_parts_for_later(pgaq: Callable[..., Result]) -> None:
     """bench and lab pass their arguments on."""
     assert "usage: bench/run" in subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True).stdout
