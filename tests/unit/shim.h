@@ -88,6 +88,7 @@ extern AQ_LOCAL int shim_interrupt_holdoff;
 
 extern int64 aq_clock_us(void);
 extern int64 aq_clock_ns(void);
+extern int64 aq_clock_cpu_ns(void);
 
 /* --- atomics --------------------------------------------------------------------- */
 

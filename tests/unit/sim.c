@@ -378,6 +378,12 @@ aq_clock_ns(void)
 	return now * 1000;
 }
 
+int64
+aq_clock_cpu_ns(void)
+{
+	return now * 1000;
+}
+
 void
 aq_os_sem_init(AqSem *sem)
 {

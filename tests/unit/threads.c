@@ -30,6 +30,12 @@ aq_clock_ns(void)
 }
 
 int64
+aq_clock_cpu_ns(void)
+{
+	return aq_clock_ns();
+}
+
+int64
 aq_clock_us(void)
 {
 	return aq_clock_ns() / 1000;

@@ -131,7 +131,7 @@ DECLARE
 		immediate_misses bigint | of these: not got
 		spin_gets bigint | misses that got it while spinning
 		wait_time bigint = wait_us | microseconds slept
-		spin_time bigint = spin_us | microseconds spun for it
+		spin_time bigint = spin_us | microseconds of CPU time spun for it
 	$$;
 	-- a kind with children has no latch besides them
 	parents text := (SELECT string_agg(format(E'%s expression = CASE WHEN r.has_children THEN 0 ELSE r.%s END | %s\n%2$s bigint', p[1], coalesce(p[2], p[1]), p[3]), E'\n')
@@ -189,7 +189,7 @@ CALL sys._make_history('dba_hist_mutex', 'mutexes', 'Requests for mutexes by loc
 	waits bigint | requests that waited
 	sleeps bigint | steps of the wait loop
 	wait_time bigint = wait_us | microseconds waited
-	spin_time bigint = spin_us | microseconds spent spinning
+	spin_time bigint = spin_us | microseconds of CPU time spent spinning
 $$);
 
 CALL sys._make_history('dba_hist_mutex_hot', 'mutex_waits', 'The latest waits for mutexes, by object, as v$mutex_sleep_history held them', $$

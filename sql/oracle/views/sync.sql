@@ -49,7 +49,7 @@ DECLARE
 		spin_gets = %1$sspin_gets%2$s | misses that got it while spinning, without sleeping
 	$$ || (SELECT pg_catalog.string_agg(pg_catalog.format('sleep%s = 0::bigint | always 0', n), E'\n' ORDER BY n) FROM pg_catalog.generate_series(1, 11) n) || $$
 		wait_time = %1$swait_time%2$s | microseconds that sessions slept for it
-		spin_time = %1$sspin_time%2$s | microseconds that sessions spun for it, including yields of its class
+		spin_time = %1$sspin_time%2$s | microseconds of CPU time that sessions spun for it, including yields of its class
 	$$;
 	kinds text := $$
 		addr = l.addr | address, hexadecimal; of the first one, if there are several
@@ -135,7 +135,7 @@ CALL aq_internal.make_view('sys', 'v$mutex_sleep', 'Waits for mutexes, by locati
 	wait_time = wait_us
 	location_id
 	waits | requests that had to wait
-	spin_time = spin_us | microseconds spent spinning, whether the request had to wait or not
+	spin_time = spin_us | microseconds of CPU time spent spinning, whether the request had to wait or not
 $$);
 
 CALL aq_internal.make_view('sys', 'v$mutex_sleep_history', 'The latest 256 requests for a mutex that had to wait', 'FROM aq_internal.sync_mutex_history()', $$

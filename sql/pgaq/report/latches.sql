@@ -66,9 +66,9 @@ COMMENT ON FUNCTION aq_internal.report_mutex_activity(aq_internal.span) IS 'Inte
 -- CPU spent in gets, which Oracle does not show.
 CREATE FUNCTION aq_internal.report_spin_time(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('spin_time', 'Time in Latch/Mutex Spin',
-		ARRAY['Kind', 'Name', 'Spin Time|s|number|3', '% of DB CPU|%|percent|1', 'Spin Gets|gets|number|0', 'Avg Spin|us/miss|number|2'],
-		jsonb_agg(jsonb_build_array(kind, name, seconds, aq_internal.ratio(seconds, aq_internal.time(s, 'DB CPU'), 100), spin_gets, aq_internal.ratio(seconds, misses, 1000000)) ORDER BY seconds DESC, kind, name),
-		ARRAY['CPU time that sessions spent polling a latch or mutex that another one had.'])
+		ARRAY['Kind', 'Name', 'Spin Time|s|number|3', '% of CPU|%|percent|1', 'Spin Gets|gets|number|0', 'Avg Spin|us/miss|number|2'],
+		jsonb_agg(jsonb_build_array(kind, name, seconds, aq_internal.ratio(seconds, aq_internal.time(s, 'DB CPU') + coalesce(aq_internal.time(s, 'background cpu time'), 0), 100), spin_gets, aq_internal.ratio(seconds, misses, 1000000)) ORDER BY seconds DESC, kind, name),
+		ARRAY['CPU time that sessions spent polling a latch or mutex that another one had. % of CPU: of DB CPU and background CPU.'])
 	FROM (
 		SELECT 'latch' AS kind, l.latch AS name, l.spin_us / 1000000 AS seconds, l.spin_gets, l.misses
 		FROM aq_internal.growths(s, 'latches') g, jsonb_to_record(g) l(latch text, spin_us numeric, spin_gets numeric, misses numeric)

@@ -111,7 +111,7 @@ DECLARE
 		waits_holding_latch | sleeps of sessions that held another latch
 		spin_gets | misses that got it while spinning, without sleeping
 		wait_us = wait_time | microseconds that sessions slept for it
-		spin_us = spin_time | microseconds that sessions spun for it, including yields of its class
+		spin_us = spin_time | microseconds of CPU time that sessions spun for it, including yields of its class
 	$$;
 BEGIN
 	CALL aq_internal.make_view('aq', 'latches',
@@ -177,7 +177,7 @@ CALL aq_internal.make_view('aq', 'mutexes', 'Requests for mutexes since the serv
 	waits | of these: had to wait
 	sleeps | steps of their wait loops
 	wait_us = wait_time | microseconds waited; 0 in a wait scheme that only spins
-	spin_us = spin_time | microseconds spent spinning, including between the steps
+	spin_us = spin_time | microseconds of CPU time spent spinning, including between the steps; in a wait scheme that only spins, all of the wait
 	location_id | number of the location; low bits of P3 of a wait
 $$);
 

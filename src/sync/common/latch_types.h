@@ -61,7 +61,7 @@ typedef union AqLatch
 		pg_atomic_uint64 sleeps;
 		pg_atomic_uint64 spin_gets;
 		pg_atomic_uint64 wait_time; /* microseconds asleep */
-		pg_atomic_uint64 spin_time; /* nanoseconds spent spinning */
+		pg_atomic_uint64 spin_time; /* CPU time of spinning, nanoseconds */
 		pg_atomic_uint64 holding_sleeps;	/* sleeps of sessions that held another latch */
 
 		/* Incremented atomically by sessions that fail to get the latch. */

@@ -27,7 +27,7 @@ typedef struct AqMutexCounts
 	pg_atomic_uint64 waits;		/* requests that slept; the other misses spun */
 	pg_atomic_uint64 sleeps;	/* steps of the wait loop */
 	pg_atomic_uint64 wait_time; /* microseconds in the wait loop */
-	pg_atomic_uint64 spin_time; /* nanoseconds spent spinning */
+	pg_atomic_uint64 spin_time; /* CPU time of spinning, nanoseconds */
 } AqMutexCounts;
 
 #define AQ_MAX_HELD 32

@@ -64,6 +64,7 @@
  *-------------------------------------------------------------------------
  */
 #include "sync/common/held.h"
+#include "sync/common/spin_clock.h"
 #include "sync/latches/latch_int.h"
 #include "sync/traces/trace.h"
 #include "sync/waits/event.h"
@@ -386,15 +387,20 @@ settle(AqLatch *latch, AqLatchMode mode)
 
 /* --- get ---------------------------------------------------------------------- */
 
-static bool
-spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
+static int
+polls_of(const AqLatchClass *class, AqLatchMode mode)
 {
 	int			polls = class->spin >= 0 ? class->spin : aq_latch_spin_count;
 
 	/* As in Oracle, spin twice as long for shared mode. */
 	if (mode == AQ_SHARED)
 		polls *= 2;
+	return polls;
+}
 
+static bool
+spin(AqLatch *latch, AqLatchMode mode, int polls, bool posted)
+{
 	for (int i = 0; i <= polls; i++)
 	{
 		if (try_get(latch, mode, posted))
@@ -404,18 +410,24 @@ spin(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
 	return false;
 }
 
-/* Spins and yields as the class says, before the session sleeps. */
+/*
+ * Spins and yields as the class says, before the session sleeps; adds the CPU
+ * time in nanoseconds.
+ */
 static bool
-spin_and_yield(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted)
+spin_and_yield(AqLatch *latch, AqLatchMode mode, const AqLatchClass *class, bool posted, int64 *spent)
 {
-	for (int yields = class->yields;; yields--)
+	int			polls = polls_of(class, mode);
+	AqSpinClock clock = aq_spin_clock_start(class->yields > 0 ? AQ_SPIN_SHORT : polls);
+	bool		got = spin(latch, mode, polls, posted);
+
+	for (int yields = class->yields; !got && yields > 0; yields--)
 	{
-		if (spin(latch, mode, class, posted))
-			return true;
-		if (yields <= 0)
-			return false;
 		aq_os_yield();
+		got = spin(latch, mode, polls, posted);
 	}
+	*spent += aq_spin_clock_spent(&clock);
+	return got;
 }
 
 static inline void
@@ -476,12 +488,12 @@ get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 	const AqLatchClass *class = &aq_latch_classes[aq_latch_class[latch->id]];
 	int64		sleeps = 0;
 	int64		slept = 0;		/* nanoseconds */
-	int64		start = read_clock();
+	int64		spun = 0;		/* nanoseconds */
 	bool		posted = false;
 	bool		queued = false;
 
 	AQ_PROBE4(latch__miss, latch, latch->id, mode, where);
-	while (!spin_and_yield(latch, mode, class, posted))
+	while (!spin_and_yield(latch, mode, class, posted, &spun))
 	{
 		int64		asleep;
 
@@ -511,7 +523,7 @@ get_slow(AqLatch *latch, AqLatchMode mode, AqLocation where)
 
 	/* In shared mode other holders count at the same time, hence count(). */
 	count(&latch->misses, mode, 1);
-	count(&latch->spin_time, mode, read_clock() - start - slept);
+	count(&latch->spin_time, mode, spun);
 	if (sleeps == 0)
 		count(&latch->spin_gets, mode, 1);
 	else

@@ -30,6 +30,7 @@
  *-------------------------------------------------------------------------
  */
 #include "sync/common/held.h"
+#include "sync/common/spin_clock.h"
 #include "sync/mutexes/mutex_int.h"
 #include "sync/traces/trace.h"
 #include "sync/waits/event.h"
@@ -268,15 +269,35 @@ read_clock(void)
 	return AQ_ACCOUNTING ? aq_clock_ns() : 0;
 }
 
-/* Spins once; adds its duration in nanoseconds. */
+/* Spins once; adds its CPU time in nanoseconds. */
 static bool
 timed_spin(AqMutex *mutex, AqMutexMode mode, int polls, int64 *spent)
 {
-	int64		start = read_clock();
+	AqSpinClock clock = aq_spin_clock_start(polls);
 	bool		got = spin(mutex, mode, polls);
 
-	*spent += read_clock() - start;
+	*spent += aq_spin_clock_spent(&clock);
 	return got;
+}
+
+/* The wait loop: steps of the scheme, and spins. */
+static void
+wait_for(AqMutex *mutex, const MutexWait *wait, AqScheme *scheme, AqSem *sem, int64 *spun)
+{
+	/* a scheme without sleeps is one long spin */
+	bool		spins_only = !scheme->timed;
+	AqSpinClock whole;
+	int64		parts = 0;
+
+	if (spins_only)
+		whole = aq_spin_clock_start(AQ_SPIN_SHORT);
+	do
+	{
+		AQ_PROBE4(mutex__sleep, mutex, mutex->idn, wait->where, scheme->step);
+		aq_mutex_wait_step(scheme, sem);
+	} while (spins_only ? !spin(mutex, wait->mode, scheme->way.spin)
+			 : !timed_spin(mutex, wait->mode, scheme->way.spin, &parts));
+	*spun += spins_only ? aq_spin_clock_spent(&whole) : parts;
 }
 
 static pg_noinline void
@@ -303,11 +324,7 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 		else
 			aq_event_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
 						  mutex->idn, wait.value, wait.p3);
-		do
-		{
-			AQ_PROBE4(mutex__sleep, mutex, mutex->idn, where, scheme.step);
-			aq_mutex_wait_step(&scheme, &me->sem);
-		} while (!timed_spin(mutex, mode, scheme.way.spin, &spun));
+		wait_for(mutex, &wait, &scheme, &me->sem, &spun);
 		aq_event_end();
 		pg_atomic_write_u64(&aq_sync_self->wants, 0);
 		wait.time = (read_clock() - start) / 1000;

@@ -1,0 +1,104 @@
+"""Figures of views and reports against counts of the clients, of PostgreSQL and of the operating system."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import psycopg
+import pytest
+
+from conftest import put, put_many, take, until
+from pgaq import db
+from test_reports import lines, report
+from test_snapshots import snapshot
+
+SETTINGS = {"max_worker_processes": "20", "pgaq.ash_interval": "100ms"}
+
+GATE = 4711
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lab(server):
+    with server.connect() as conn:
+        conn.execute("CREATE EXTENSION pgaq_lab")
+
+
+def system(conn):
+    return dict(conn.execute("SELECT name, value FROM aq.statistics").fetchall())
+
+
+def of_session(conn, pid):
+    return dict(conn.execute("SELECT name, value FROM aq.session_statistics WHERE pid = %s", [pid]).fetchall())
+
+
+def connect(server):
+    """Without prepared statements: the driver would prepare one in a transaction of its own."""
+    conn = server.connect()
+    conn.prepare_threshold = None
+    return conn
+
+
+class Counted:
+    """A connection that counts the statements it executes, each a transaction."""
+
+    def __init__(self, server):
+        self.conn = connect(server)
+        self.calls = 0
+
+    def execute(self, *args):
+        self.calls += 1
+        return self.conn.execute(*args)
+
+    def value(self, *args):
+        return self.execute(*args).fetchone()[0]
+
+
+class Running:
+    """A statement that another session executes, up to the gate that this one keeps closed."""
+
+    def __init__(self, server, keeper, statement):
+        self.session = server.connect()
+        self.pid = self.session.info.backend_pid
+        keeper.execute("SELECT pg_advisory_lock(%s)", [GATE])
+        self.keeper = keeper
+        self.error = None
+        self.thread = threading.Thread(target=self.run, args=[statement])
+        self.thread.start()
+        until(lambda: keeper.value("SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = %s", [self.pid]), "the end of the loop")
+
+    def run(self, statement):
+        try:
+            self.session.execute(statement)
+        except psycopg.Error as error:
+            self.error = error
+
+    def end(self):
+        self.keeper.execute("SELECT pg_advisory_unlock(%s)", [GATE])
+        self.thread.join()
+        self.session.close()
+        assert self.error is None
+
+
+# -- CPU time of spins
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "hammer_mutex('lab 1', 'exclusive', 6, 1.5, 20, 0, '{pgaq.mutex_wait_scheme, 3}')",
+        "hammer_mutex('lab 1', 'exclusive', 6, 1.5, 20, 0, '{pgaq.mutex_wait_scheme, 0}')",
+        "hammer_latch('lab', 1, 'exclusive', 6, 1.5, 20, 0, '{pgaq.spin_count, 20000}')",
+        "hammer_latch('lab', 1, 'exclusive', 6, 1.5, 20, 0, '{pgaq.spin_count, 200}')",
+    ],
+)
+def test_spins_take_no_more_than_the_cpu(server, call):
+    """Six sessions that spin for one latch or mutex: not more than the CPU time that the kernel gave them."""
+    query = "SELECT sum(spin_us)::bigint FROM (SELECT spin_us FROM aq.latches UNION ALL SELECT spin_us FROM aq.mutexes) s"
+    with server.connect() as conn:
+        begin, before = snapshot(conn), db.value(conn, query)
+        cpu = db.value(conn, f"SELECT sum(cpu_us)::bigint FROM aq_lab.{call}")
+        spun, end = db.value(conn, query) - before, snapshot(conn)
+        assert 0 < spun <= cpu
+        shares = [row["% of CPU"] for row in lines(report(conn, begin, end), "spin_time")]
+        assert sum(shares) <= 100
