@@ -102,3 +102,34 @@ def test_spins_take_no_more_than_the_cpu(server, call):
         assert 0 < spun <= cpu
         shares = [row["% of CPU"] for row in lines(report(conn, begin, end), "spin_time")]
         assert sum(shares) <= 100
+
+
+# -- calls that wait
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "CALL dbms_aq.dequeue('{}', dbms_aq.dequeue_options_t(correlation => 'wanted'), NULL, NULL::jsonb, NULL)",
+        "CALL dbms_aq.dequeue('{}', dbms_aq.dequeue_options_t(correlation => 'wanted', visibility => 1), NULL, NULL::jsonb, NULL)",
+        "SELECT * FROM aq.dequeue('{}', wait => '1 min', correlation => 'wanted')",
+        "CALL aq.receive('{}', timeout => '1 min', correlation => 'wanted')",
+        "CALL aq.jms_receive(ARRAY['{}'], ARRAY[NULL], ARRAY[$$correlation = 'wanted'$$], ARRAY[1], '1 min')",
+    ],
+    ids=["dbms_aq", "immediate", "aq.dequeue", "aq.receive", "aq.jms_receive"],
+)
+def test_a_call_that_waits_counts_once(server, conn, queue, call):
+    """It tries again at each message, and only the last one is for it."""
+    before = system(conn)
+    asleep = "SELECT count(*) FROM aq.sessions WHERE pid = %s AND event = 'Streams AQ: waiting for messages in the queue' AND waiting"
+    with server.connect() as waiter:
+        thread = threading.Thread(target=waiter.execute, args=[call.format(queue)], daemon=True)
+        thread.start()
+        for n in range(1, 4):
+            until(lambda: db.value(conn, asleep, [waiter.info.backend_pid]), "the waiter")
+            put(conn, queue, n, correlation="other")
+            until(lambda: system(conn)["queue wake-ups false"] - before["queue wake-ups false"] == n, "an attempt in vain")
+        put(conn, queue, 0, correlation="wanted")
+        thread.join()
+    after = system(conn)
+    assert (after["queue messages returned"] - before["queue messages returned"], after["queue dequeue calls"] - before["queue dequeue calls"]) == (1, 1)

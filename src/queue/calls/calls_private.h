@@ -86,7 +86,8 @@ extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct va
  * --- dequeue.c
  *
  * A dequeue that does not wait; emit gets each message, which is good during the
- * callback only, and its delivery mode.
+ * callback only, and its delivery mode.  It can be one of several attempts of a
+ * call, so the caller counts the call (AQ_STAT_DEQUEUE_CALLS).
  */
 typedef struct AqDequeue
 {

@@ -218,7 +218,6 @@ set_max(Request *request, int max)
 	request->take.max = max;
 	if (request->take.position < 0)
 		aq_unknown_consumer(request->queue, request->consumer);
-	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 }
 
 static void
@@ -281,6 +280,9 @@ begin_request(Request *request, FunctionCallInfo fcinfo, int first)
 	if (PG_ARGISNULL(first + 1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
 	set_max(request, PG_GETARG_INT32(first + 1));
+	/* else this is an attempt of aq.receive, which counts itself */
+	if (aq_time_outermost())
+		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
 	/* the executor has already made the row's descriptor, if it is known */

@@ -381,6 +381,9 @@ acknowledge_and_take(Receiving *receiving, const AqJmsLease *leases, int nleases
 	int			nstale = aq_jms_lease_settle("aq.jms_receive()", &options, leases, nleases, stale);
 
 	(void) attempt(receiving);
+	/* once, however many sources it has and attempts it makes; without sources it only acknowledges */
+	if (receiving->n > 0)
+		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 	return nstale;
 }
 
@@ -469,5 +472,6 @@ aq_jms_receive_browse(PG_FUNCTION_ARGS)
 	set_payload_type(&writing, aq_catalog_get_for(queue, consumer, 0));
 	call.payload_type = writing.payload_type;
 	(void) aq_dequeue_now(&call);
+	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 	PG_RETURN_BYTEA_P(end_writing(&writing, writing.n > 0 ? 0 : -1, NULL, 0));
 }

@@ -631,7 +631,10 @@ dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 	int			nest = begin_call();
 
 	desc = begin_attempts(&attempt, fcinfo, several, true);
-	if (!try_once(&attempt) && take->timeout_us != 0)
+	(void) try_once(&attempt);
+	/* once, however many attempts it makes while it waits */
+	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
+	if (!attempt.success && take->timeout_us != 0)
 		(void) aq_wait_released(pstrdup(take->queue), take->consumer ? pstrdup(take->consumer) : NULL,
 								take->delivery, take->correlation != NULL || take->condition != NULL,
 								take->timeout_us, try_once, &attempt);

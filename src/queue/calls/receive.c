@@ -72,6 +72,7 @@ typedef struct Receiving
 	char		nulls[NPARAMS];
 	MemoryContext context;
 	Datum		messages;		/* 0: none yet */
+	bool		counted;		/* as a call; it can make several attempts */
 	bool		asked;			/* the messages to be acknowledged have been acknowledged, as far as possible ... */
 	bool		acknowledged;	/* ... and at least one was */
 } Receiving;
@@ -179,6 +180,9 @@ attempt(void *arg)
 	Receiving  *receiving = arg;
 
 	aq_wait_call_ahead(take, receiving);
+	if (!receiving->counted)
+		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
+	receiving->counted = true;
 	/* a call that has acknowledged messages does not wait, so that this is committed */
 	return receiving->messages != 0 || receiving->acknowledged;
 }

@@ -65,6 +65,9 @@ typedef struct AqTimed
 extern AqTimed aq_time_enter(AqTimeKind kind);
 extern void aq_time_leave(AqTimed *timed);
 
+/* In an operation: it is not part of another one. */
+extern bool aq_time_outermost(void);
+
 #define AQ_TIMED(kind) \
 	AqTimed		aq_timed __attribute__((cleanup(aq_time_leave), unused)) = aq_time_enter(kind)
 

@@ -203,6 +203,12 @@ aq_time_leave(AqTimed *timed)
 		end_operation();
 }
 
+bool
+aq_time_outermost(void)
+{
+	return depth <= 1;
+}
+
 void
 aq_time_queue(int32 queue_id)
 {
