@@ -179,11 +179,18 @@ start_worker(dsm_segment *segment, int number, BackgroundWorkerHandle **handle)
 	return RegisterDynamicBackgroundWorker(&worker, handle);
 }
 
+/*
+ * left: sessions whose end the call still waits for.  The wait is idle, as the
+ * wait of a query's coordinator for its parallel sessions is in Oracle: the
+ * work, and all other waits, are theirs.
+ */
 static void
-wait_for_end(BackgroundWorkerHandle *handle)
+wait_for_end(BackgroundWorkerHandle *handle, int left)
 {
-	if (WaitForBackgroundWorkerShutdown(handle) == BGWH_POSTMASTER_DIED)
-		proc_exit(1);
+	pid_t		pid;
+
+	while (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
+		(void) aq_event_sleep(AQ_EVENT_LAB_SESSIONS, left, 0, 0, -1);
 }
 
 /*
@@ -195,7 +202,7 @@ end_workers(Job *job, BackgroundWorkerHandle **handles, int n)
 {
 	pg_atomic_write_u32(&job->phase, PHASE_STOP);
 	for (int i = 0; i < n; i++)
-		wait_for_end(handles[i]);
+		wait_for_end(handles[i], n - i);
 }
 
 static void
@@ -259,7 +266,7 @@ run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 	pg_atomic_write_u32(&job->phase, PHASE_RUN);
 	for (int i = 0; i < sessions; i++)
 	{
-		wait_for_end(handles[i]);
+		wait_for_end(handles[i], sessions - i);
 		if (!job->workers[i].done)
 		{
 			end_workers(job, handles, sessions);

@@ -133,3 +133,32 @@ def test_a_call_that_waits_counts_once(server, conn, queue, call):
         thread.join()
     after = system(conn)
     assert (after["queue messages returned"] - before["queue messages returned"], after["queue dequeue calls"] - before["queue dequeue calls"]) == (1, 1)
+
+
+# -- the lab's own waits
+
+
+def test_a_holder_sleeps_and_is_idle(server):
+    """A session that holds a latch for the lab is shown in its wait, and is neither sampled as active nor part of DB time."""
+    with server.connect() as conn, server.connect() as holder:
+        begin = snapshot(conn)
+        thread = threading.Thread(target=holder.execute, args=["SELECT aq_lab.hold_latch('lab', 1.5, child => 1)"])
+        thread.start()
+        pid = holder.info.backend_pid
+        until(lambda: conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall() == [("aq: lab hold", "Idle")], "the holder")
+        thread.join()
+        end = snapshot(conn)
+        assert db.value(conn, "SELECT count(*) FROM aq.session_history WHERE pid = %s", [pid]) <= 2
+        assert db.value(conn, "SELECT waits FROM aq.session_waits WHERE pid = %s AND event = 'aq: lab hold'", [pid]) == 1
+        assert db.value(conn, "SELECT time_us FROM aq.session_time WHERE pid = %s AND name = 'DB time'", [pid]) < 1_000_000
+        assert all(row["Total Wait Time"] < 1 for row in lines(report(conn, begin, end), "top_events"))
+
+
+def test_the_caller_of_a_hammer_is_idle(server):
+    with server.connect() as conn, server.connect() as caller:
+        thread = threading.Thread(target=caller.execute, args=["SELECT aq_lab.hammer_latch('lab', sessions => 2, seconds => 1.5)"])
+        thread.start()
+        pid = caller.info.backend_pid
+        until(lambda: conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall() == [("aq: lab sessions", "Idle")], "the caller")
+        thread.join()
+        assert db.value(conn, "SELECT time_us FROM aq.session_time WHERE pid = %s AND name = 'DB time'", [pid]) < 1_000_000

@@ -36,4 +36,6 @@ X(CHECK_AGAIN, "aq: check", OTHER, "differences", "", "", "the pause between two
 X(LAB_MUTEX_X, "aq: lab mutex X", CONCURRENCY, "idn", "value", "where", "a mutex of the lab, exclusively")
 X(LAB_MUTEX_S, "aq: lab mutex S", CONCURRENCY, "idn", "value", "where", "a mutex of the lab, shared")
 X(LAB_IDLE, "aq: lab idle", IDLE, "number", "", "", "an experiment to begin")
+X(LAB_HOLD, "aq: lab hold", IDLE, "address", "microseconds", "", "the end of the time for which it holds a latch or mutex in an experiment")
+X(LAB_SESSIONS, "aq: lab sessions", IDLE, "sessions", "", "", "the lab's sessions to end, which do the work of the call")
 X(TEST_POINT, "aq: test point", OTHER, "", "", "", "a test to release the session")
