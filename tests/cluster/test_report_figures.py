@@ -162,3 +162,35 @@ def test_the_caller_of_a_hammer_is_idle(server):
         until(lambda: conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall() == [("aq: lab sessions", "Idle")], "the caller")
         thread.join()
         assert db.value(conn, "SELECT time_us FROM aq.session_time WHERE pid = %s AND name = 'DB time'", [pid]) < 1_000_000
+
+
+# -- what belongs to the interval
+
+
+def test_waits_for_mutexes_before_the_interval_do_not_count(server):
+    """The same mutex is waited for before, between and after two snapshots: only what ended between them counts."""
+    hammer = "SELECT count(*) FROM aq_lab.hammer_mutex('lab 2', sessions => 3, seconds => 0.3, hold_us => 20000)"
+    ended = "SELECT count(*), sum(sleeps)::bigint FROM aq.mutex_waits WHERE mutex_type = 'Lab' AND ended >= %s AND ended < %s"
+    with server.connect() as conn:
+        conn.execute(hammer)
+        begin = snapshot(conn)
+        conn.execute(hammer)
+        end = snapshot(conn)
+        conn.execute(hammer)
+        taken = [db.value(conn, "SELECT taken FROM aq.snapshots WHERE snap_id = %s", [n]) for n in (begin, end)]
+        wanted = conn.execute(ended, taken).fetchone()
+        everything = db.value(conn, "SELECT count(*) FROM aq.mutex_waits")
+        assert 0 < wanted[0] < everything < 256
+        rows = [row for row in lines(report(conn, begin, end), "hot_mutexes") if row["Mutex Type"] == "Lab"]
+        assert [(row["Requests"], row["Sleeps"]) for row in rows] == [wanted]
+
+
+def test_backlog_is_that_of_all_consumers(server, conn, topic):
+    """Ten messages for two consumers, of which one takes three: 17 are to be done, 10 by the slower one."""
+    begin = snapshot(conn)
+    put_many(conn, topic, 1, 10)
+    assert len(take(conn, topic, "a", number=3)) == 3
+    end = snapshot(conn)
+    row = next(row for row in lines(report(conn, begin, end), "queues") if row["Queue"] == topic)
+    assert (row["Backlog Begin"], row["Backlog End"], row["Slowest Consumer"]) == (0, 17, 10)
+    assert row["Backlog End"] - row["Backlog Begin"] == 2 * row["Enqueued"] - row["Done"]

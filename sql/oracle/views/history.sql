@@ -278,7 +278,8 @@ CALL sys._make_history('dba_hist_queue', 'queue', 'Traffic and backlog of each q
 	done_msgs bigint = done | (message, consumer) pairs that are done
 	consumed_msgs bigint = consumed | of these: consumed, neither purged nor failed
 	latency_us bigint | total microseconds from their enqueues to the commits of their dequeues
-	backlog bigint | messages that the slowest consumer has not finished
+	backlog bigint | messages that consumers have not finished; a message counts once for each
+	slowest_backlog bigint | messages that the consumer with the longest backlog has not finished
 	ready bigint | ready (message, consumer) pairs in the message cache
 	waiting bigint | sessions that waited
 $$);

@@ -43,7 +43,7 @@ RETURN (
 	r AS (
 		SELECT snap_id, at, backlog, greatest(enqueued - lag(enqueued, 1, 0) OVER w, 0) AS enqueued, greatest(done - lag(done, 1, 0) OVER w, 0) AS done,
 			extract(epoch FROM at - lag(at, 1, (s).begin_time) OVER w) AS seconds FROM q WINDOW w AS (ORDER BY snap_id))
-	SELECT aq_internal.section('throughput', 'Throughput', ARRAY['Snapshot', 'End', 'Enqueued|messages/s|number|1', 'Done|messages/s|number|1', 'Backlog at End|messages|number|0'],
+	SELECT aq_internal.section('throughput', 'Throughput', ARRAY['Snapshot', 'End', 'Enqueued|messages/s|number|1', 'Done|messages/s|number|1', 'Backlog at End|message x consumer|number|0'],
 		jsonb_agg(jsonb_build_array(snap_id::text, aq_internal.when(at), aq_internal.ratio(enqueued, seconds), aq_internal.ratio(done, seconds), backlog) ORDER BY snap_id),
 		ARRAY['All queues of the database, one line for each snapshot: rates since the one before. Done: (message, consumer) pairs.'],
 		aq_internal.chart_of('line', 'Messages per second', 'end of the snapshot', jsonb_agg(aq_internal.when(at) ORDER BY snap_id), 'messages', 'messages/s', jsonb_build_array(

@@ -21,7 +21,10 @@ VALUES
 	'SELECT * FROM aq.latch_misses WHERE immediate_misses + holder_sleeps + waiter_sleeps > 0'),
 ('mutexes', NULL, '{mutex_type,location}', '{gets,misses,spin_gets,waits,sleeps,wait_us,spin_us}', 'SELECT * FROM aq.mutexes WHERE gets + misses > 0'),
 ('mutex_waits', NULL, '{mutex_type,identifier}', '{}',
-	'SELECT mutex_type, identifier, count(*) AS requests, sum(sleeps) AS sleeps, max(ended) AS latest FROM aq.mutex_waits GROUP BY mutex_type, identifier'),
+	'SELECT mutex_type, identifier, count(*) AS requests, sum(sleeps) AS sleeps, max(ended) AS latest,
+		-- each of the requests, because a report counts those of its interval only
+		jsonb_agg(jsonb_build_array(ended, sleeps) ORDER BY ended) AS each
+	FROM aq.mutex_waits GROUP BY mutex_type, identifier'),
 ('cached_objects', NULL, '{addr,full_hash}', '{loads,locked_total,pinned_total,invalidations,mutex_gets,mutex_sleeps}',
 	'SELECT addr, full_hash, queue_name, hash, property, loads, locked_total, pinned_total, invalidations, mutex_gets, mutex_sleeps
 		FROM aq.cached_objects WHERE mutex_gets > 0'),
@@ -31,7 +34,7 @@ VALUES
 ('statistics', NULL, '{name}', '{value}', 'SELECT stat_id, name, class, value, source FROM aq.statistics'),
 ('queue', NULL, '{queue_id}', '{enqueued,done,consumed,latency_us}',
 	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, max(n.enqueued) AS enqueued,
-		sum(c.dequeued) AS done, max(c.enqueued - c.dequeued) AS backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,
+		sum(c.dequeued) AS done, sum(c.enqueued - c.dequeued) AS backlog, max(c.enqueued - c.dequeued) AS slowest_backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,
 		max(t.consumed) AS consumed, max(t.latency) AS latency_us
 	FROM aq_internal.queue q LEFT JOIN aq_internal.consumers() c USING (queue_id) CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) n
 		CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) t

@@ -117,8 +117,9 @@ COMMENT ON FUNCTION aq_internal.report_objects(aq_internal.span) IS 'Internal: s
 CREATE FUNCTION aq_internal.report_hot_mutexes(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('hot_mutexes', 'Mutexes That Were Waited for Last', ARRAY['Mutex Type', 'Identifier', 'Requests|waits|number|0', 'Sleeps|sleeps|number|0', 'Latest'],
 		jsonb_agg(jsonb_build_array(mutex_type, identifier::text, requests, sleeps, aq_internal.when(latest)) ORDER BY sleeps DESC, mutex_type, identifier),
-		ARRAY['Of the latest 256 requests that waited, as aq.mutex_waits held them at the end; the first 10.'])
-	FROM (SELECT m.* FROM jsonb_array_elements((s).later -> 'mutex_waits') g,
-			jsonb_to_record(g) m(mutex_type text, identifier bigint, requests numeric, sleeps numeric, latest timestamptz)
-		WHERE m.latest >= (s).begin_time ORDER BY m.sleeps DESC, m.mutex_type, m.identifier LIMIT 10) h);
+		ARRAY['Requests that waited and ended between begin and end, of the latest 256 that aq.mutex_waits held at the end; the first 10.'])
+	FROM (SELECT m.mutex_type, m.identifier, count(*) AS requests, sum((r ->> 1)::numeric) AS sleeps, max((r ->> 0)::timestamptz) AS latest
+		FROM jsonb_array_elements((s).later -> 'mutex_waits') g, jsonb_to_record(g) m(mutex_type text, identifier bigint, "each" jsonb), jsonb_array_elements(m."each") r
+		WHERE (r ->> 0)::timestamptz >= (s).begin_time AND (r ->> 0)::timestamptz < (s).end_time
+		GROUP BY m.mutex_type, m.identifier ORDER BY sleeps DESC, m.mutex_type, m.identifier LIMIT 10) h);
 COMMENT ON FUNCTION aq_internal.report_hot_mutexes(aq_internal.span) IS 'Internal: section of the report';

@@ -3,16 +3,16 @@
 CREATE FUNCTION aq_internal.report_queues(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT aq_internal.section('queues', 'Queues',
 		ARRAY['Queue', 'Kind', 'Enqueued|messages|number|0', 'Enqueue Rate|messages/s|number|1', 'Done|message x consumer|number|0', 'Done Rate|messages/s|number|1',
-			'Backlog Begin|messages|number|0', 'Backlog End|messages|number|0', 'Avg Latency|ms|number|3', 'Waiting at End|sessions|number|0'],
-		jsonb_agg(jsonb_build_array(q.queue_name, q.kind, q.enqueued, aq_internal.ratio(q.enqueued, (s).elapsed), q.done, aq_internal.ratio(q.done, (s).elapsed), q.backlog_before, q.backlog,
+			'Backlog Begin|message x consumer|number|0', 'Backlog End|message x consumer|number|0', 'Slowest Consumer|messages|number|0', 'Avg Latency|ms|number|3', 'Waiting at End|sessions|number|0'],
+		jsonb_agg(jsonb_build_array(q.queue_name, q.kind, q.enqueued, aq_internal.ratio(q.enqueued, (s).elapsed), q.done, aq_internal.ratio(q.done, (s).elapsed), q.backlog_before, q.backlog, q.slowest_backlog,
 			aq_internal.ratio(q.latency_us, q.consumed, 0.001), q.waiting) ORDER BY q.enqueued + q.done DESC, q.queue_name),
-		ARRAY['The first 40, of this database. Backlog: messages that the slowest consumer is not done with.',
+		ARRAY['The first 40, of this database. Backlog: what is still to be done; a message counts once for each consumer that is not done with it. Slowest Consumer: what the one with the longest backlog is not done with, at the end.',
 			'Avg Latency: from the enqueue to the commit of the dequeue, of the messages consumed; a delay counts.'],
 		aq_internal.chart_of('bar', 'Rates by queue', 'queue', jsonb_agg(q.queue_name ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12), 'messages', 'messages/s', jsonb_build_array(
 			jsonb_build_object('name', 'enqueued', 'values', jsonb_agg(round(q.enqueued / (s).elapsed, 1) ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12)),
 			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(q.done / (s).elapsed, 1) ORDER BY q.enqueued + q.done DESC, q.queue_name) FILTER (WHERE q.place <= 12)))))
 	FROM (SELECT q.*, coalesce((o.l ->> 'backlog')::numeric, 0) AS backlog_before, row_number() OVER (ORDER BY q.enqueued + q.done DESC, q.queue_name) AS place
-		FROM aq_internal.growths(s, 'queue') g, jsonb_to_record(g) q(queue_id integer, queue_name text, kind text, enqueued numeric, done numeric, backlog numeric, waiting numeric, consumed numeric, latency_us numeric)
+		FROM aq_internal.growths(s, 'queue') g, jsonb_to_record(g) q(queue_id integer, queue_name text, kind text, enqueued numeric, done numeric, backlog numeric, slowest_backlog numeric, waiting numeric, consumed numeric, latency_us numeric)
 			LEFT JOIN jsonb_array_elements((s).earlier -> 'queue') o(l) ON (o.l ->> 'queue_id')::integer = q.queue_id
 		WHERE q.enqueued + q.done + q.backlog > 0) q
 	WHERE q.place <= 40);
