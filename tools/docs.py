@@ -158,11 +158,11 @@ def locations():
                  [a + b for a, b in zip(rows[:half], rows[half:])])
 
 
-STAT_CLASSES = {"1": "user", "2": "redo", "4": "enqueue", "8": "cache", "128": "debug"}
+STAT_CLASSES = {"1": "user", "2": "redo", "4": "enqueue", "8": "cache", "64": "SQL", "128": "debug"}
 
 
 def statistics():
-    rows = [(f"`{name}`", STAT_CLASSES[kind], text) for _, name, kind, text in list_rows("stat_list")]
+    rows = [(f"`{name}`", STAT_CLASSES[kind], text) for _, name, kind, text in [*list_rows("stat_list"), *list_rows("server_stat_list")]]
     return table(("statistic", "class", "counts"), rows)
 
 

@@ -80,6 +80,9 @@ aq_server_wait_event(const char *name)
 #endif
 }
 
+/* Does the server read each block with a request of its own? */
+#define AQ_READS_SINGLE_BLOCKS (PG_VERSION_NUM < 170000)
+
 static inline bool
 aq_proc_in_transaction(const volatile PGPROC *proc)
 {

@@ -308,6 +308,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	bool		concerned = concerns_extension(command, &extension, &oracle);
 	bool		ends_prepared = is_prepared_end(command);
 	bool		commits_prepared = ends_prepared && ((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED;
+	int			statement = aq_server_stat_enter(context == PROCESS_UTILITY_TOPLEVEL, context != PROCESS_UTILITY_SUBCOMMAND);
 
 	if (ends_prepared)
 		aq_session_attach();	/* before the command, because it may fail */
@@ -358,6 +359,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			prepared_ended();
 		aq_jobs_post_check();	/* the prepared transaction may have dropped the extension */
 	}
+	aq_server_stat_leave(statement);
 }
 
 void

@@ -51,6 +51,7 @@ static const AqXactOps latch_ends = {
 static void
 count_end(XactEvent event)
 {
+	aq_server_stat_xact_end(event);
 	if (!aq_session_is_attached)
 		return;
 	aq_stat_xact_end(event);
@@ -161,6 +162,7 @@ lay_out(void *area, bool found)
 	void	   *sums = aq_part_carve(area, &size, aq_event_sums_shmem_size());
 	void	   *traces = aq_part_carve(area, &size, aq_trace_control_shmem_size());
 	void	   *stats = aq_part_carve(area, &size, aq_stat_shmem_size());
+	void	   *server_stats = aq_part_carve(area, &size, aq_server_stat_shmem_size());
 
 	if (area == NULL)
 		return size;
@@ -171,6 +173,7 @@ lay_out(void *area, bool found)
 	aq_event_sums_shmem_init(sums, found);
 	aq_trace_control_shmem_init(traces, found);
 	aq_stat_shmem_init(stats, found);
+	aq_server_stat_shmem_init(server_stats, found);
 	return size;
 }
 

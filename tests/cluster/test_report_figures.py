@@ -80,6 +80,145 @@ class Running:
         assert self.error is None
 
 
+# -- transactions, WAL, reads
+
+
+def test_each_transaction_of_one_call_counts(server, queue):
+    """700 commits and 70 rollbacks in a statement that has not ended: the snapshot has them all, and no others."""
+    mine = Counted(server)
+    mine.execute("CREATE TABLE IF NOT EXISTS filled (n int, payload text)")
+    before, begin, lsn = system(mine), snapshot(mine), mine.value("SELECT pg_current_wal_insert_lsn() - '0/0'")
+    calls = mine.calls
+    running = Running(server, mine, f"""DO $$ BEGIN
+        FOR i IN 1 .. 700 LOOP
+            PERFORM aq.enqueue('{queue}', '1');
+            INSERT INTO filled SELECT n, repeat('x', 100) FROM generate_series(1, 100) n;
+            COMMIT;
+            IF i % 10 = 0 THEN INSERT INTO filled VALUES (i, ''); ROLLBACK; END IF;
+        END LOOP;
+        PERFORM pg_advisory_lock({GATE});
+    END $$""")  # fmt: skip
+    wal = mine.value("SELECT pg_current_wal_insert_lsn() - '0/0'") - lsn
+    end, after = snapshot(mine), system(mine)
+    own = mine.calls - calls
+    grown = {name: after[name] - before[name] for name in after}
+    counted = of_session(mine, running.pid)
+    running.end()
+    assert (counted["user commits"], counted["user rollbacks"]) == (700, 70)
+    # the statement that reads the counters is not over
+    assert grown["user commits"] - 700 in (own + 2, own + 1, own), "the commits of this session, and no others"
+    assert grown["user rollbacks"] == 70
+    assert 0.9 * float(wal) <= counted["redo size"] <= float(wal)
+    load = {row[""].partition(" (")[0]: row for row in lines(report(mine.conn, begin, end), "load_profile")}
+    per_second = load["Transactions"]["Per Second"]
+    assert load["Rollbacks"]["Per Second"] / per_second == pytest.approx(70 / (770 + own), rel=0.1)
+    assert load["WAL"]["Per Transaction"] == pytest.approx(float(wal) / (770 + own), rel=0.15)
+    # a row of 128 bytes in WAL and more; PostgreSQL's own counters have none of them yet
+    assert load["WAL"]["Per Transaction"] > 8000
+
+
+def test_reads_of_a_running_statement_count(server, queue):
+    """A loop that reads a table 50 times in one transaction: the blocks are those of the table, before the loop has ended."""
+    mine = Counted(server)
+    mine.execute("CREATE TABLE wide AS SELECT n, repeat('x', 1000) AS payload FROM generate_series(1, 3000) n")
+    mine.execute("VACUUM ANALYZE wide")
+    blocks = mine.value("SELECT relpages FROM pg_class WHERE relname = 'wide'")
+    statement = f"""DO $$ BEGIN
+        PERFORM aq.enqueue('{queue}', '1');
+        FOR i IN 1 .. 50 LOOP PERFORM count(payload) FROM wide; END LOOP;
+        PERFORM pg_advisory_lock({GATE});
+    END $$"""
+    running = Running(server, mine, statement)
+    counted = of_session(mine, running.pid)
+    running.end()
+    assert 50 * blocks <= counted["session logical reads"] <= 50 * blocks + 2000
+    assert counted["physical reads"] < blocks
+    mine.execute("DROP TABLE wide")
+
+
+def test_physical_reads_are_those_of_the_plan(new_server):
+    """After a restart a table is read from disk: the same blocks as EXPLAIN counts."""
+    own = new_server("cold")
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        conn.execute("CREATE TABLE wide AS SELECT n, repeat('x', 1000) AS payload FROM generate_series(1, 3000) n")
+        conn.execute("VACUUM wide")
+    own.restart()
+    with own.connect() as conn, own.connect() as look:
+        version = conn.info.server_version
+        db.execute(conn, "SELECT aq.enqueue('q', '1')")
+        conn.execute("SELECT FROM wide LIMIT 0")
+        before = of_session(look, conn.info.backend_pid)
+        plan = db.value(conn, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(payload) FROM wide")[0]
+        after = of_session(look, conn.info.backend_pid)
+    read = plan["Plan"]["Shared Read Blocks"]
+    assert read > 300
+    for name in ("physical reads", *(["physical read IO requests"] if "physical read IO requests" in after else [])):
+        assert read <= after[name] - before[name] <= read + 50, name
+    assert version >= 170000 or "physical read IO requests" in after
+
+
+def test_calls_and_executions(server, queue):
+    """Ten calls of a function with five statements: 10 calls, 60 executions, also after errors."""
+    with connect(server) as conn, server.connect() as look:
+        pid = conn.info.backend_pid
+        conn.execute("""CREATE FUNCTION five() RETURNS void LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN
+            FOR i IN 1 .. 5 LOOP EXECUTE 'SELECT count(*) FROM pg_am' INTO n; END LOOP; END $$""")
+        conn.execute("""CREATE FUNCTION fails() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT 1 / (count(*) - count(*)) FROM pg_am'; END $$""")
+        put(conn, queue, 1)
+
+        def grown(work):
+            before = of_session(look, pid)
+            work()
+            after = of_session(look, pid)
+            return {name: after[name] - before[name] for name in ("user calls", "execute count", "user commits", "user rollbacks")}
+
+        def ten():
+            for _ in range(10):
+                conn.execute("SELECT five()")
+
+        assert grown(ten) == {"user calls": 10, "execute count": 60, "user commits": 10, "user rollbacks": 0}
+
+        def errors():
+            for _ in range(3):
+                with pytest.raises(psycopg.errors.DivisionByZero):
+                    conn.execute("SELECT fails()")
+
+        assert grown(errors) == {"user calls": 3, "execute count": 6, "user commits": 0, "user rollbacks": 3}
+        caught = "DO $$ BEGIN PERFORM fails(); EXCEPTION WHEN division_by_zero THEN PERFORM five(); END $$"
+        assert grown(lambda: conn.execute(caught)) == {"user calls": 1, "execute count": 1 + 2 + 6, "user commits": 1, "user rollbacks": 0}
+
+        def transaction():
+            with conn.transaction():
+                conn.execute("SELECT five()")
+
+        assert grown(transaction) == {"user calls": 3, "execute count": 8, "user commits": 1, "user rollbacks": 0}
+        conn.execute("DROP FUNCTION five; DROP FUNCTION fails")
+
+
+def test_response_time_report_has_calls_and_reads(server, queue):
+    with connect(server) as conn:
+        mark = db.value(conn, "SELECT aq.rtpctx_start()")
+        for n in range(20):
+            put(conn, queue, n)
+        work = {row["Statistic"]: row["Interval Work"] for row in lines(db.value(conn, "SELECT aq.rtpctx_report(%s)", [json.dumps(mark)]), "work")}
+        assert work["user calls"] in (20, 21)
+        assert work["user commits"] in (20, 21)
+        assert work["execute count"] > work["user calls"]
+
+
+def test_prepared_transactions_count_once(server, queue):
+    with server.connect() as conn, server.connect() as look:
+        put(conn, queue, 0)
+        before = of_session(look, conn.info.backend_pid)
+        conn.execute("BEGIN")
+        put(conn, queue, 1)
+        conn.execute("PREPARE TRANSACTION 'once'")
+        conn.execute("COMMIT PREPARED 'once'")
+        after = of_session(look, conn.info.backend_pid)
+        assert after["user commits"] - before["user commits"] == 1
+
+
 # -- CPU time of spins
 
 

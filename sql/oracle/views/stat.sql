@@ -2,13 +2,13 @@ CALL aq_internal.make_view('sys', 'v$statname', 'Statistics that pgaq counts',
 	'FROM aq_internal.stat_names()', $$
 	statistic# = statistic
 	name
-	class | its class: 1 user, 4 enqueue, 8 cache, 128 debug
+	class | its class: 1 user, 2 redo, 4 enqueue, 8 cache, 64 SQL, 128 debug
 	stat_id
 	display_name = name
 	counts
 $$, 'aq.statistics');
 
-CALL aq_internal.make_view('sys', 'v$sysstat', 'Statistics of all sessions since the server started, including sessions that have ended. The rows of source pgaq are exact. Those of source server are PostgreSQL''s own, from pg_stat_database and pg_stat_wal: they can be some seconds late, and start from zero after a reset', 'FROM aq.statistics', $$
+CALL aq_internal.make_view('sys', 'v$sysstat', 'Statistics of all sessions since the server started, including sessions that have ended. The rows of source pgaq, on work with queues, and sessions, on all sessions'' statements, are exact. Those of source server are PostgreSQL''s own: they can be some seconds late, and start from zero after a reset', 'FROM aq.statistics', $$
 	statistic# = statistic
 	name
 	class
@@ -17,7 +17,7 @@ CALL aq_internal.make_view('sys', 'v$sysstat', 'Statistics of all sessions since
 	source
 $$);
 
-CALL aq_internal.make_view('sys', 'v$sesstat', 'Statistics of each running session since it began to use pgaq',
+CALL aq_internal.make_view('sys', 'v$sesstat', 'Statistics of each running session that uses pgaq; those of its transactions, statements and reads since it began, the others since it used pgaq',
 	'FROM aq_internal.stat_sessions(false)', $$
 	sid = session
 	statistic# = statistic | number of the statistic, see sys."v$statname"
@@ -25,7 +25,7 @@ CALL aq_internal.make_view('sys', 'v$sesstat', 'Statistics of each running sessi
 	pid
 $$, 'aq.session_statistics');
 
-CALL aq_internal.make_view('sys', 'v$mystat', 'Statistics of this session since it began to use pgaq',
+CALL aq_internal.make_view('sys', 'v$mystat', 'Statistics of this session; those of work with queues since it used pgaq',
 	'FROM aq_internal.stat_sessions(true)', $$
 	sid = session
 	statistic# = statistic | number of the statistic, see sys."v$statname"

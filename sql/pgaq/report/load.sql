@@ -3,22 +3,18 @@
 CREATE FUNCTION aq_internal.report_load_profile(s aq_internal.span) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	calls numeric := aq_internal.stat(s, 'queue enqueue calls') + aq_internal.stat(s, 'queue dequeue calls');
-	d record;
-	w jsonb := (SELECT g FROM aq_internal.growths(s, 'wal') g);
 	lines jsonb;
 BEGIN
-	SELECT sum((g ->> 'blks_hit')::numeric + (g ->> 'blks_read')::numeric) AS gets, sum((g ->> 'blks_read')::numeric) AS reads, sum((g ->> 'sessions')::numeric) AS logons,
-		sum((g ->> 'xact_rollback')::numeric) AS rollbacks, sum((g ->> 'tup_inserted')::numeric) AS inserted INTO d FROM aq_internal.growths(s, 'database') g;
 	SELECT jsonb_agg(jsonb_build_array(label, aq_internal.ratio(value, s.elapsed), aq_internal.ratio(value, s.transactions), aq_internal.ratio(value, calls)) ORDER BY n) INTO lines
 	FROM (VALUES
 		(1, 'DB Time (s)', s.db_time),
 		(2, 'DB CPU (s)', aq_internal.time(s, 'DB CPU')),
 		(3, 'Background CPU (s)', aq_internal.time(s, 'background cpu time')),
-		(4, 'WAL (bytes)', (w ->> 'wal_bytes')::numeric),
-		(5, 'WAL records (records)', (w ->> 'wal_records')::numeric),
-		(6, 'Logical reads (blocks)', d.gets),
-		(7, 'Physical reads (blocks)', d.reads),
-		(8, 'Rows inserted (rows)', d.inserted),
+		(4, 'WAL (bytes)', aq_internal.stat(s, 'redo size')),
+		(5, 'WAL records (records)', aq_internal.stat(s, 'redo entries')),
+		(6, 'Logical reads (blocks)', aq_internal.stat(s, 'session logical reads')),
+		(7, 'Physical reads (blocks)', aq_internal.stat(s, 'physical reads')),
+		(8, 'Physical read requests (requests)', aq_internal.stat(s, 'physical read IO requests')),
 		(9, 'Messages enqueued (messages)', aq_internal.stat(s, 'queue messages enqueued')),
 		(10, 'Messages dequeued (messages)', aq_internal.stat(s, 'queue messages dequeued')),
 		(11, 'Payload in (bytes)', aq_internal.stat(s, 'queue payload bytes in')),
@@ -27,13 +23,16 @@ BEGIN
 		(14, 'Dequeue calls (calls)', aq_internal.stat(s, 'queue dequeue calls')),
 		(15, 'Listen calls (calls)', aq_internal.stat(s, 'queue listen calls')),
 		(16, 'Wake-ups sent (wake-ups)', aq_internal.stat(s, 'queue wake-ups sent')),
-		(17, 'Logons (sessions)', d.logons),
-		(18, 'Transactions (transactions)', s.transactions),
-		(19, 'of these: with messages (transactions)', aq_internal.stat(s, 'queue commits')),
-		(20, 'Rollbacks (transactions)', d.rollbacks)) v(n, label, value)
+		(17, 'User calls (calls)', aq_internal.stat(s, 'user calls')),
+		(18, 'Executes (executions)', aq_internal.stat(s, 'execute count')),
+		(19, 'Logons (sessions)', aq_internal.stat(s, 'logons cumulative')),
+		(20, 'Transactions (transactions)', s.transactions),
+		(21, 'of these: with messages (transactions)', aq_internal.stat(s, 'queue commits')),
+		(22, 'Rollbacks (transactions)', aq_internal.stat(s, 'user rollbacks'))) v(n, label, value)
 	WHERE value IS NOT NULL;
 	RETURN aq_internal.section('load_profile', 'Load Profile', ARRAY['', 'Per Second|/s|number|2', 'Per Transaction|/transaction|number|3', 'Per Queue Call|/call|number|4'], lines,
-		ARRAY['Transactions: commits and rollbacks of all databases. Queue calls: enqueue and dequeue.']);
+		ARRAY['Transactions: commits and rollbacks of clients'' sessions, in all databases. Queue calls: enqueue and dequeue.',
+			'Transactions, WAL and reads are those of statements that have ended, also inside functions. Counters that PostgreSQL gets only from idle sessions (rows, temporary files) are left out: a loop inside the server is missing in them.']);
 END $$;
 COMMENT ON FUNCTION aq_internal.report_load_profile(aq_internal.span) IS 'Internal: section of the report';
 

@@ -81,7 +81,7 @@ BEGIN
 	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq_internal.growths(s, 'statistics') g;
 	SELECT coalesce(jsonb_object_agg(g ->> 'name', (g ->> 'time_us')::numeric / 1000000), '{}') INTO s.times FROM aq_internal.growths(s, 'time_model') g;
 	s.db_time := aq_internal.time(s, 'DB time');
-	SELECT sum((g ->> 'xact_commit')::numeric + (g ->> 'xact_rollback')::numeric) INTO s.transactions FROM aq_internal.growths(s, 'database') g;
+	s.transactions := aq_internal.stat(s, 'user commits') + aq_internal.stat(s, 'user rollbacks');
 	RETURN s;
 END $$;
 COMMENT ON FUNCTION aq_internal.span(aq_internal.span) IS 'Internal: a span with the figures that most sections need';

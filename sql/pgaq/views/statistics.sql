@@ -26,34 +26,22 @@ CALL aq_internal.make_source('time_sessions', 'aq_stat_views_time_sessions', 'Ti
 REVOKE EXECUTE ON FUNCTION aq_internal.stat_sessions(boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq_internal.stat_sessions(boolean) TO pg_monitor;
 
-CALL aq_internal.make_view('aq', 'statistics', 'Statistics of all sessions since the server started; those of pgaq are exact, those of the server are sums of pg_stat_database and pg_stat_wal',
-	$$FROM (SELECT n.statistic, n.name, n.class, s.value, n.stat_id, n.counts, 'pgaq' AS source
+CALL aq_internal.make_view('aq', 'statistics', 'Statistics of all sessions since the server started, exact but for those of source server',
+	$$FROM (SELECT n.statistic, n.name, n.class, s.value, n.stat_id, n.counts, CASE WHEN n.statistic < 1000 THEN 'pgaq' ELSE 'sessions' END AS source
 	FROM aq_internal.stat_names() n JOIN aq_internal.stat_system() s USING (statistic)
 	UNION ALL
-	SELECT v.statistic, v.name, v.class, v.value, hashtext(v.name)::bigint & 4294967295, NULL, 'server'
-	FROM
-		(SELECT sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks,
-			sum(blks_hit + blks_read) AS gets, sum(blks_read) AS reads, sum(sessions) AS sessions
-		FROM pg_catalog.pg_stat_database) d,
-		(SELECT wal_bytes, wal_records FROM pg_catalog.pg_stat_wal) w,
-		LATERAL (VALUES
-			(1000, 'user commits', 1, d.commits::bigint),
-			(1001, 'user rollbacks', 1, d.rollbacks::bigint),
-			(1002, 'logons cumulative', 1, d.sessions::bigint),
-			(1003, 'session logical reads', 1, d.gets::bigint),
-			(1004, 'physical reads', 8, d.reads::bigint),
-			(1005, 'redo size', 2, w.wal_bytes::bigint),
-			(1006, 'redo entries', 2, w.wal_records::bigint)) v (statistic, name, class, value)) s$$, $$
+	SELECT 1100, 'logons cumulative', 1, sum(sessions)::bigint, hashtext('logons cumulative')::bigint & 4294967295, 'connections, in the sum of pg_stat_database', 'server'
+	FROM pg_catalog.pg_stat_database) s$$, $$
 	name = s.name | its name
 	value = s.value | number, or bytes if the name says so
 	counts = s.counts | what is counted
-	source = s.source | pgaq, or server
+	source = s.source | pgaq: work with queues. sessions: all statements of all sessions, current to the last one that ended. server: counters of PostgreSQL, which can be some seconds late, and start from zero after a reset
 	statistic = s.statistic | number of the statistic
-	class = s.class | its class: 1 user, 2 redo, 4 enqueue, 8 cache, 128 debug
+	class = s.class | its class: 1 user, 2 redo, 4 enqueue, 8 cache, 64 SQL, 128 debug
 	stat_id = s.stat_id | hash of the name
 $$);
 
-CALL aq_internal.make_view('aq', 'session_statistics', 'Statistics of each running session since it began to use pgaq',
+CALL aq_internal.make_view('aq', 'session_statistics', 'Statistics of each running session that uses pgaq; those of its transactions, statements and reads since it began, the others since it used pgaq',
 	'FROM aq_internal.stat_sessions(false) s JOIN aq_internal.stat_names() n USING (statistic)', $$
 	session = s.session | number of the session
 	pid = s.pid | its process id, as in pg_stat_activity

@@ -25,6 +25,12 @@ static const StatName stat_names[] = {
 #undef X
 };
 
+static const StatName server_stat_names[] = {
+#define X(id, name, class, text) {name, class, text},
+#include "sync/statistics/server_stat_list.h"
+#undef X
+};
+
 static const struct
 {
 	const char *elapsed;
@@ -35,6 +41,23 @@ static const struct
 #undef X
 };
 
+static void
+put_name(AqRow *row, int number, const StatName *stat)
+{
+	aq_rows_int(row, number);
+	aq_rows_text(row, stat->name);
+	aq_rows_int(row, stat->class);
+	aq_rows_number(row, aq_rows_name_hash(stat->name));
+	aq_rows_text(row, stat->text);
+	aq_rows_end(row);
+}
+
+static bool
+is_counted(int server_stat)
+{
+	return server_stat != AQ_SERVER_STAT_READ_REQUESTS || AQ_READS_SINGLE_BLOCKS;
+}
+
 /* Statistics: number, name, class, identifier, what is counted. */
 PG_FUNCTION_INFO_V1(aq_stat_views_names);
 Datum
@@ -44,14 +67,10 @@ aq_stat_views_names(PG_FUNCTION_ARGS)
 
 	aq_rows_begin(&row, fcinfo);
 	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
-	{
-		aq_rows_int(&row, stat);
-		aq_rows_text(&row, stat_names[stat].name);
-		aq_rows_int(&row, stat_names[stat].class);
-		aq_rows_number(&row, aq_rows_name_hash(stat_names[stat].name));
-		aq_rows_text(&row, stat_names[stat].text);
-		aq_rows_end(&row);
-	}
+		put_name(&row, stat, &stat_names[stat]);
+	for (int stat = 0; stat < AQ_SERVER_STAT_COUNT; stat++)
+		if (is_counted(stat))
+			put_name(&row, AQ_SERVER_STAT_FIRST + stat, &server_stat_names[stat]);
 	return (Datum) 0;
 }
 
@@ -62,9 +81,19 @@ aq_stat_views_system(PG_FUNCTION_ARGS)
 {
 	AqRow		row;
 	AqStatSums	sums;
+	uint64		server_sums[AQ_SERVER_STAT_COUNT];
 
 	aq_rows_begin(&row, fcinfo);
 	aq_stat_sum(&sums);
+	aq_server_stat_sum(server_sums);
+	for (int stat = 0; stat < AQ_SERVER_STAT_COUNT; stat++)
+	{
+		if (!is_counted(stat))
+			continue;
+		aq_rows_int(&row, AQ_SERVER_STAT_FIRST + stat);
+		aq_rows_number(&row, (int64) server_sums[stat]);
+		aq_rows_end(&row);
+	}
 	for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
 	{
 		aq_rows_int(&row, stat);
@@ -72,6 +101,16 @@ aq_stat_views_system(PG_FUNCTION_ARGS)
 		aq_rows_end(&row);
 	}
 	return (Datum) 0;
+}
+
+static void
+put_session_stat(AqRow *row, int session, int pid, int stat, uint64 value)
+{
+	aq_rows_int(row, session + 1);
+	aq_rows_int(row, pid);
+	aq_rows_int(row, stat);
+	aq_rows_number(row, (int64) value);
+	aq_rows_end(row);
 }
 
 /* Each running session's counters, or only its own: session, pid, number, value. */
@@ -86,17 +125,16 @@ aq_stat_views_sessions(PG_FUNCTION_ARGS)
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
 		int			pid = aq_session_pid(i);
+		uint64		server_counts[AQ_SERVER_STAT_COUNT];
 
 		if (pid == 0 || (only_own && i != aq_session_own_number))
 			continue;
 		for (int stat = 0; stat < AQ_STAT_COUNT; stat++)
-		{
-			aq_rows_int(&row, i + 1);
-			aq_rows_int(&row, pid);
-			aq_rows_int(&row, stat);
-			aq_rows_number(&row, (int64) aq_stat_slot(i)->counts[stat]);
-			aq_rows_end(&row);
-		}
+			put_session_stat(&row, i, pid, stat, aq_stat_slot(i)->counts[stat]);
+		aq_server_stat_read(i, server_counts);
+		for (int stat = 0; stat < AQ_SERVER_STAT_COUNT; stat++)
+			if (is_counted(stat))
+				put_session_stat(&row, i, pid, AQ_SERVER_STAT_FIRST + stat, server_counts[stat]);
 	}
 	return (Datum) 0;
 }

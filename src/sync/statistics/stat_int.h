@@ -12,6 +12,7 @@
 
 #include "access/xact.h"
 #include "sync/common/latch_types.h"
+#include "sync/statistics/server_stat.h"
 #include "sync/statistics/stat.h"
 #include "sync/waits/event_int.h"
 
@@ -40,6 +41,30 @@ typedef struct AqStatSums
 	uint64		counts[AQ_STAT_COUNT];
 	AqTimes		times[2];		/* foreground, background */
 } AqStatSums;
+
+/* server_stat.c: statistics of all sessions, numbered from AQ_SERVER_STAT_FIRST on */
+#define AQ_SERVER_STAT_FIRST 1000
+
+typedef enum AqServerStat
+{
+#define X(id, name, class, text) AQ_SERVER_STAT_##id,
+#include "sync/statistics/server_stat_list.h"
+#undef X
+	AQ_SERVER_STAT_COUNT
+} AqServerStat;
+
+/* One per process, on separate cache lines; only its process writes it. */
+typedef struct AqServerStatSlot
+{
+	uint64		counts[AQ_SERVER_STAT_COUNT];	/* of all processes that have had it */
+	uint64		before[AQ_SERVER_STAT_COUNT];	/* when the process began */
+} AqServerStatSlot;
+
+extern Size aq_server_stat_shmem_size(void);
+extern void aq_server_stat_shmem_init(void *area, bool found);
+extern void aq_server_stat_xact_end(XactEvent event);
+extern void aq_server_stat_sum(uint64 *sums);
+extern void aq_server_stat_read(int session, uint64 *counts);
 
 /* event_sums.c */
 extern Size aq_event_sums_shmem_size(void);

@@ -280,10 +280,14 @@ is_to_be_booked(const QueryDesc *query)
 static void
 executor_run(AQ_EXECUTOR_RUN_ARGS)
 {
+	CommandDest dest = query->dest->mydest;
+	int			outer = aq_server_stat_enter(dest != DestSPI && dest != DestSQLFunction, !query->already_executed);
+
 	if (previous_hook)
 		previous_hook(AQ_EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(AQ_EXECUTOR_RUN_PASS);
+	aq_server_stat_leave(outer);
 	if (own != NULL && timed_statistics && is_to_be_booked(query))
 		book(aq_clock_ns());
 }
