@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from conftest import until
+
 ROOT = Path(__file__).resolve().parents[2]
-SLICE = ["F3", "F4", "F18"]
+# a wait with its system calls, a trace, views
+SLICE = ["F18", "B3", "E7"]
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pgaq.lab.command", *arguments]
 
 
 def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    return subprocess.run([sys.executable, "-m", "pgaq.lab.command", *arguments], capture_output=True, text=True, env=environment)
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=ENVIRONMENT)
 
 
 def results(output: Path) -> dict:
@@ -48,7 +58,23 @@ def test_slice(tmp_path):
     assert again.returncode == 0, again.stdout + again.stderr
     assert {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()} == files, "nothing is measured twice"
     both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"))
-    assert both.returncode == 0 and "F3" in both.stdout, both.stderr
+    assert both.returncode == 0 and "F18" in both.stdout, both.stderr
+
+
+def test_interrupted(tmp_path):
+    """Ctrl-C leaves a page of what was done; the same command continues."""
+    output = tmp_path / "out"
+    arguments = ["run", "E7", "E8", "F18", "E1", "--quick", "--repeat", "1", "-o", str(output)]
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+    until(lambda: list(output.glob("runs/*.json")), "a first measurement")
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130 and "Interrupted" in said, said
+    done = {path.name: path.stat().st_mtime_ns for path in output.glob("runs/*.json")}
+    assert len(done) < 3 and "<article" in (output / "index.html").read_text()
+    assert lab(*arguments).returncode == 0
+    after = {path.name: path.stat().st_mtime_ns for path in output.glob("runs/*.json")}
+    assert len(after) == 3 and done.items() <= after.items()
 
 
 def test_mistakes():

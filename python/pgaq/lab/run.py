@@ -74,30 +74,31 @@ def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: 
 
 
 class Laboratory:
-    """Private servers, one for each set of server settings, started when needed."""
+    """One private server, restarted when a run needs other settings."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory
-        self.servers: dict[str, Server] = {}
-        self.running = ""
+        self.settings: dict[str, str] = {}  # beyond those of every run
+        self.base: dict[str, str] = {}
+        self._server: Server | None = None
 
     def server(self, settings: dict[str, str]) -> Server:
-        key = json.dumps(settings, sort_keys=True)
-        if key not in self.servers:
-            made = Server.temporary("lab", settings={**SETTINGS, **settings}, parent=self.directory)
-            self.servers[key] = made
-            with made.connect() as conn:
+        if self._server is None:
+            self._server = Server.temporary("lab", settings=SETTINGS, parent=self.directory)
+            with self._server.connect() as conn:
                 conn.execute("CREATE EXTENSION pgaq_oracle CASCADE; CREATE EXTENSION pgaq_lab")
-        if self.running and self.running != key:
-            # an idle server has workers of its own
-            self.servers[self.running].stop()
-        self.servers[key].start()
-        self.running = key
-        return self.servers[key]
+            self.base = dict(self._server.settings)
+        if settings != self.settings:
+            self._server.stop()
+            self._server.configure(**{name: self.base.get(name) for name in self.settings})
+            self._server.configure(**settings)
+            self.settings = dict(settings)
+        self._server.start()
+        return self._server
 
     def close(self) -> None:
-        for server in self.servers.values():
-            server.destroy()
+        if self._server is not None:
+            self._server.destroy()
 
     def __enter__(self) -> "Laboratory":
         return self
