@@ -197,6 +197,19 @@ def test_ways_to_send(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -
     assert (got[0]["correlation"], got[0]["properties"], got[4]["correlation"]) == ("c", {"p": 1}, None)
 
 
+def test_a_slow_writer(server: Server, queue: str) -> None:
+    """A message is sent when its line has come, not when there are enough for a transaction."""
+    with client(server, "send", queue, stdin=subprocess.PIPE) as process, server.connect() as conn:
+        assert process.stdin
+        for number in (1, 2):
+            process.stdin.write(f"{number}\n")
+            process.stdin.flush()
+            assert until(lambda: db.value(conn, "SELECT payload FROM aq.dequeue(%s)", [queue]), "the message") == number
+        out, err = process.communicate("3", timeout=60)
+        assert (out, err) == (f"Sent 3 messages to {queue}.\n", "")
+        assert db.value(conn, "SELECT payload FROM aq.dequeue(%s)", [queue]) == 3
+
+
 def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
     """What receive --json writes, send --messages sends."""
     pgaq("send", queue, '{"n": 1}', "-p", "3", "--correlation", "x", "--properties", '{"k": true}')
@@ -231,6 +244,8 @@ def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: P
     pgaq("send", "words", "böse\n5 %")
     assert pgaq("browse", "words", "--json").json[0]["payload"] == "böse\n5 %"
     assert pgaq("receive", "words").out == "böse\n5 %\n"
+    pgaq("send", "words", "", " ")
+    assert pgaq("receive", "words", "--all").out == "\n \n"
     pgaq("send", "rides", "(Ada,12.5)")
     assert pgaq("browse", "rides", "--json").json[0]["payload"] == "(Ada,12.5)"
     assert pgaq("receive", "rides", "--json").lines[0]["payload"] == "(Ada,12.5)"
@@ -496,6 +511,9 @@ def test_completion(server: Server, queue: str) -> None:
 
     assert complete("pgaq sta", 1) == ["status"]
     assert queue in complete(f"pgaq queue show {queue[:1]}", 3)
+    environment["PGDATABASE"] = "nowhere"
+    assert complete("pgaq queue show ", 3) == []
+    assert queue in complete("pgaq -d postgres queue show ", 5)
     shown = subprocess.run([*COMMAND, "--show-completion", "bash"], env={**os.environ, **server.environment()}, capture_output=True, text=True)
     assert shown.returncode == 0 and "_PGAQ_COMPLETE" in shown.stdout
 

@@ -112,6 +112,17 @@ def test_top_is_left_by_ctrl_c(server: Server, busy: str) -> None:
     assert term.end()[0] == 0 and "\x1b[?1049l" in term.raw and "\x1b[?25h" in term.raw
 
 
+def test_top_loses_its_connection(server: Server, busy: str) -> None:
+    """The terminal is as it was, and one line says what happened."""
+    term = Terminal(server, 100, "top", "--every", "60")
+    term.see("busy")
+    with server.connect() as conn:
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq'")
+    term.child.send(" ")
+    code, text = term.end()
+    assert code == 3 and "\x1b[?1049l" in term.raw and "pgaq: the connection is lost" in text
+
+
 @pytest.mark.parametrize("columns", [60, 100])
 @pytest.mark.parametrize("arguments", [["status"], ["queue", "list"], ["queue", "show", "busy"], ["browse", "busy"], ["subscriber", "list"], ["doctor"], ["top", "--times", "1"]], ids=lambda words: " ".join(words))
 def test_fits_the_terminal(server: Server, busy: str, arguments: list[str], columns: int) -> None:

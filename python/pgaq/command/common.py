@@ -67,7 +67,7 @@ def chosen() -> Chosen:
 
 def _remember(name: str) -> Callable[..., Any]:
     def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value and not context.resilient_parsing:
+        if value:
             root = context.find_root()
             if not isinstance(root.obj, Chosen):
                 root.obj = Chosen()
@@ -251,19 +251,21 @@ def span_option(context: click.Context, parameter: click.Parameter, value: str |
     return value
 
 
-def names_of_queues(incomplete: str) -> list[str]:
+def names_of_queues(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completion: the queues that the role can use; nothing if the server cannot be asked."""
-    return _names("SELECT queue_name FROM aq.queues WHERE starts_with(queue_name, %s) ORDER BY 1", incomplete)
+    return _names(ctx, "SELECT queue_name FROM aq.queues WHERE starts_with(queue_name, %s) ORDER BY 1", incomplete)
 
 
-def names_of_consumers(incomplete: str) -> list[str]:
+def names_of_consumers(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completion: the consumers of topics."""
-    return _names("SELECT DISTINCT consumer FROM aq.subscribers WHERE starts_with(consumer, %s) ORDER BY 1", incomplete)
+    return _names(ctx, "SELECT DISTINCT consumer FROM aq.subscribers WHERE starts_with(consumer, %s) ORDER BY 1", incomplete)
 
 
-def _names(query: str, incomplete: str) -> list[str]:
+def _names(context: click.Context, query: str, incomplete: str) -> list[str]:
+    options = context.find_root().obj
     try:
-        with db.connect("", connect_timeout="2") as conn:
+        word = options.dbname if isinstance(options, Chosen) else ""
+        with db.connect(db.conninfo(word) if word else "", connect_timeout="2") as conn:
             return [next(iter(row.values())) for row in db.rows(conn, query, [incomplete])]
     except db.Error:
         return []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import stat
 import sys
 import time
 from pathlib import Path
@@ -95,23 +98,47 @@ def _open(name: str) -> BinaryIO:
         raise Failure(f"{name}: {error.strerror}", code=USAGE) from None
 
 
-def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str], kind: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Payload and own options of each message, in the order arguments, files, lines, messages; read as they come."""
+def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str], kind: str) -> Iterator[tuple[bytes, dict[str, Any]] | None]:
+    """Payload and own options of each message, in the order arguments, files, lines, messages; null: no more at the moment."""
     for payload in payloads:
         yield payload.encode(), {}
     for name in files:
         with _open(name) as file:
             yield file.read(), {}
     for name in lines:
-        with _open(name) as file:
-            for line in file:
-                if line.strip():
-                    yield line.rstrip(b"\r\n"), {}
+        for line in _read_lines(name):
+            if line is None or line.strip():
+                yield None if line is None else (line.rstrip(b"\r\n"), {})
     for name in messages:
-        with _open(name) as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _message(line, f"{name}:{number}", kind)
+        number = 0
+        for line in _read_lines(name):
+            number += line is not None
+            if line is None or line.strip():
+                yield None if line is None else _message(line, f"{name}:{number}", kind)
+
+
+def _read_lines(name: str) -> Iterator[bytes | None]:
+    """The lines of a file; null where a pipe or terminal has no more at the moment."""
+    with _open(name) as file:
+        try:
+            number = file.fileno()
+            patient = name == "-" and not stat.S_ISREG(os.fstat(number).st_mode)
+        except OSError:  # not a file of the system
+            patient = False
+        if not patient:
+            yield from file
+            return
+        rest = b""
+        while True:
+            if not select.select([number], [], [], 0)[0]:
+                yield None
+            piece = os.read(number, 65536)
+            *whole, rest = (rest + piece).split(b"\n")
+            yield from whole
+            if not piece:
+                break
+        if rest:
+            yield rest
 
 
 def _message(line: bytes, where: str, kind: str) -> tuple[bytes, dict[str, Any]]:
@@ -134,13 +161,13 @@ def _step(rate: float | None, batch: int) -> int:
 
 
 def _chunks(source: Iterator[Any], step: int, rate: float | None) -> Iterator[list[Any]]:
-    """The messages in pieces, each at its time."""
+    """The messages in pieces, each at its time; what a slow writer has written is not kept waiting for a full piece."""
     began, done = time.monotonic(), 0
     chunk: list[Any] = []
     for each in source:
-        chunk.append(each)
-        # a person or a program that writes line by line does not wait for a full piece
-        if len(chunk) >= step or (rate is None and _slow(step)):
+        if each is not None:
+            chunk.append(each)
+        if len(chunk) >= step or (each is None and chunk):
             yield chunk
             done += len(chunk)
             chunk = []
@@ -148,10 +175,6 @@ def _chunks(source: Iterator[Any], step: int, rate: float | None) -> Iterator[li
                 time.sleep(max(0.0, began + done / rate - time.monotonic()))
     if chunk:
         yield chunk
-
-
-def _slow(step: int) -> bool:
-    return step == 1 or sys.stdin.isatty()
 
 
 def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[tuple[bytes, dict[str, Any]]], options: dict[str, Any]) -> list[str | None]:
