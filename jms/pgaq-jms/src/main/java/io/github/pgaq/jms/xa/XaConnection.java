@@ -29,7 +29,7 @@ public final class XaConnection extends ClientConnection implements XAQueueConne
     @Override
     public XaSession createXASession() throws JMSException {
         XaResource resource = new XaResource();
-        return add(new XaSession(this, () -> stores.on(resource.use(source)), resource));
+        return add(new XaSession(this, () -> resource.use(source, stores), resource));
     }
 
     @Override

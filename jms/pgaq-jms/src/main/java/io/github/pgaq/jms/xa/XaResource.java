@@ -1,8 +1,10 @@
 package io.github.pgaq.jms.xa;
 
+import io.github.pgaq.jms.store.Store;
 import jakarta.jms.JMSException;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import javax.sql.XAConnection;
 import javax.transaction.xa.XAException;
 import javax.transaction.xa.XAResource;
@@ -39,20 +41,25 @@ final class XaResource implements XAResource {
     }
 
     /**
-     * Works on this connection from now on, instead of one that is lost.
+     * Works on another connection from now on, instead of one that is lost.
      *
-     * @return the JDBC connection
+     * @return the store on it
      * @throws SQLException if a branch was lost with the last connection, until it is rolled back
      */
-    synchronized Connection use(XaSource source) throws SQLException {
+    synchronized Store use(XaSource source, XaStores stores) throws SQLException {
         if (branch != null) {
             throw new SQLException("the connection is lost, and with it a transaction that is not rolled back yet",
                     "40000");
         }
         closeConnection();
         connection = source.open();
-        jdbc = connection.getConnection();
-        return jdbc;
+        try {
+            jdbc = connection.getConnection();
+            return stores.on(jdbc);
+        } catch (SQLException | RuntimeException e) {
+            closeConnection();
+            throw e;
+        }
     }
 
     /** The session is closed. */
@@ -116,8 +123,10 @@ final class XaResource implements XAResource {
                 throw e;
             }
             // the server has rolled it back
+            if (!closed) {
+                forgetRefused(xid);
+            }
             finished(xid);
-            restore();
             throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
         }
     }
@@ -132,15 +141,17 @@ final class XaResource implements XAResource {
         return "the transaction was rolled back: " + cause.getMessage();
     }
 
-    /** The driver leaves autocommit off if PREPARE TRANSACTION fails. */
-    private void restore() {
-        try {
-            if (!closed && !jdbc.getAutoCommit()) {
-                jdbc.rollback();
-                jdbc.setAutoCommit(true);
-            }
-        } catch (SQLException e) {
-            LOG.debug("restoring a connection failed", e);
+    /**
+     * The driver takes a branch whose PREPARE TRANSACTION has failed for ended and not finished, and refuses another
+     * one. Its rollback sends a ROLLBACK, which needs a transaction: else the server warns.
+     */
+    private void forgetRefused(Xid xid) {
+        try (Statement statement = jdbc.createStatement()) {
+            statement.execute("BEGIN");
+            driver().rollback(xid);
+        } catch (SQLException | XAException e) {
+            LOG.warn("an XA connection cannot be used any more: {}", e.getMessage());
+            closeConnection();
         }
     }
 

@@ -24,6 +24,7 @@ import jakarta.jms.XAConnection;
 import jakarta.jms.XAJMSContext;
 import jakarta.jms.XASession;
 import java.nio.charset.StandardCharsets;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Arrays;
@@ -190,6 +191,50 @@ class XaSessionTest extends ServerTest {
                 .filter(xid -> Arrays.equals(xid.getGlobalTransactionId(), wanted.getGlobalTransactionId())
                         && Arrays.equals(xid.getBranchQualifier(), wanted.getBranchQualifier()))
                 .findFirst().orElseThrow();
+    }
+
+    @Test
+    void theSessionWorksAfterAPrepareThatFailed() throws Exception {
+        XaSession session = (XaSession) connection.createXASession();
+        String pid = backend(session);
+        for (int i = 0; i < 2; i++) {
+            Xid xid = branch(session, () -> {
+                send(session, "a");
+                try (Statement statement = session.getConnection().createStatement()) {
+                    statement.execute("CREATE TEMPORARY TABLE cannot_be_prepared (a int)");
+                }
+            });
+            XAException e = assertThrows(XAException.class, () -> session.getXAResource().prepare(xid));
+            assertEquals(XAException.XA_RBROLLBACK, e.errorCode);
+        }
+        send(session, "b");
+        assertEquals("b", texts());
+        Xid last = branch(session, () -> assertEquals("b", receive(session)));
+        session.getXAResource().prepare(last);
+        session.getXAResource().commit(last, false);
+        assertEquals("", texts());
+        assertEquals(pid, backend(session));
+        assertEquals("idle", value("SELECT state FROM pg_stat_activity WHERE pid = " + pid));
+    }
+
+    private static String backend(XaSession session) throws Exception {
+        try (Statement statement = session.getConnection().createStatement();
+                ResultSet row = statement.executeQuery("SELECT pg_backend_pid()")) {
+            row.next();
+            return row.getString(1);
+        }
+    }
+
+    @Test
+    void aConnectionWhoseStoreCannotBeMadeIsClosed() throws Exception {
+        javax.sql.XAConnection[] opened = new javax.sql.XAConnection[1];
+        PGXADataSource source = new PGXADataSource();
+        source.setUrl(url());
+        XaResource resource = new XaResource();
+        assertThrows(SQLException.class, () -> resource.use(() -> opened[0] = source.getXAConnection(), jdbc -> {
+            throw new SQLException("made to fail");
+        }));
+        assertThrows(SQLException.class, opened[0]::getConnection);
     }
 
     /** Containers close the session before the transaction manager commits. */
