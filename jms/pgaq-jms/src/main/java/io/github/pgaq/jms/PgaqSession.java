@@ -14,7 +14,9 @@ public interface PgaqSession extends QueueSession, TopicSession {
     /**
      * Returns the JDBC connection of a transacted session. SQL on it commits together with the session's messages.
      * From the first call on, the session sends each message to the server at once, and receives in the open
-     * transaction, without a lease. End the transaction by {@link #commit()} and {@link #rollback()} only.
+     * transaction, without a lease. {@link #commit()} and {@link #rollback()} of the session end the transaction; the
+     * connection refuses {@code commit()}, {@code rollback()}, {@code setAutoCommit()} and {@code close()}. A session
+     * on a connection of the caller returns that connection itself.
      *
      * @throws IllegalStateException if the session is closed, or neither transacted nor on a connection of the caller
      */

@@ -45,6 +45,7 @@ final class Settlement {
     private boolean recovered;
     /** The caller has the JDBC connection. */
     private boolean shared;
+    private SharedConnection given;
     /** A transaction was begun at the server. */
     private boolean open;
     /** The connection was lost with an open transaction. */
@@ -84,12 +85,16 @@ final class Settlement {
 
     /** Gives the JDBC connection to the client. */
     Connection share() throws JMSException {
-        if (transacted) {
-            shared = true;
-            send(List.of());
-            return call("could not begin a transaction", Store::connection);
+        if (callers) {
+            return call("could not connect", Store::connection);
         }
-        return link.call("could not connect", Store::connection);
+        shared = true;
+        send(List.of());
+        Connection connection = call("could not begin a transaction", Store::connection);
+        if (given == null || !given.isOf(connection)) {
+            given = new SharedConnection(connection);
+        }
+        return given.proxy();
     }
 
     /** Sends, at the commit at the latest. */

@@ -247,6 +247,7 @@ class ConnectionTest extends SessionFixture {
         Session other = connection.createSession();
         MessageConsumer taker = other.createConsumer(queue);
         assertEquals("a", text(taker.receive()));
+        assertThrows(JMSException.class, () -> session.browse(consumer.source(1), null));
         assertThrows(TransactionRolledBackException.class, session::commit);
         assertEquals(List.of("b", "c"), all(consumer));
         session.commit();

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -25,6 +26,7 @@ import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -37,6 +39,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 /** Sessions with a server. */
 @Timeout(60)
@@ -156,6 +159,44 @@ class ServerSessionTest extends ServerTest {
             }
         }
         assertEquals(List.of("out"), receive(consumer, 1));
+    }
+
+    @Test
+    void theConnectionOfASessionRefusesToEndItsTransaction() throws Exception {
+        PgaqSession session = connection.createSession(Session.SESSION_TRANSACTED);
+        Connection jdbc = session.getConnection();
+        assertSame(jdbc, session.getConnection());
+        assertEquals(jdbc, session.getConnection());
+        for (Executable refused : List.<Executable>of(jdbc::commit, jdbc::rollback, jdbc::close,
+                () -> jdbc.setAutoCommit(true), () -> jdbc.abort(Runnable::run))) {
+            SQLException e = assertThrows(SQLException.class, refused);
+            assertEquals("25000", e.getSQLState());
+            assertTrue(e.getMessage().contains("is not allowed on the JDBC connection of a session"), e.getMessage());
+        }
+        java.sql.Savepoint savepoint = jdbc.setSavepoint();
+        send(session, "undone");
+        jdbc.rollback(savepoint);
+        send(session, "a");
+        SQLException own = assertThrows(SQLException.class, () -> jdbc.prepareStatement("SELECT FROM missing").execute());
+        assertEquals("42P01", own.getSQLState());
+        session.rollback();
+        send(session, "b");
+        session.commit();
+        assertEquals("1", left(name));
+        assertTrue(jdbc.isWrapperFor(org.postgresql.PGConnection.class));
+    }
+
+    @Test
+    void withAutocommitOfTheCallerEachCallIsATransaction() throws Exception {
+        try (Connection jdbc = connect(); PgaqConnection own = factory.createConnection(jdbc)) {
+            own.start();
+            Session session = own.createSession();
+            send(session, "a", "b");
+            assertEquals("2", left(name));
+            assertEquals(List.of("a"), receive(session.createConsumer(session.createQueue(name)), 1));
+            assertEquals("1", left(name));
+            assertTrue(jdbc.getAutoCommit());
+        }
     }
 
     @Test
