@@ -134,13 +134,37 @@ SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-00000000
 RESET ROLE;
 SELECT aq.grant_queue('java', 'regress_aq_eve', 'enqueue');
 SET ROLE regress_aq_eve;
-SELECT t.error($$SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}')$$);
+SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
 RESET ROLE;
 SELECT aq.revoke_queue('java', 'regress_aq_eve', 'enqueue');
 SET ROLE regress_aq_eve;
 SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0')$$);
 SELECT t.error($$SELECT aq.jms_browse('java')$$);
 RESET ROLE;
+
+-- each message has its own result: of a queue without the privilege, of one that is a topic now, of one that is done
+SELECT aq.create_queue('java_eve', 'aq.jms_message');
+SELECT aq.grant_queue('java_eve', 'regress_aq_eve'), aq.grant_queue('java', 'regress_aq_eve', 'enqueue');
+SELECT aq.enqueue('java_eve', t.jms('text', 'eve')) IS NOT NULL;
+CALL t.receive('java_eve', NULL, 1, '1 hour');
+SELECT msgid AS eve, receipt FROM t.held WHERE text = 'eve' \gset
+SET ROLE regress_aq_eve;
+SELECT aq.jms_extend('{java,java_eve,java_topic,java_eve,gone}', '{NULL,NULL,NULL,ann,NULL}', array_fill(:'eve'::uuid, '{5}'), array_fill(:receipt, '{5}')::bigint[], '1 hour');
+SELECT aq.jms_release('{java,java_eve,java_eve}', '{NULL,ann,NULL}', array_fill(:'eve'::uuid, '{3}'), array_fill(:receipt, '{3}')::bigint[], count => false);
+RESET ROLE;
+CALL t.receive('java_eve', NULL, 1, '1 hour');
+SELECT receipt FROM t.held WHERE text = 'eve' ORDER BY receipt DESC LIMIT 1 \gset
+-- a busy one is not stale: here, this transaction has extended it
+BEGIN;
+SELECT aq.jms_extend('{java_eve}', '{NULL}', ARRAY[:'eve'::uuid], ARRAY[:receipt]::bigint[], '2 hours');
+SELECT aq.jms_acknowledge('{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
+CALL aq.jms_receive('{java_eve}', NULL, NULL, '{1}', NULL, NULL, '{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]) \gset
+SELECT source, stale FROM t.jms_read(:'messages');
+ROLLBACK;
+SET ROLE regress_aq_eve;
+SELECT aq.jms_acknowledge('{java,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
+RESET ROLE;
+SELECT aq.drop_queue('java_eve', true), aq.revoke_queue('java', 'regress_aq_eve', 'enqueue');
 
 -- arguments
 SELECT t.error($$CALL aq.jms_receive(NULL, NULL, NULL, '{1}', '0')$$);

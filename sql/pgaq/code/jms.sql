@@ -10,7 +10,7 @@ CREATE PROCEDURE aq.jms_receive(queue_names text[], consumers text[], conditions
 	INOUT messages bytea DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_jms_receive';
 COMMENT ON PROCEDURE aq.jms_receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], bytea) IS
-'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of several sources that has messages, or wait for one until timeout (null: forever). A source is a queue, its consumer (null: none), a condition (null: none) and the most messages to dequeue; the lists have one element for each. lease: null: the messages are consumed by the transaction. Leases on sharded queues also end soon after the session that has taken them, as if their time were over. The four last lists have one element for each lease that is acknowledged, as in aq.jms_acknowledge; called by CALL outside a transaction block and outside a function, it commits these before it waits. messages: a binary value that jms/README.md describes. Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of several sources that has messages, or wait for one until timeout (null: forever). A source is a queue, its consumer (null: none), a condition (null: none) and the most messages to dequeue; the lists have one element for each. lease: null: the messages are consumed by the transaction. Leases on sharded queues also end soon after the session that has taken them, as if their time were over. The four last lists have one element for each lease that is acknowledged, as in aq.jms_acknowledge; called by CALL outside a transaction block and outside a function, it commits these before it waits. It does not wait if one of them is busy. messages: a binary value that jms/README.md describes. Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
 CREATE FUNCTION aq.jms_browse(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL, after uuid DEFAULT NULL,
 	max_messages integer DEFAULT 100)
@@ -26,12 +26,12 @@ COMMENT ON FUNCTION aq.jms_send(bytea, bytea) IS
 CREATE FUNCTION aq.jms_acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';
 COMMENT ON FUNCTION aq.jms_acknowledge(text[], text[], uuid[], bigint[]) IS
-'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues: queue, consumer (null: none), message id and receipt of each. Returns the indexes, from 0 on, of those that aq.acknowledge calls stale or busy, and those of queues that do not exist or on which the caller has no privilege. Errors 0A000, 22004, 22023, 42501, 42809';
+'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues: queue, consumer (null: none), message id and receipt of each. Returns those that are not done: i for the element with the index i, from 0 on, if aq.acknowledge calls it stale, or if its queue does not exist, has other consumers, or the caller has no dequeue privilege on it; -1 - i if it is busy. Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_extend(queue_names text[], consumers text[], msgids uuid[], receipts bigint[], lease interval)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_extend';
 COMMENT ON FUNCTION aq.jms_extend(text[], text[], uuid[], bigint[], interval) IS
-'For the Jakarta Messaging provider: aq.extend for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge. Errors 0A000, 22004, 22023, 42501, 42809';
+'For the Jakarta Messaging provider: aq.extend for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge. Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_release(queue_names text[], consumers text[], msgids uuid[], receipts bigint[],
 	delay interval DEFAULT NULL,
@@ -39,7 +39,7 @@ CREATE FUNCTION aq.jms_release(queue_names text[], consumers text[], msgids uuid
 	count boolean DEFAULT true)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_release';
 COMMENT ON FUNCTION aq.jms_release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
-'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge; delay, error and count as in aq.release. Errors 0A000, 22004, 22023, 42501, 42809';
+'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge; delay, error and count as in aq.release. Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_write_chunk(queue_name text, content uuid, number integer, data bytea)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_content_write';

@@ -42,7 +42,10 @@ typedef struct AqJmsLease
 
 extern AqJmsLease *aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n);
 extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n,
-								int *stale);
+								int *undone);
+
+/* in undone: lease number i is busy, not stale */
+#define AQ_JMS_BUSY(i) (-1 - (i))
 
 /* --- jms_content.c: bodies of large messages */
 extern void aq_jms_content_init(void);

@@ -7,6 +7,7 @@
  * A session of the Jakarta Messaging provider has messages of several queues and
  * dequeues, and finishes them together.  Messages of the same queue, consumer and
  * receipt are passed to the store together, so that a partition has one log row.
+ * Each message has its own result, which does not depend on the others' queues.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -14,10 +15,12 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/resowner.h"
 #include "utils/uuid.h"
 
 /* the arrays, in their order */
@@ -78,41 +81,117 @@ are_together(const AqJmsLease *one, const AqJmsLease *other)
 		(one->consumer == NULL || strcmp(one->consumer, other->consumer) == 0);
 }
 
-/* Those that belong together with the first of them; *results: how each ends. */
-static void
-settle_group(const char *command, AqLeaseOptions options, const AqJmsLease *leases, const int *members, int n,
-			 AqLeaseResult *results)
+/*
+ * Can the role end leases of the consumer now?  Not of a queue that was dropped, or
+ * made again with other consumers, and not without the privilege: the message is
+ * out of its reach, as if the lease were over, and its other messages are not
+ * concerned.
+ */
+static bool
+is_reachable(const AqJmsLease *lease, int32 *id)
 {
-	const AqJmsLease *first = &leases[members[0]];
-	pg_uuid_t  *ids = palloc(n * sizeof(pg_uuid_t));
-	AqLeaseResult *settled;
-	AqQueue    *queue = aq_catalog_get_by_name(first->queue);
+	AqQueue    *queue = aq_catalog_get_by_name(lease->queue);
 
-	/*
-	 * the messages of a dropped queue are gone: the provider gets no error.  To a role
-	 * without privileges every queue looks like that
-	 */
-	if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_SEE))
-		return;
-	for (int i = 0; i < n; i++)
-		ids[i] = leases[members[i]].id;
-	options.receipt = first->receipt;
-	settled = aq_lease_calls_settle(command, first->queue, first->consumer, &options, ids, n);
-	for (int i = 0; i < n; i++)
-		results[members[i]] = settled[i];
+	if (queue == NULL || queue->multi != (lease->consumer != NULL) || !aq_privilege_consumes(queue, lease->consumer))
+		return false;
+	if (*id == 0)
+		*id = queue->id;
+	return queue->id == *id;
 }
 
-/* Returns the number of those that are not done; their numbers, in ascending order, are in stale[]. */
-int
-aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n, int *stale)
+/* How one call ends leases. */
+typedef struct Ending
 {
-	AqLeaseResult *results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
-	int		   *members = palloc(Max(n, 1) * sizeof(int));
-	bool	   *seen = palloc0(Max(n, 1) * sizeof(bool));
-	int			nstale = 0;
+	const char *command;
+	AqLeaseOptions options;
+	const AqJmsLease *leases;
+	int			n;
+	AqLeaseResult *results;
+} Ending;
+
+static void
+settle_group(const Ending *ending, const int *members, int n)
+{
+	const AqJmsLease *first = &ending->leases[members[0]];
+	AqLeaseOptions options = ending->options;
+	pg_uuid_t  *ids = palloc(n * sizeof(pg_uuid_t));
+	AqLeaseResult *settled;
 
 	for (int i = 0; i < n; i++)
-		results[i] = AQ_LEASE_STALE;
+		ids[i] = ending->leases[members[i]].id;
+	options.receipt = first->receipt;
+	aq_point("lease-found");
+	settled = aq_lease_calls_settle(ending->command, first->queue, first->consumer, &options, ids, n);
+	for (int i = 0; i < n; i++)
+		ending->results[members[i]] = settled[i];
+}
+
+/*
+ * The same, in a subtransaction.  If it fails because the queue is dropped, or the
+ * privilege revoked, just now, the other groups go on.
+ */
+static void
+try_group(const Ending *ending, const int *members, int n, int32 id)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		settle_group(ending, members, n);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || is_reachable(&ending->leases[members[0]], &id))
+			ReThrowError(error);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+}
+
+/* Those that belong together with the first of them. */
+static void
+end_group(const Ending *ending, const int *members, int n)
+{
+	int32		id = 0;
+
+	if (!is_reachable(&ending->leases[members[0]], &id))
+		return;
+	/* without others, the error is the answer */
+	if (n == ending->n)
+		settle_group(ending, members, n);
+	else
+		try_group(ending, members, n, id);
+}
+
+/*
+ * Returns the number of those that are not done.  undone[] gets their numbers, in
+ * ascending order: that of a busy one as AQ_JMS_BUSY().
+ */
+int
+aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n, int *undone)
+{
+	Ending		ending = {.command = command,.options = *options,.leases = leases,.n = n};
+	int		   *members = palloc(Max(n, 1) * sizeof(int));
+	bool	   *seen = palloc0(Max(n, 1) * sizeof(bool));
+	int			nundone = 0;
+
+	ending.results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
+	for (int i = 0; i < n; i++)
+		ending.results[i] = AQ_LEASE_STALE;
 	for (int i = 0; i < n; i++)
 	{
 		int			nmembers = 0;
@@ -124,27 +203,27 @@ aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const Aq
 		for (int j = 0; j < nmembers; j++)
 			seen[members[j]] = true;
 		if (nmembers > 0)
-			settle_group(command, *options, leases, members, nmembers, results);
+			end_group(&ending, members, nmembers);
 	}
 	for (int i = 0; i < n; i++)
-		if (results[i] != AQ_LEASE_DONE)
-			stale[nstale++] = i;
-	return nstale;
+		if (ending.results[i] != AQ_LEASE_DONE)
+			undone[nundone++] = ending.results[i] == AQ_LEASE_BUSY ? AQ_JMS_BUSY(i) : i;
+	return nundone;
 }
 
-/* The four arrays are the first arguments.  Returns the numbers of those that are not done, from 0 on. */
+/* The four arrays are the first arguments.  Returns the numbers of those that are not done. */
 static Datum
 settle(FunctionCallInfo fcinfo, const char *command, const AqLeaseOptions *options)
 {
 	int			n;
 	AqJmsLease *leases = aq_jms_lease_read(fcinfo, 0, &n);
-	int		   *stale = palloc(Max(n, 1) * sizeof(int));
-	int			nstale = aq_jms_lease_settle(command, options, leases, n, stale);
-	Datum	   *values = palloc(Max(nstale, 1) * sizeof(Datum));
+	int		   *undone = palloc(Max(n, 1) * sizeof(int));
+	int			nundone = aq_jms_lease_settle(command, options, leases, n, undone);
+	Datum	   *values = palloc(Max(nundone, 1) * sizeof(Datum));
 
-	for (int i = 0; i < nstale; i++)
-		values[i] = Int32GetDatum(stale[i]);
-	PG_RETURN_ARRAYTYPE_P(construct_array(values, nstale, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	for (int i = 0; i < nundone; i++)
+		values[i] = Int32GetDatum(undone[i]);
+	PG_RETURN_ARRAYTYPE_P(construct_array(values, nundone, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 PG_FUNCTION_INFO_V1(aq_jms_lease_acknowledge);

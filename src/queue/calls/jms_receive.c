@@ -201,14 +201,14 @@ write_message(void *arg, const AqMessage *m, int delivery)
 
 /* source: the number of the source that the messages are from; -1: there are none */
 static bytea *
-end_writing(const Writing *writing, int source, const int *stale, int nstale)
+end_writing(const Writing *writing, int source, const int *undone, int nundone)
 {
 	StringInfoData result;
 
 	pq_begintypsend(&result);
-	pq_sendint32(&result, nstale);
-	for (int i = 0; i < nstale; i++)
-		pq_sendint32(&result, stale[i]);
+	pq_sendint32(&result, nundone);
+	for (int i = 0; i < nundone; i++)
+		pq_sendint32(&result, undone[i]);
 	pq_sendint32(&result, source);
 	pq_sendint32(&result, writing->n);
 	appendBinaryStringInfo(&result, writing->messages.data, writing->messages.len);
@@ -372,19 +372,29 @@ attempt(void *arg)
 	return receiving->source >= 0;
 }
 
-/* Acknowledges, and takes what is there; returns the number of acknowledgements that have come too late. */
+/* Acknowledges, and takes what is there; returns the number of leases that are not acknowledged. */
 static int
-acknowledge_and_take(Receiving *receiving, const AqJmsLease *leases, int nleases, int *stale)
+acknowledge_and_take(Receiving *receiving, const AqJmsLease *leases, int nleases, int *undone)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
-	int			nstale = aq_jms_lease_settle("aq.jms_receive()", &options, leases, nleases, stale);
+	int			nundone = aq_jms_lease_settle("aq.jms_receive()", &options, leases, nleases, undone);
 
 	(void) attempt(receiving);
 	/* once, however many sources it has and attempts it makes; without sources it only acknowledges */
 	if (receiving->n > 0)
 		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
-	return nstale;
+	return nundone;
+}
+
+/* Is a lease in use by another transaction?  Then the call does not wait: the caller acknowledges it again first. */
+static bool
+are_busy(const int *undone, int nundone)
+{
+	for (int i = 0; i < nundone; i++)
+		if (undone[i] < 0)
+			return true;
+	return false;
 }
 
 static void
@@ -418,8 +428,8 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 {
 	Receiving	receiving = {.source = -1};
 	int			nleases,
-				nstale;
-	int		   *stale;
+				nundone;
+	int		   *undone;
 	AqJmsLease *leases;
 	Datum		result;
 	bool		isnull = false;
@@ -429,17 +439,17 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("aq.jms_receive()");
 	read_sources(fcinfo, &receiving);
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
-	stale = palloc(Max(nleases, 1) * sizeof(int));
+	undone = palloc(Max(nleases, 1) * sizeof(int));
 	begin_writing(&receiving.writing);
 	receiving.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
-	nstale = acknowledge_and_take(&receiving, leases, nleases, stale);
-	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0)
+	nundone = acknowledge_and_take(&receiving, leases, nleases, undone);
+	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
 	{
-		if (nstale < nleases && may_commit(fcinfo))
+		if (nundone < nleases && may_commit(fcinfo))
 			commit();
 		wait_and_take(&receiving);
 	}
-	result = PointerGetDatum(end_writing(&receiving.writing, receiving.source, stale, nstale));
+	result = PointerGetDatum(end_writing(&receiving.writing, receiving.source, undone, nundone));
 	PG_RETURN_DATUM(aq_rows_one(fcinfo, &result, &isnull));
 }
 

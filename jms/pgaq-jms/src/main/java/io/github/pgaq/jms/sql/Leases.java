@@ -11,8 +11,22 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** Ends and extends leases; those of any queues in one statement. */
+/**
+ * Ends and extends leases; those of any queues in one statement.
+ *
+ * <p>A lease is busy while another transaction ends or extends it: that of a session whose connection was lost, or of
+ * another process that recovers a branch. That it has ended is not known before that transaction has ended. It is short
+ * as a rule, so the statement is repeated for these leases, with pauses.
+ */
 final class Leases {
+
+    /** SQLSTATE: lock not available. */
+    static final String BUSY = "55P03";
+
+    private static final long FIRST_PAUSE_MS = 5;
+
+    /** Less than a lease lasts. */
+    private static final long LONGEST_BUSY_MS = 2000;
 
     private static final String LISTS = "(?::text[], ?::text[], ?::uuid[], ?::int8[]";
 
@@ -32,18 +46,20 @@ final class Leases {
     }
 
     List<Lease> acknowledge(List<Lease> leases) throws SQLException {
-        return leases.isEmpty() ? List.of() : ended(prepare(ACKNOWLEDGE, leases), leases);
+        return leases.isEmpty() ? List.of() : patiently(leases, left -> prepare(ACKNOWLEDGE, left));
     }
 
     List<Lease> release(List<Lease> leases, Duration delay, String error, boolean count) throws SQLException {
         if (leases.isEmpty()) {
             return List.of();
         }
-        PreparedStatement statement = prepare(RELEASE, leases);
-        statement.setObject(5, delay == null ? null : SqlStore.seconds(delay), Types.DOUBLE);
-        statement.setString(6, error);
-        statement.setBoolean(7, count);
-        return ended(statement, leases);
+        return patiently(leases, left -> {
+            PreparedStatement statement = prepare(RELEASE, left);
+            statement.setObject(5, delay == null ? null : SqlStore.seconds(delay), Types.DOUBLE);
+            statement.setString(6, error);
+            statement.setBoolean(7, count);
+            return statement;
+        });
     }
 
     List<Lease> extend(List<Lease> leases, Duration lease) throws SQLException {
@@ -52,7 +68,42 @@ final class Leases {
         }
         PreparedStatement statement = prepare(EXTEND, leases);
         statement.setDouble(5, SqlStore.seconds(lease));
-        return ended(statement, leases);
+        Undone undone = new Undone();
+        // a busy one has not ended: it is extended the next time
+        undone.add(statement, leases);
+        return undone.ended;
+    }
+
+    /** A statement for some leases, with all its parameters. */
+    private interface Call {
+        PreparedStatement on(List<Lease> leases) throws SQLException;
+    }
+
+    /** Repeats the call for leases that are busy; returns those that had ended. */
+    private static List<Lease> patiently(List<Lease> leases, Call call) throws SQLException {
+        Undone undone = new Undone();
+        undone.add(call.on(leases), leases);
+        long pause = FIRST_PAUSE_MS;
+        for (long waited = 0; !undone.busy.isEmpty(); waited += pause, pause *= 2) {
+            if (waited >= LONGEST_BUSY_MS) {
+                throw new SQLException("another transaction, which has not ended, ends or extends the leases of "
+                        + undone.busy.size() + " messages", BUSY);
+            }
+            pause(pause);
+            List<Lease> left = List.copyOf(undone.busy);
+            undone.busy.clear();
+            undone.add(call.on(left), left);
+        }
+        return undone.ended;
+    }
+
+    private static void pause(long milliseconds) throws SQLException {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new SQLException("interrupted while leases were busy", BUSY, e);
+        }
     }
 
     private PreparedStatement prepare(String sql, List<Lease> leases) throws SQLException {
@@ -82,15 +133,27 @@ final class Leases {
         statement.setArray(first + 3, connection.createArrayOf("int8", receipts));
     }
 
-    /** Those leases whose indexes the statement returns. */
-    private static List<Lease> ended(PreparedStatement statement, List<Lease> leases) throws SQLException {
-        try (ResultSet row = statement.executeQuery()) {
-            row.next();
-            List<Lease> ended = new ArrayList<>();
-            for (Object index : (Object[]) row.getArray(1).getArray()) {
-                ended.add(leases.get((Integer) index));
+    /** The leases that a call has not ended or extended. */
+    static final class Undone {
+        final List<Lease> ended = new ArrayList<>();
+        final List<Lease> busy = new ArrayList<>();
+
+        /** What the server returns for a lease: its index in the list, or, if it is busy, -1 - index. */
+        void add(int answer, List<Lease> leases) {
+            if (answer < 0) {
+                busy.add(leases.get(-1 - answer));
+            } else {
+                ended.add(leases.get(answer));
             }
-            return ended;
+        }
+
+        private void add(PreparedStatement statement, List<Lease> leases) throws SQLException {
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                for (Object answer : (Object[]) row.getArray(1).getArray()) {
+                    add((Integer) answer, leases);
+                }
+            }
         }
     }
 }

@@ -11,7 +11,6 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Types;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
@@ -31,6 +30,7 @@ final class Receiver {
     private final Statements statements;
     private List<Source> sources = List.of();
     private Array[] arrays;
+    private List<Lease> busy = List.of();
 
     Receiver(Connection connection, Statements statements) {
         this.connection = connection;
@@ -50,8 +50,14 @@ final class Receiver {
             Leases.arguments(connection, statement, 7, acknowledge);
         }
         Rows rows = rows(statement);
-        List<Lease> stale = stale(rows.stale(), acknowledge);
-        return new Received(rows.source(), rows.messages(), stale);
+        Leases.Undone undone = rows.undone(acknowledge);
+        busy = undone.busy;
+        return new Received(rows.source(), rows.messages(), undone.ended);
+    }
+
+    /** The leases that the last call has not acknowledged, because another transaction uses them. It did not wait. */
+    List<Lease> busy() {
+        return busy;
     }
 
     List<Delivery> browse(Source source, UUID after) throws SQLException {
@@ -62,7 +68,7 @@ final class Receiver {
         statement.setObject(4, after, Types.OTHER);
         statement.setInt(5, source.max());
         Rows rows = rows(statement);
-        rows.stale();
+        rows.undone(List.of());
         rows.source();
         return rows.messages();
     }
@@ -88,16 +94,5 @@ final class Receiver {
             row.next();
             return new Rows(row.getBytes(1));
         }
-    }
-
-    private static List<Lease> stale(int[] indexes, List<Lease> leases) {
-        if (indexes.length == 0) {
-            return List.of();
-        }
-        List<Lease> stale = new ArrayList<>(indexes.length);
-        for (int index : indexes) {
-            stale.add(leases.get(index));
-        }
-        return stale;
     }
 }

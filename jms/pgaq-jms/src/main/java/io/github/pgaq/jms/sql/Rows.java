@@ -2,6 +2,7 @@ package io.github.pgaq.jms.sql;
 
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Delivery;
+import io.github.pgaq.jms.store.Lease;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.sql.SQLException;
@@ -25,13 +26,13 @@ final class Rows {
         in = ByteBuffer.wrap(result);
     }
 
-    /** First part: the indexes of the acknowledgements that came too late. */
-    int[] stale() {
-        int[] stale = new int[in.getInt()];
-        for (int i = 0; i < stale.length; i++) {
-            stale[i] = in.getInt();
+    /** First part: the leases of the list that are not acknowledged. */
+    Leases.Undone undone(List<Lease> leases) {
+        Leases.Undone undone = new Leases.Undone();
+        for (int left = in.getInt(); left > 0; left--) {
+            undone.add(in.getInt(), leases);
         }
-        return stale;
+        return undone;
     }
 
     /** Second part: the index of the source, or -1. */

@@ -14,6 +14,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import org.postgresql.PGConnection;
@@ -148,7 +149,7 @@ public final class SqlStore implements Store {
         Double seconds = timeout == null || timeout.compareTo(LONGEST) > 0 ? null : Double.valueOf(seconds(timeout));
         boolean waits = !sources.isEmpty() && (seconds == null || seconds > 0);
         if (!waits) {
-            return receiver.receive(sources, 0.0, lease, acknowledge);
+            return take(sources, 0.0, lease, acknowledge);
         }
         cancellation.begin();
         try {
@@ -159,6 +160,37 @@ public final class SqlStore implements Store {
                     : receiveNext(sources, seconds, lease, acknowledge);
         } finally {
             cancellation.end();
+        }
+    }
+
+    /** One call of the server; if leases are busy, they are acknowledged again, and it waits for the rest of the time. */
+    private Received take(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
+        long began = System.nanoTime();
+        Received received = receiver.receive(sources, seconds, lease, acknowledge);
+        List<Lease> busy = receiver.busy();
+        if (busy.isEmpty()) {
+            return received;
+        }
+        List<Lease> stale = new ArrayList<>(received.stale());
+        stale.addAll(acknowledgeBusy(busy));
+        if (received.source() < 0 && !sources.isEmpty()) {
+            Double left = seconds == null ? null : Math.max(0, seconds - (System.nanoTime() - began) / 1e9);
+            received = receiver.receive(sources, left, lease, List.of());
+        }
+        return new Received(received.source(), received.messages(), stale);
+    }
+
+    /** Messages may have been taken: so what stays busy is not an error, but counts as ended. */
+    private List<Lease> acknowledgeBusy(List<Lease> busy) throws SQLException {
+        try {
+            return leases.acknowledge(busy);
+        } catch (SQLException e) {
+            if (!Leases.BUSY.equals(e.getSQLState())) {
+                throw e;
+            }
+            LOG.warn("{}", e.getMessage());
+            return busy;
         }
     }
 
@@ -189,7 +221,7 @@ public final class SqlStore implements Store {
     /** In a transaction that has done something: a cancel must not abort that. */
     private Received receiveNext(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
             throws SQLException {
-        Received received = receiver.receive(sources, 0.0, lease, acknowledge);
+        Received received = take(sources, 0.0, lease, acknowledge);
         if (received.source() >= 0) {
             return received;
         }
@@ -207,10 +239,10 @@ public final class SqlStore implements Store {
     private Received receiveCancellable(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
             throws SQLException {
         if (!cancellation.arm()) {
-            return receiver.receive(sources, 0.0, lease, acknowledge);
+            return take(sources, 0.0, lease, acknowledge);
         }
         try {
-            return receiver.receive(sources, seconds, lease, acknowledge);
+            return take(sources, seconds, lease, acknowledge);
         } catch (SQLException e) {
             if (cancellation.disarm() && CANCELED.equals(e.getSQLState())) {
                 return null;

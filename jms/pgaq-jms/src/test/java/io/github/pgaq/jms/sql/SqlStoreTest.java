@@ -107,6 +107,78 @@ class SqlStoreTest extends ServerTest {
         });
     }
 
+    /** Another transaction, of a session that is lost, say, still has the lease; it ends soon. */
+    @Test
+    void busyLeasesAreNotLost() throws Exception {
+        store.send(List.of(text(queue, "one"), text(queue, "two")));
+        List<Lease> leases = leases(queue, lease(store, all(queue)));
+        try (Connection other = connect()) {
+            other.setAutoCommit(false);
+            extend(other, leases.get(1));
+            assertEquals(List.of(), store.extend(leases, LEASE), "extended, or busy");
+            CompletableFuture<List<Lease>> ended = CompletableFuture.supplyAsync(() -> {
+                try {
+                    return store.acknowledge(leases);
+                } catch (SQLException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            until("SELECT count(*) = 1 FROM aq.messages WHERE queue_name = '" + queue + "' AND state = 'PROCESSED'");
+            other.commit();
+            assertEquals(List.of(), ended.get(20, TimeUnit.SECONDS));
+        }
+        assertEquals(leases, store.acknowledge(leases));
+    }
+
+    /** The wait for messages begins when they are acknowledged. */
+    @Test
+    void busyLeasesAreAcknowledgedBeforeTheWait() throws Exception {
+        store.send(List.of(text(queue, "one")));
+        List<Lease> leases = leases(queue, lease(store, all(queue)));
+        String next = newQueue();
+        try (Connection other = connect()) {
+            other.setAutoCommit(false);
+            extend(other, leases.get(0));
+            String pid = pid(store);
+            CompletableFuture<Received> received = CompletableFuture.supplyAsync(() -> {
+                try {
+                    return store.receive(List.of(all(next)), null, LEASE, leases);
+                } catch (SQLException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            until("SELECT query LIKE '%jms_acknowledge%' FROM pg_stat_activity WHERE pid = " + pid);
+            other.rollback();
+            until("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " + pid);
+            assertEquals("0", value("SELECT count(*) FROM aq.messages WHERE queue_name = '" + queue
+                    + "' AND state = 'LEASED'"));
+            newStore().send(List.of(text(next, "news")));
+            Received got = received.get(20, TimeUnit.SECONDS);
+            assertEquals(List.of("news"), texts(got));
+            assertEquals(List.of(), got.stale());
+        }
+    }
+
+    /** One that stays busy is an error, not a lease that has ended. */
+    @Test
+    void leasesThatStayBusyAreAnError() throws Exception {
+        store.send(List.of(text(queue, "one")));
+        List<Lease> leases = leases(queue, lease(store, all(queue)));
+        try (Connection other = connect()) {
+            other.setAutoCommit(false);
+            extend(other, leases.get(0));
+            assertEquals("55P03", assertThrows(SQLException.class, () -> store.acknowledge(leases)).getSQLState());
+        }
+        assertEquals(List.of(), store.acknowledge(leases));
+    }
+
+    private static void extend(Connection by, Lease lease) throws SQLException {
+        try (Statement statement = by.createStatement()) {
+            statement.execute("SELECT aq.extend('" + lease.queue() + "', ARRAY['" + lease.msgid() + "']::uuid[], "
+                    + lease.receipt() + ", '1 hour')");
+        }
+    }
+
     @Test
     void describesQueues() throws SQLException {
         assertEquals(queue, store.describe(queue).name());

@@ -1,0 +1,62 @@
+"""Calls of the Jakarta Messaging provider, at named points: a queue, a privilege or the call itself ends there."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import PATIENCE, server_with_points
+from pgaq import db
+
+pytestmark = pytest.mark.test_build
+
+TYPE = "aq.jms_message"
+
+
+@pytest.fixture(scope="module")
+def points_server(library):
+    with pytest.MonkeyPatch.context() as patch, server_with_points(patch, library, "jms-points", r"test point|cancel") as server:
+        yield server
+
+
+def leased(conn, *queues):
+    """A message of each queue, leased: the lists for aq.jms_acknowledge."""
+    rows = []
+    for queue in queues:
+        conn.execute("SELECT aq.create_queue(%s, %s, retry_delay => '0')", [queue, TYPE])
+        conn.execute("SELECT aq.enqueue(%s, ROW('text', '{}', NULL, NULL, 'body', NULL)::aq.jms_message)", [queue])
+        rows += db.rows(conn, "SELECT msgid, receipt FROM aq.dequeue(%s, NULL::aq.jms_message, lease => '1 hour')", [queue])
+    return [list(queues), [row["msgid"] for row in rows], [row["receipt"] for row in rows]]
+
+
+def drop(conn, *queues):
+    conn.execute("SELECT aq.drop_queue(q.queue_name, true) FROM aq.queues q WHERE q.queue_name = ANY (%s)", [list(queues)])
+
+
+@pytest.mark.parametrize("call", ["acknowledge", "extend", "release"])
+@pytest.mark.parametrize("meanwhile", ["SELECT aq.drop_queue('two', true)", "SELECT aq.revoke_queue('two', 'java')"])
+def test_a_queue_goes_while_leases_end(points_server, call, meanwhile):
+    """The first of three queues is dropped, or the privilege on it revoked, when it has been found: the others' leases end."""
+    with points_server.connect() as conn, points_server.connect() as java, ThreadPoolExecutor() as pool:
+        lists = leased(conn, "two", "one", "three")
+        conn.execute("CREATE ROLE java; SELECT aq.grant_queue(q, 'java') FROM unnest('{one,two,three}'::text[]) q")
+        lists = [["two", "one", "three", "gone"], lists[1] + lists[1][:1], lists[2] + lists[2][:1]]
+        statement = f"SELECT aq.jms_{call}(%s::text[], array_fill(NULL::text, '{{4}}'), %s::uuid[], %s::bigint[]{', %s' if call == 'extend' else ''})"
+        values = lists + (["2 hours"] if call == "extend" else [])
+        java.execute("SET ROLE java")
+        conn.execute("SELECT aq.point_arm('lease-found', 'wait')")
+        try:
+            came = pool.submit(db.value, java, statement, values)
+            assert db.value(conn, "SELECT aq.point_await('lease-found')")
+            conn.execute(meanwhile)
+        finally:
+            conn.execute("SELECT aq.point_reset()")
+        assert came.result(PATIENCE) == [0, 3]
+        # what the others' leases are now, the next call says
+        stale = [0, 1, 2, 3] if call != "extend" else [0, 3]
+        assert db.value(java, statement, values) == stale
+        java.execute("RESET ROLE")
+        drop(conn, "one", "two", "three")
+        conn.execute("DROP OWNED BY java; DROP ROLE java")
+        assert not db.rows(conn, "SELECT * FROM aq.check()")
