@@ -44,9 +44,12 @@ class_of_io(const char *name, bool background)
 	return background ? AQ_CLASS_SYSTEM_IO : AQ_CLASS_USER_IO;
 }
 
-/* The class of a wait of the server. */
+/*
+ * The class of a wait of the server.  executing: a statement is running, so the
+ * session does not wait for the next one, but for data that belongs to it.
+ */
 AqWaitClass
-aq_activity_wait_class(uint32 info, bool background)
+aq_activity_wait_class(uint32 info, bool background, bool executing)
 {
 	const char *name = pgstat_get_wait_event(info);
 
@@ -63,7 +66,7 @@ aq_activity_wait_class(uint32 info, bool background)
 		case PG_WAIT_ACTIVITY:
 			return AQ_CLASS_IDLE;
 		case PG_WAIT_CLIENT:
-			return strcmp(name, "ClientRead") == 0 ? AQ_CLASS_IDLE : AQ_CLASS_NETWORK;
+			return strcmp(name, "ClientRead") == 0 && !executing ? AQ_CLASS_IDLE : AQ_CLASS_NETWORK;
 		case PG_WAIT_IPC:
 			return strcmp(name, "SyncRep") == 0 ? AQ_CLASS_COMMIT : AQ_CLASS_OTHER;
 		case PG_WAIT_TIMEOUT:
@@ -152,6 +155,7 @@ read_process(AqProcess *process, const PgBackendStatus *status, int number)
 	process->number = number;
 	process->pid = status->st_procpid;
 	process->background = is_background(status, proc);
+	process->executing = running;
 	process->database = status->st_databaseid;
 	process->user = status->st_userid;
 	process->program = status->st_appname;
@@ -171,7 +175,7 @@ read_process(AqProcess *process, const PgBackendStatus *status, int number)
 	if (process->now.waiting)
 		process->class = aq_event_names[process->now.event].class;
 	else if (process->wait_info != 0)
-		process->class = aq_activity_wait_class(process->wait_info, process->background);
+		process->class = aq_activity_wait_class(process->wait_info, process->background, running);
 	else
 		process->class = AQ_CLASS_OTHER;
 

@@ -61,7 +61,7 @@ extern void aq_ring_set_time_waited(uint64 number, int64 time_waited);
  * profile since server start: samples of the server's wait events and of time
  * on CPU
  */
-extern void aq_ring_profile_add(uint32 wait_info, bool background, int64 interval_us);
+extern void aq_ring_profile_add(uint32 wait_info, bool background, bool in_db_time, int64 interval_us);
 
 /* --- sampler.c --- */
 extern int	aq_sampler_interval_ms; /* pgaq.ash_interval */

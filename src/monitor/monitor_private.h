@@ -39,7 +39,8 @@ typedef struct AqProcess
 	BackendType type;
 	bool		attached;
 	bool		background;
-	bool		active;			/* runs a statement, and is not in an idle wait */
+	bool		executing;		/* a statement runs */
+	bool		active;			/* the same, or a process without statements; and not in an idle wait */
 	Oid			database;		/* InvalidOid: none */
 	Oid			user;
 	uint64		query_id;		/* 0: none */
@@ -55,11 +56,11 @@ typedef struct AqProcess
 } AqProcess;
 
 extern int	aq_activity_read(AqProcess **result);
-extern AqWaitClass aq_activity_wait_class(uint32 info, bool background);
+extern AqWaitClass aq_activity_wait_class(uint32 info, bool background, bool executing);
 extern const char *aq_activity_wait_name(uint32 info);
 
 /* --- session_views.c --- */
-extern void aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background);
+extern void aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background, bool executing);
 extern void aq_session_views_parameters(AqRow *row, int event, const uint64 *p);
 
 /* snapshots.c */

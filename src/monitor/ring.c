@@ -42,6 +42,8 @@ typedef struct ProfileEntry
 	pg_atomic_uint64 key;		/* wait_info << 1 | background, + 1; 0: free */
 	pg_atomic_uint64 samples;
 	pg_atomic_uint64 time;		/* microseconds that the samples represent */
+	pg_atomic_uint64 db_samples;	/* of these: of sessions whose statements are DB time */
+	pg_atomic_uint64 db_time;
 } ProfileEntry;
 
 typedef struct RingShared
@@ -94,6 +96,8 @@ aq_ring_shmem_init(void *area, bool found)
 		pg_atomic_init_u64(&ring->profile[i].key, 0);
 		pg_atomic_init_u64(&ring->profile[i].samples, 0);
 		pg_atomic_init_u64(&ring->profile[i].time, 0);
+		pg_atomic_init_u64(&ring->profile[i].db_samples, 0);
+		pg_atomic_init_u64(&ring->profile[i].db_time, 0);
 	}
 	for (uint64 i = 0; i < ring->nrows; i++)
 		pg_atomic_init_u32(&ring->rows[i].change, 0);
@@ -188,7 +192,7 @@ aq_ring_set_time_waited(uint64 number, int64 time_waited)
 }
 
 void
-aq_ring_profile_add(uint32 wait_info, bool background, int64 interval_us)
+aq_ring_profile_add(uint32 wait_info, bool background, bool in_db_time, int64 interval_us)
 {
 	uint64		key = ((uint64) wait_info << 1 | background) + 1;
 
@@ -201,6 +205,8 @@ aq_ring_profile_add(uint32 wait_info, bool background, int64 interval_us)
 			continue;
 		pg_atomic_fetch_add_u64(&entry->samples, 1);
 		pg_atomic_fetch_add_u64(&entry->time, interval_us);
+		pg_atomic_fetch_add_u64(&entry->db_samples, in_db_time ? 1 : 0);
+		pg_atomic_fetch_add_u64(&entry->db_time, in_db_time ? interval_us : 0);
 		if (found == 0)
 			pg_atomic_write_u64(&entry->key, key);
 		return;
@@ -221,7 +227,7 @@ put_sample(AqRow *row, const AqSample *sample)
 	aq_rows_put_if(row, OidIsValid(sample->database), ObjectIdGetDatum(sample->database));
 	aq_rows_put_if(row, OidIsValid(sample->user), ObjectIdGetDatum(sample->user));
 	aq_rows_number_if(row, sample->query_id != 0, (int64) sample->query_id);
-	aq_session_views_event(row, sample->event, sample->wait_info, sample->background);
+	aq_session_views_event(row, sample->event, sample->wait_info, sample->background, true);
 	aq_rows_number_if(row, sample->event >= 0, (int64) sample->sequence);
 	aq_session_views_parameters(row, sample->event, sample->p);
 	aq_rows_number_if(row, sample->wait_us >= 0, sample->wait_us);
@@ -271,7 +277,7 @@ aq_ring_samples(PG_FUNCTION_ARGS)
 
 /*
  * The server's wait events and time on CPU: event, class, samples,
- * microseconds; samples and microseconds of the foreground.
+ * microseconds; of these, those of sessions whose statements are DB time.
  */
 PG_FUNCTION_INFO_V1(aq_ring_profile);
 Datum
@@ -288,9 +294,11 @@ aq_ring_profile(PG_FUNCTION_ARGS)
 		if (key == 0)
 			continue;
 		aq_rows_bool(&row, (key - 1) & 1);
-		aq_session_views_event(&row, -1, (uint32) ((key - 1) >> 1), (key - 1) & 1);
+		aq_session_views_event(&row, -1, (uint32) ((key - 1) >> 1), (key - 1) & 1, true);
 		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->samples));
 		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->time));
+		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->db_samples));
+		aq_rows_number(&row, (int64) pg_atomic_read_u64(&entry->db_time));
 		aq_rows_end(&row);
 	}
 	return (Datum) 0;

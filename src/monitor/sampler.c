@@ -179,11 +179,16 @@ take_sample(void)
 	n = aq_activity_read(&processes);
 	for (int i = 0; i < n; i++)
 	{
-		if (!processes[i].active || processes[i].pid == MyProcPid)
+		const AqProcess *process = &processes[i];
+
+		if (process->pid == MyProcPid)
 			continue;
-		note_session(&processes[i], sample_id, time);
-		if (!processes[i].now.waiting)
-			aq_ring_profile_add(processes[i].wait_info, processes[i].background, (int64) aq_sampler_interval_ms * 1000);
+		if (process->active)
+			note_session(process, sample_id, time);
+		/* a statement in pg_sleep() is idle, but its time is part of DB time */
+		if (!process->now.waiting && (process->active || (process->executing && !process->background)))
+			aq_ring_profile_add(process->wait_info, process->background, process->attached && !process->background,
+								(int64) aq_sampler_interval_ms * 1000);
 	}
 	aq_point("sampled");
 	aq_ring_end_sample(aq_clock_us() - began);

@@ -16,7 +16,7 @@
  * of the server have no number.
  */
 void
-aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background)
+aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background, bool executing)
 {
 	const AqClassName *class;
 	const char *name;
@@ -36,7 +36,7 @@ aq_session_views_event(AqRow *row, int event, uint32 wait_info, bool background)
 	else
 	{
 		name = aq_activity_wait_name(wait_info);
-		class = &aq_event_names_classes[aq_activity_wait_class(wait_info, background)];
+		class = &aq_event_names_classes[aq_activity_wait_class(wait_info, background, executing)];
 		aq_rows_null(row);
 	}
 	aq_rows_number(row, aq_rows_name_hash(name));
@@ -101,7 +101,7 @@ aq_session_views_sessions(PG_FUNCTION_ARGS)
 		aq_rows_bool(&row, process->attached);
 		aq_rows_bool(&row, process->background);
 		aq_rows_bool(&row, process->active);
-		aq_session_views_event(&row, event, process->wait_info, process->background);
+		aq_session_views_event(&row, event, process->wait_info, process->background, process->executing);
 		aq_session_views_parameters(&row, event, p);
 		aq_rows_bool(&row, now->waiting || process->wait_info != 0);
 		if (event < 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 from conftest import background, generation, put, stopped_worker, take, until
 from pgaq import db
 from test_sessions import Sessions, session
 
 import psycopg
+import pytest
 
 INTERVAL = 20
 SETTINGS = {"pgaq.ash_interval": str(INTERVAL), "pgaq.ash_size": "2MB", "max_connections": "130", "compute_query_id": "on", "pgaq.fetch_patience": "-1"}
@@ -143,6 +145,42 @@ def test_the_worker_keeps_before_the_ring_turns(server, conn, queue):
     assert len(ids) > 5 and ids == list(range(ids[0], ids[-1] + 10, 10))
     oldest = db.value(conn, 'SELECT min(sample_id) FROM sys."v$active_session_history"')
     assert ids[0] < oldest, "the ring has forgotten what is on disk"
+
+
+def rows_of(model, name):
+    """Rows of a section of a report, by their first column."""
+    [found] = [s for s in model["sections"] if s["id"] == name]
+    names = [c["name"] for c in found["columns"]]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in found["rows"]}
+
+
+def test_waits_of_the_server_are_estimated(server, conn, queue):
+    """A wait for a lock, a client that sends slowly, and pg_sleep: the report's estimates are the durations that the client measured."""
+    conn.execute("CREATE TABLE wanted (n int); CREATE TABLE sent (n int)")
+    with Sessions(server) as sessions, server.connect() as slow:
+        sessions.send("SELECT 1", "BEGIN", "LOCK wanted IN ACCESS EXCLUSIVE MODE")
+        begin = db.value(conn, "SELECT aq.take_snapshot()")
+        began = time.monotonic()
+        # only sessions that use pgaq have DB time
+        use = f"SELECT aq.enqueue('{queue}', '1')"
+        slow.execute(use)
+        pids = [sessions.send("INSERT INTO wanted VALUES (1)", use), sessions.send("SELECT pg_sleep(600)", use)]
+        with slow.cursor().copy("COPY sent FROM STDIN") as copy:
+            more_samples(conn, 100)
+            copy.write("1\n")
+        conn.execute("SELECT pg_cancel_backend(pid) FROM unnest(%s::int[]) pid", [pids])
+        until(lambda: db.value(conn, "SELECT bool_and(state <> 'active') FROM pg_stat_activity WHERE pid = ANY (%s)", [pids]), "their ends")
+        seconds = time.monotonic() - began
+        end = db.value(conn, "SELECT aq.take_snapshot()")
+        model = db.value(conn, "SELECT aq.report_awr(%s, %s)", [begin, end])
+    events, classes = rows_of(model, "top_events"), rows_of(model, "wait_classes")
+    for event, wait_class in (("Lock: relation", "Application"), ("Timeout: PgSleep", "Idle"), ("Client: ClientRead", "Network")):
+        found = events[event]
+        assert found["Wait Class"] == wait_class and found["Waits"] is None and 0 < found["Sampled, +-"] < found["Total Wait Time"]
+        assert abs(found["Total Wait Time"] - seconds) <= 3 * found["Sampled, +-"]
+        assert classes[wait_class]["Total Wait Time"] >= 0.99 * found["Total Wait Time"]
+    time_model = rows_of(model, "time_model")["DB time"]["Time"]
+    assert sum(row["Total Wait Time"] for row in classes.values()) == pytest.approx(time_model, rel=0.01)
 
 
 def test_readers_and_the_sampler_do_not_wait_for_each_other(server, conn, queue):

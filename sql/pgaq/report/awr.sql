@@ -10,18 +10,16 @@ RETURN (
 		FROM aq_internal.snapshot h WHERE h.dbid = (s).dbid AND h.snap_id BETWEEN coalesce((s).begin_snap, (s).end_snap) AND (s).end_snap
 			AND h.startup_time = (SELECT o.startup_time FROM aq_internal.snapshot o WHERE o.dbid = (s).dbid AND o.snap_id = (s).end_snap)
 		WINDOW w AS (ORDER BY h.snap_id)),
-	-- DB time becomes its remainder
-	a AS (
-		SELECT p.snap_id, p.at, p.seconds, f.class, sum(f.time_us) / 1000000 AS value FROM p, LATERAL (
-			SELECT coalesce(g ->> 'wait_class', g ->> 'name') AS class, coalesce(g ->> 'client_us', g ->> 'time_us')::numeric AS time_us
-			FROM (SELECT aq_internal.growths(x.source, coalesce(b.data, '{}'), e.data) AS g FROM unnest(ARRAY['waits', 'time_model']) x(source), LATERAL (
-					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.snap_id AND d.source = x.source) e LEFT JOIN LATERAL (
-					SELECT jsonb_build_object(d.source, d.data) AS data FROM aq_internal.snapshot_data d WHERE d.dbid = (s).dbid AND d.snap_id = p.before AND d.source = x.source) b ON true) g
-			WHERE g ->> 'wait_class' <> 'Idle' OR g ->> 'name' IN ('DB CPU', 'DB time')) f
-		WHERE p.seconds > 0 GROUP BY 1, 2, 3, 4),
 	t AS (
-		SELECT snap_id, at, seconds, CASE class WHEN 'DB time' THEN 'PostgreSQL, not timed' ELSE class END AS class,
-			CASE class WHEN 'DB time' THEN greatest(2 * value - sum(value) OVER (PARTITION BY snap_id), 0) ELSE value END AS value FROM a),
+		SELECT p.snap_id, p.at, p.seconds, coalesce(d.wait_class, d.event) AS class, sum(d.seconds) AS value
+		FROM p, LATERAL (
+			SELECT jsonb_object_agg(d.source, d.data) FILTER (WHERE d.snap_id = p.before) AS earlier, jsonb_object_agg(d.source, d.data) FILTER (WHERE d.snap_id = p.snap_id) AS later
+			FROM aq_internal.snapshot_data d
+			WHERE d.dbid = (s).dbid AND d.snap_id IN (p.before, p.snap_id) AND d.source IN ('waits', 'time_model', 'sampled_waits')) e,
+			LATERAL (SELECT aq_internal.span(jsonb_populate_record(NULL::aq_internal.span, jsonb_build_object('earlier', coalesce(e.earlier, '{}'), 'later', coalesce(e.later, '{}'),
+				'begin_time', p.at - make_interval(secs => p.seconds::double precision), 'end_time', p.at))) AS span) x,
+			LATERAL aq_internal.db_time_parts(x.span) d
+		WHERE p.seconds > 0 GROUP BY 1, 2, 3, 4),
 	c AS (SELECT class FROM t GROUP BY class HAVING sum(value) > 0)
 	SELECT aq_internal.section('activity', 'Activity by Wait Class', ARRAY['Snapshot', 'End', 'Wait Class', 'Time|s|number|3', 'Avg Active|sessions|number|3'],
 		(SELECT jsonb_agg(jsonb_build_array(t.snap_id::text, aq_internal.when(t.at), t.class, t.value, aq_internal.ratio(t.value, t.seconds)) ORDER BY t.snap_id, t.value DESC, t.class) FROM t WHERE t.value > 0),

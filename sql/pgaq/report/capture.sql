@@ -12,7 +12,7 @@ VALUES
 ('waits', NULL, '{event}'::text[], '{waits,timeouts,total_us,client_waits,client_timeouts,client_us}'::text[], 'SELECT * FROM aq.waits'),
 ('wait_histogram', NULL, '{event,less_than_us}', '{waits}',
 	'SELECT h.event, n.event_id, n.wait_class, h.less_than_us, h.waits FROM aq.wait_histogram h JOIN aq.wait_events n USING (event) WHERE h.waits > 0'),
-('sampled_waits', NULL, '{event,background}', '{samples,time_us}', 'SELECT * FROM aq.sampled_waits WHERE samples > 0'),
+('sampled_waits', NULL, '{event,background}', '{samples,time_us,db_samples,db_time_us}', 'SELECT * FROM aq.sampled_waits WHERE samples > 0'),
 ('latches', NULL, '{latch}', '{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_us,spin_us}',
 	'SELECT to_jsonb(l) - ''protects'' AS line FROM aq.latches l'),
 ('latch_children', NULL, '{latch,child,addr}', '{gets,misses,sleeps,immediate_gets,immediate_misses,waiters_woken,waits_holding_latch,spin_gets,wait_us,spin_us}',

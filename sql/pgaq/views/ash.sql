@@ -37,7 +37,7 @@ COMMENT ON FUNCTION aq_internal.ash_rows(bigint) IS 'Samples of active sessions 
 
 CALL aq_internal.make_source('ash_profile', 'aq_ring_profile', 'The server''s own waits as the samples have met them',
 	'background boolean, event integer, event_id bigint, event_name text, wait_class_id bigint, wait_class_number integer,
-	 wait_class text, samples bigint, time_us bigint', 50);
+	 wait_class text, samples bigint, time_us bigint, db_samples bigint, db_time_us bigint', 50);
 
 CREATE FUNCTION aq_internal.ash_info(
 	OUT rows_max bigint,

@@ -62,13 +62,15 @@ CALL aq_internal.make_view('aq', 'stored_session_history', 'One sample in ten of
 	dbid = h.dbid | the database, as in aq.snapshots
 $$);
 
-CALL aq_internal.make_view('aq', 'sampled_waits', 'Estimates: what active sessions waited for of PostgreSQL''s own since the server started, by samples; PostgreSQL keeps no counts of its waits. The waits of pgaq are not here: aq.waits has them exactly',
+CALL aq_internal.make_view('aq', 'sampled_waits', 'Estimates: what active sessions waited for of PostgreSQL''s own since the server started, by samples; PostgreSQL keeps no counts of its waits. Statements in pg_sleep() are here, too, because their time is in DB time. The waits of pgaq are not here: aq.waits has them exactly',
 	'FROM aq_internal.ash_profile()', $$
 	event = coalesce(event_name, 'ON CPU') | the wait as "type: event"; ON CPU: not waiting
 	wait_class | class of the event
 	background | met in processes of the server's own
 	samples | samples of it
 	time_us | microseconds that these samples stand for: each for an interval of the sampler
+	db_samples | of the samples: those of users' sessions that have used pgaq, whose statements are DB time
+	db_time_us | microseconds that those stand for
 $$);
 
 CALL aq_internal.make_view('aq', 'session_sampler', 'The ring of samples, and their cost', 'FROM aq_internal.ash_info()', $$
