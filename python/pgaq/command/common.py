@@ -110,7 +110,7 @@ class Group(TyperGroup):
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
             near = difflib.get_close_matches(arguments[0], self.list_commands(context), 1)
-            if near:
+            if near and "Did you mean" not in error.message:  # later versions of typer ask it themselves
                 error.message = f"{error.message.rstrip('.')}. Did you mean '{near[0]}'?"
             raise
 
