@@ -155,12 +155,21 @@ def _summary(console: Console, results: dict[str, Any], ids: set[str]) -> None:
 @app.command("report")
 def report(
     output: Path = typer.Argument(..., help="directory of the results"),
+    markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too"),
+    pictures: str = typer.Option("", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows"),
 ) -> None:
     """Write the page again from the measurements of a directory."""
     if not (output / "run.json").exists():
         _stop(f"{output} has no results")
     sources, _ = _load([])
     results = _report(sources, output)
+    if markdown is not None:
+        from pgaq.lab import page
+
+        try:
+            page.write_markdown(results, markdown, pictures.split(","))
+        except (OSError, ValueError) as error:
+            _stop(error)
     _summary(Console(), results, {c["id"] for c in results["cards"] if c["verdict"] != "not run"})
     Console().print(f"page: {output / 'index.html'}", highlight=False, soft_wrap=True)
 

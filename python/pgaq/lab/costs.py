@@ -12,7 +12,7 @@ from typing import Any
 
 KINDS = ("lock", "pin", "latch", "mutex", "channel")
 # what the sources print, and what their own traces add up to
-THEIRS = {"mutex": ("12 N M", "30 + 12 F"), "latch": ("6 N M", "9 + 6 F")}
+THEIRS = {"mutex": ("12 N M", "30 + 12 F"), "channel": ("6 N M", "9 + 6 F")}
 
 
 def phases(cases: dict[str, float]) -> dict[str, dict[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,48 @@ def compare(first: dict[str, Any], second: dict[str, Any], names: tuple[str, str
         machine = results["about"]["machine"]
         heads.append(f"<dt>{text(name)}</dt><dd>{text(results['about']['profile'])}, {text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(results['about']['commit'])}</dd>")
     return document("Two runs compared", f"<dl>{''.join(heads)}</dl>" + table(["id", "experiment", names[0], names[1], "figures"], rows, "Verdicts and figures"))
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The verdicts as a table for a page of the documentation, and the cost model."""
+    about, machine = results["about"], results["about"]["machine"]
+    made = (
+        f"Made on {about['began'][:10]} with profile {about['profile']} by `./lab` at {about['commit']}: {machine['cpus']} processors ({machine['cpu_model']}), "
+        f"{about['measurements']} measurements, {about['other_cpu']:.1f} processors busy with other work on average."
+    )
+    lines = [
+        textwrap.fill(made, 118), "",
+        "| id | experiment | finding | figures | in words |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for card in results["cards"]:
+        said = card["why"] or card["finding"]
+        if card["verdict"] in ("does not show", "weak") and card["note"]:
+            said = f"{card['finding']} {card['note']}"
+        lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
+    model = results.get("model") or {}
+    if "formulas" in model:
+        lines += ["", "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |", "|---|---|---|---|"]
+        lines += [f"| {kind} | {f['ours']} | {f['printed']} | {f['right']} |" for kind, f in model["formulas"].items()]
+    for method, law in model.get("laws", {}).items():
+        lines += ["", textwrap.fill(f"Scaling of {method}: {law['said']}.", 118)]
+    return "\n".join(lines) + "\n"
+
+
+def write_markdown(results: dict[str, Any], path: Path, pictures: list[str]) -> None:
+    """Replace what stands between the two marks of a page; the pictures go to img/ beside it."""
+    begin, end = "<!-- begin lab results -->\n", "<!-- end lab results -->"
+    text = path.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise ValueError(f"{path} has no marks {begin.strip()} and {end}")
+    drawn = []
+    for card in results["cards"]:
+        svg = plot.figure(card, results["about"]["machine"]["cpus"], plot.PLAIN) if card["id"] in pictures else ""
+        if svg:
+            (path.parent / "img").mkdir(exist_ok=True)
+            (path.parent / "img" / f"lab-{card['id']}.svg").write_text(svg, encoding="utf-8")
+            drawn.append(f"{card['id']}, {card['title']}: {card['verdict']}.\n\n![{card['id']}: {card['title']}](img/lab-{card['id']}.svg)\n")
+    before, rest = text.split(begin, 1)
+    path.write_text(before + begin + "\n" + markdown(results) + "\n" + "\n".join(drawn) + ("\n" if drawn else "") + end + rest.split(end, 1)[1], encoding="utf-8")
 
 
 def write(results: dict[str, Any], output: Path) -> Path:

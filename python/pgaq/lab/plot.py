@@ -17,6 +17,8 @@ INK, FAINT = "#010203", "#040506"
 SERIES = ["#a1b2c1", "#a1b2c2", "#a1b2c3", "#a1b2c4", "#a1b2c5", "#a1b2c6"]
 MARKS = ["o", "s", "^", "D", "v", "P"]
 STYLES = ["-", "--", "-.", ":", "-", "--"]
+# on a page without styles: readable on white and on black
+PLAIN = {INK: "#6e7781", FAINT: "#8c959f", **dict(zip(SERIES, ["#3b82f6", "#d97706", "#16a34a", "#a855f7", "#b45309", "#db2777"]))}
 REPLACE = {INK: "currentColor", FAINT: "var(--faint)", **{color: f"var(--c{n})" for n, color in enumerate(SERIES, 1)}}
 
 matplotlib.rcParams.update(
@@ -29,8 +31,11 @@ matplotlib.rcParams.update(
 )  # fmt: skip
 
 
-def figure(card: dict[str, Any], processors: int) -> str:
-    """Published and ours on the same axes, and both normalised; ours alone without published points. Empty without curves."""
+def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None = None) -> str:
+    """Published and ours on the same axes, and both normalised; ours alone without published points. Empty without curves.
+
+    The colours are those of the page, if no others are given.
+    """
     ours = [s for s in card["series"] if s["x"]]
     theirs = _published(card)
     if not ours and not theirs:
@@ -51,7 +56,7 @@ def figure(card: dict[str, Any], processors: int) -> str:
         else:
             _draw(axes[0][0], ours or theirs, card, "here" if ours else "published")
         made.tight_layout()
-        return _save(made, card["id"])
+        return _save(made, card["id"], colors or REPLACE)
     finally:
         pyplot.close(made)
 
@@ -110,7 +115,7 @@ def _normal(one: dict[str, Any], processors: int) -> dict[str, Any]:
     return {**one, "x": [x / scale for x in one["x"]], "mean": [y / top for y in one["mean"]], "error": [e / top for e in one["error"]]}
 
 
-def _save(made: Any, name: str) -> str:
+def _save(made: Any, name: str, colors: dict[str, str]) -> str:
     """The figure as an element of the page: its ids are its own, its colours those of the page."""
     out = io.StringIO()
     matplotlib.rcParams["svg.hashsalt"] = name
@@ -121,7 +126,7 @@ def _save(made: Any, name: str) -> str:
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
-    for sentinel, color in REPLACE.items():
+    for sentinel, color in colors.items():
         text = text.replace(sentinel, color)
     width = re.search(r'width="([\d.]+)pt"', text)
     return text.replace("<svg", f'<svg aria-hidden="true" focusable="false" style="width:{float(width[1]) if width else 300:.0f}pt"', 1)
