@@ -12,13 +12,10 @@ QUESTIONS = {
     "class_parameters": "SELECT count(*) FROM pg_settings WHERE name = 'pgaq.latch_classes' OR name LIKE 'pgaq.latch\\_class\\__'",
     "channel_children": "SELECT count(*) FROM sys.\"v$latch_children\" WHERE name = 'channel operations parent latch'",
     "objects": "SELECT count(*) FROM sys.\"v$db_object_cache\" WHERE name ILIKE 'lab_question' AND hash_value > 0",
+    "latch_classes": "SELECT count(*) FROM aq.latch_classes",
+    "class_of_latch": "SELECT count(*) FROM aq.latch_classes WHERE 'lab' = ANY (latches) AND spin_count = 250",
     "events": "SELECT count(*) FROM sys.\"v$event_name\" WHERE name IN ('latch free', 'library cache: mutex X') AND parameter1 IN ('address', 'idn')",
 }
-# the views may be newer than the server's extension
-OPTIONAL = {
-    "latch_classes": "SELECT count(*) FROM aq.latch_classes",
-    "class_spin": "SELECT max(spin) FROM aq.latch_classes",
-}  # fmt: skip
 LOCKS = "SELECT count(*) FROM sys.\"v$libcache_locks\""
 
 
@@ -30,10 +27,5 @@ def questions(site: Site, point: dict[str, Any], seconds: float) -> dict[str, An
         conn.execute("SELECT aq.enqueue('lab_question', '1'::jsonb), count(*) FROM aq.dequeue('lab_question', 'ksub_1', 1)")
         found = {name: float(db.value(conn, question)) for name, question in QUESTIONS.items()}
         found["locks"] = float(db.value(conn, LOCKS))
-        for name, question in OPTIONAL.items():
-            try:
-                found[name] = float(db.value(conn, question) or 0)
-            except db.Error:
-                pass
         conn.execute("SELECT aq.drop_queue('lab_question', force => true)")
     return found
