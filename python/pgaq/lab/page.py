@@ -253,7 +253,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 def write_markdown(results: dict[str, Any], path: Path, pictures: list[str]) -> None:
     """Replace what stands between the two marks of a page; the pictures go to img/ beside it."""
-    begin, end = "<!-- begin lab results -->\n", "<!-- end lab results -->"
+    begin, end = "<!-- results of the lab: begin -->\n", "<!-- results of the lab: end -->"
     text = path.read_text(encoding="utf-8")
     if begin not in text or end not in text:
         raise ValueError(f"{path} has no marks {begin.strip()} and {end}")
