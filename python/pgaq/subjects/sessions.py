@@ -64,7 +64,7 @@ FROM aq.session_waits WHERE pid = %(pid)s AND waits > 0 ORDER BY total_us DESC""
 SESSION_STATISTICS = Subject(
     name="session_statistics",
     title="Statistics of the session",
-    text="What one session has done since it began to use pgaq.",
+    text="What one session has done since it began, or began to use pgaq.",
     query="SELECT name, value FROM aq.session_statistics WHERE pid = %(pid)s AND value <> 0 ORDER BY value DESC",
     columns=(Column("name", "Statistic", text="name"), Column("value", "Value", "count", "number, or bytes if the name says so", counter=True)),
     key="name",
@@ -102,7 +102,7 @@ LATCH_COLUMNS = (
     Column("spin_gets", "Spin gets", "count", "misses that got it while spinning", rank=3, counter=True),
     Column("sleeps", "Sleeps", "count", "sleeps for it", counter=True),
     Column("wait_us", "Slept", "us", "time that sessions slept for it", rank=1),
-    Column("spin_us", "Spun", "us", "time that sessions spun for it", rank=2),
+    Column("spin_us", "Spun", "us", "CPU time that sessions spun for it", rank=2),
 )
 
 LATCHES = Subject(
