@@ -3,6 +3,7 @@ package io.github.pgaq.jms.session;
 import io.github.pgaq.jms.store.Outgoing;
 import jakarta.jms.BytesMessage;
 import jakarta.jms.CompletionListener;
+import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.StreamMessage;
@@ -57,9 +58,13 @@ final class AsyncSender implements Runnable {
     }
 
     /** Sends a message soon. */
-    void send(Producer producer, Message message, Outgoing outgoing, CompletionListener listener) {
+    void send(Producer producer, Message message, Outgoing outgoing, CompletionListener listener)
+            throws IllegalStateException {
         lock.lock();
         try {
+            if (closed) {
+                throw new IllegalStateException("the session is closed");
+            }
             unsent.add(new Job(producer, message, outgoing, listener));
             if (thread == null) {
                 thread = session.connection().thread("async", this);
@@ -137,9 +142,8 @@ final class AsyncSender implements Runnable {
         return producer == null || job.producer == producer;
     }
 
-    /** Ends the thread when all is sent. */
+    /** Refuses other sends, and ends the thread when all is sent. */
     void close() {
-        awaitIdle(null);
         lock.lock();
         try {
             closed = true;
@@ -147,6 +151,7 @@ final class AsyncSender implements Runnable {
         } finally {
             lock.unlock();
         }
+        awaitIdle(null);
     }
 
     @Override
@@ -170,7 +175,7 @@ final class AsyncSender implements Runnable {
             while (!closed && unsent.isEmpty() && sent.isEmpty()) {
                 changed.awaitUninterruptibly();
             }
-            return !closed;
+            return !unsent.isEmpty() || !sent.isEmpty();
         } finally {
             lock.unlock();
         }

@@ -93,8 +93,12 @@ public class ClientConnection implements PgaqConnection {
     private final class Watcher implements Link.Watcher {
         @Override
         public void lost(SQLException cause) {
-            temporaries.lost();
             described.clear();
+            int ended = temporaries.lost();
+            if (ended > 0) {
+                report(new JMSException("the connection to the server was lost, and with it " + ended
+                        + " temporary destinations: create them again", cause.getSQLState()));
+            }
         }
 
         @Override

@@ -300,8 +300,9 @@ public class ClientSession extends MessageMaker {
         if (!gate.close()) {
             return;
         }
-        async.close();
+        // it may still send
         gate.awaitListener(null);
+        async.close();
         gate.enter();
         try {
             try {
@@ -334,7 +335,7 @@ public class ClientSession extends MessageMaker {
             consumers.remove(consumer);
             if (!gate.isClosed()) {
                 if (Intake.hasConsumed(consumer)) {
-                    settlement.refuseCommit();
+                    settlement.refuseCommit("a consumer was closed before it got a message of the transaction");
                 }
                 retired.add(consumer);
                 try {

@@ -287,10 +287,11 @@ final class Gate {
 
     /**
      * Cancels the wait at the server until it has ended, with the lock held, which is given up meanwhile: a cancel
-     * that comes before the statement has begun does nothing, so it is repeated.
+     * that comes before the statement has begun does nothing, so it is repeated. An interrupt does not end it.
      */
     private void endWait() {
         Thread waiter = waiting ? owner : null;
+        boolean interrupted = false;
         while (waiting && owner == waiter && waiter != Thread.currentThread()) {
             lock.unlock();
             try {
@@ -298,9 +299,12 @@ final class Gate {
             } finally {
                 lock.lock();
             }
-            if (waiting && owner == waiter) {
-                awaitNanos(CANCEL_AGAIN_NANOS);
+            if (waiting && owner == waiter && !awaitNanos(CANCEL_AGAIN_NANOS)) {
+                interrupted |= Thread.interrupted();
             }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
         }
     }
 

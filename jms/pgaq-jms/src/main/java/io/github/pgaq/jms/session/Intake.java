@@ -74,12 +74,12 @@ final class Intake {
         try {
             message = message(taken);
         } catch (JMSException e) {
-            if (!settlement.acknowledgesItself()) {
-                settlement.received(taken);
-            } else if (taken.lease() == null) {
+            if (taken.lease() != null) {
+                giveBack(taken, e);
+            } else if (settlement.acknowledgesItself()) {
                 taken.consumer().buffer().addFirst(taken);
             } else {
-                giveBack(taken, e);
+                settlement.refuseCommit("a message of the transaction could not be read");
             }
             throw e;
         }

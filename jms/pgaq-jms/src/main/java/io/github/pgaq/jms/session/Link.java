@@ -15,6 +15,9 @@ import org.slf4j.LoggerFactory;
 final class Link {
     private static final Logger LOG = LoggerFactory.getLogger(Link.class);
 
+    /** So often a pause between two attempts looks whether it is still wanted: close() waits for it. */
+    private static final long LOOK_MS = 50;
+
     /** What is to be done when a connection was lost, and when it works again. */
     interface Watcher {
         /** The connection is lost; attempts to open another follow, if the options allow any. */
@@ -169,9 +172,16 @@ final class Link {
         }
     }
 
+    /** Waits before the next attempt; false: not to the end. */
     private boolean pause() {
+        long end = System.nanoTime() + options.reconnectDelay().toNanos();
         try {
-            Thread.sleep(options.reconnectDelay().toMillis());
+            for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
+                if (watcher.isClosed()) {
+                    return false;
+                }
+                Thread.sleep(Math.min(left / 1_000_000 + 1, LOOK_MS));
+            }
             return true;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -395,9 +395,9 @@ final class Settlement {
         }
     }
 
-    /** The open transaction has consumed a message that its listener never got: it must not commit. */
-    void refuseCommit() {
-        lost = new SQLException("a consumer was closed before it got a message of the transaction", "40000");
+    /** The open transaction has consumed a message that the client never got: it must not commit. */
+    void refuseCommit(String reason) {
+        lost = new SQLException(reason, "40000");
     }
 
     private void checkLost() throws JMSException {

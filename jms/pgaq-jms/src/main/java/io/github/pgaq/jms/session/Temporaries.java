@@ -119,10 +119,16 @@ final class Temporaries implements TemporaryOwner {
         } while (count == DISCARD);
     }
 
-    /** The queues of the server ended with the control connection; so did all temporary destinations. */
-    void lost() {
+    /**
+     * The queues of the server ended with the control connection; so did all temporary destinations.
+     *
+     * @return how many there were
+     */
+    int lost() {
+        int count = live.size();
         live.clear();
         queue = null;
         topic = null;
+        return count;
     }
 }

@@ -24,6 +24,9 @@ import jakarta.jms.TopicSession;
 import jakarta.jms.TransactionRolledBackException;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -324,6 +327,41 @@ class ConnectionTest extends SessionFixture {
         connection.control().ping();
         assertEquals(1, server.subscribers.size());
         assertThrows(InvalidClientIDException.class, () -> named("c"));
+    }
+
+    @Test
+    void theLossOfTemporaryDestinationsIsReported() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = started();
+        connection.setExceptionListener(reports::add);
+        Session session = connection.createSession();
+        Queue temporary = session.createTemporaryQueue();
+        server.kill(server.stores.get(0));
+        connection.control().ping();
+        JMSException reason = reports.poll(10, TimeUnit.SECONDS);
+        assertTrue(reason.getMessage().contains("1 temporary destinations"), reason.getMessage());
+        assertThrows(InvalidDestinationException.class, () -> session.createConsumer(temporary));
+        session.createConsumer(session.createTemporaryQueue());
+    }
+
+    @Test
+    void closeEndsAReconnectionWithoutLimit() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_DELAY, "3600000");
+        ClientConnection connection = started();
+        Session session = connection.createSession();
+        CountDownLatch tried = new CountDownLatch(1);
+        server.refusing = true;
+        server.refused = tried::countDown;
+        server.kill(server.stores.get(0));
+        Future<Object> reconnection = async(() -> {
+            connection.control().ping();
+            return null;
+        });
+        tried.await();
+        connection.close();
+        assertThrows(ExecutionException.class, () -> get(reconnection));
+        assertThrows(IllegalStateException.class, session::getTransacted);
     }
 
     @Test

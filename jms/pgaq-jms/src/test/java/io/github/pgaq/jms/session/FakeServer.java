@@ -49,6 +49,8 @@ final class FakeServer {
     private long receipts;
     private int waiting;
     boolean refusing;
+    /** What a refused connection does first. */
+    Runnable refused = () -> { };
     /** What a call of extend does first. */
     volatile Runnable extending = () -> { };
 
@@ -65,6 +67,7 @@ final class FakeServer {
 
     synchronized FakeStore open() throws SQLException {
         if (refusing) {
+            refused.run();
             throw new SQLException("connection refused", "08001");
         }
         FakeStore store = new FakeStore(this);

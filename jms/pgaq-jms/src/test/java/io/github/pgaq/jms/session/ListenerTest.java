@@ -315,6 +315,47 @@ class ListenerTest extends SessionFixture {
         assertEquals(List.of(), server.attempts("q"));
     }
 
+    /** A listener that runs while the session closes can send asynchronously, too. */
+    @Test
+    void anAsynchronousSendBesideCloseCompletes() throws Exception {
+        server.text("q", "a");
+        ClientConnection connection = started();
+        ClientSession session = connection.createSession();
+        CountDownLatch running = new CountDownLatch(1);
+        CountDownLatch proceed = new CountDownLatch(1);
+        MessageProducer producer = session.createProducer(session.createQueue("r"));
+        Message answer = session.createTextMessage("answer");
+        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
+            running.countDown();
+            proceed.await();
+            producer.send(answer, new CompletionListener() {
+                @Override
+                public void onCompletion(Message sent) {
+                    results.add("complete");
+                }
+
+                @Override
+                public void onException(Message sent, Exception exception) {
+                    results.add(exception);
+                }
+            });
+        }));
+        running.await();
+        Future<Object> closed = async(() -> {
+            session.close();
+            return null;
+        });
+        while (!session.gate().isClosed()) {
+            Thread.onSpinWait();
+        }
+        proceed.countDown();
+        get(closed);
+        assertEquals("complete", next());
+        assertEquals(List.of("answer"), server.texts("r"));
+        // what comes later is refused
+        assertThrows(IllegalStateException.class, () -> session.async().send(null, answer, null, null));
+    }
+
     @Test
     void anErrorInAListenerIsAFailure() throws Exception {
         server.text("q", "a");

@@ -19,6 +19,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Receiving, acknowledgement and redelivery without listeners. */
 class ReceiveTest extends SessionFixture {
@@ -32,6 +34,40 @@ class ReceiveTest extends SessionFixture {
         server.fail("readContent", "53100");
         assertThrows(JMSException.class, () -> consumer.receive(10_000));
         assertEquals(2, consumer.receive(10_000).getIntProperty("JMSXDeliveryCount"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {Session.CLIENT_ACKNOWLEDGE, Session.SESSION_TRANSACTED})
+    void aMessageThatCannotBeReadIsNotAcknowledgedWithTheOthers(int mode) throws Exception {
+        server.text("q", "a");
+        server.large("q");
+        ClientSession session = started().createSession(mode);
+        MessageConsumer consumer = session.createConsumer(queue);
+        Message first = consumer.receive();
+        server.fail("readContent", "53100");
+        assertThrows(JMSException.class, consumer::receive);
+        if (mode == Session.CLIENT_ACKNOWLEDGE) {
+            first.acknowledge();
+        } else {
+            session.commit();
+        }
+        assertEquals(List.of(1), server.attempts("q"));
+        assertEquals(2, consumer.receive().getIntProperty("JMSXDeliveryCount"));
+    }
+
+    @Test
+    void aTransactionWithAMessageThatCannotBeReadDoesNotCommit() throws Exception {
+        server.large("q");
+        ClientSession session = started().createSession(Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = session.createConsumer(queue);
+        session.getConnection();
+        server.fail("readContent", "53100");
+        assertThrows(JMSException.class, consumer::receive);
+        assertThrows(jakarta.jms.TransactionRolledBackException.class, session::commit);
+        assertEquals(List.of(1), server.attempts("q"));
+        assertEquals(2, consumer.receive().getIntProperty("JMSXDeliveryCount"));
+        session.commit();
+        assertEquals(List.of(), server.attempts("q"));
     }
 
     @Test
