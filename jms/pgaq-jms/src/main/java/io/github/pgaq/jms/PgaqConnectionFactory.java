@@ -81,9 +81,14 @@ public class PgaqConnectionFactory
     /**
      * Sets the URL.
      *
-     * @throws IllegalArgumentException if it has an option that is not valid
+     * @throws IllegalArgumentException if it is not a JDBC URL, or has an option that is not valid
      */
     public final void setUrl(String url) {
+        if (!url.startsWith("jdbc:")) {
+            // not the whole URL: it may have a password
+            throw new IllegalArgumentException("URL must be a JDBC URL, such as jdbc:postgresql://localhost/shop, not "
+                    + url.replaceFirst("(?s)(?<=:|^.{20}).*", "..."));
+        }
         int query = url.indexOf('?');
         if (query < 0) {
             this.url = url;

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -26,6 +27,13 @@ import org.junit.jupiter.params.provider.EnumSource;
 class OptionsTest {
 
     private static final String URL = "jdbc:postgresql://h:5433/d";
+
+    @Test
+    void aUrlOfABrokerIsRefused() {
+        String message = refused(() -> new PgaqConnectionFactory("tcp://app:secret@localhost:61616")).getMessage();
+        assertEquals("URL must be a JDBC URL, such as jdbc:postgresql://localhost/shop, not tcp:...", message);
+        assertTrue(refused(() -> new PgaqConnectionFactory("localhost")).getMessage().endsWith("not localhost"));
+    }
 
     private static IllegalArgumentException refused(org.junit.jupiter.api.function.Executable call) {
         return assertThrows(IllegalArgumentException.class, call);
