@@ -163,7 +163,7 @@ public final class SqlStore implements Store {
         }
     }
 
-    /** One call of the server; if leases are busy, they are acknowledged again, and it waits for the rest of the time. */
+    /** One call of the server; if leases are busy, it acknowledges them again, and waits for the remaining time. */
     private Received take(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
             throws SQLException {
         long began = System.nanoTime();

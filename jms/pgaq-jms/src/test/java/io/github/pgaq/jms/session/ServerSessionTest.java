@@ -177,7 +177,8 @@ class ServerSessionTest extends ServerTest {
         send(session, "undone");
         jdbc.rollback(savepoint);
         send(session, "a");
-        SQLException own = assertThrows(SQLException.class, () -> jdbc.prepareStatement("SELECT FROM missing").execute());
+        SQLException own = assertThrows(SQLException.class,
+                () -> jdbc.prepareStatement("SELECT FROM missing").execute());
         assertEquals("42P01", own.getSQLState());
         session.rollback();
         send(session, "b");
