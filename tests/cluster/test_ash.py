@@ -147,11 +147,16 @@ def test_the_worker_keeps_before_the_ring_turns(server, conn, queue):
     assert ids[0] < oldest, "the ring has forgotten what is on disk"
 
 
-def rows_of(model, name):
-    """Rows of a section of a report, by their first column."""
+def model_rows(model, name):
+    """Rows of a section of a report."""
     [found] = [s for s in model["sections"] if s["id"] == name]
     names = [c["name"] for c in found["columns"]]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in found["rows"]}
+    return [dict(zip(names, row, strict=True)) for row in found["rows"]]
+
+
+def rows_of(model, name):
+    """The same, by their first column."""
+    return {next(iter(row.values())): row for row in model_rows(model, name)}
 
 
 def test_waits_of_the_server_are_estimated(server, conn, queue):
@@ -179,6 +184,11 @@ def test_waits_of_the_server_are_estimated(server, conn, queue):
         assert found["Wait Class"] == wait_class and found["Waits"] is None and 0 < found["Sampled, +-"] < found["Total Wait Time"]
         assert abs(found["Total Wait Time"] - seconds) <= 3 * found["Sampled, +-"]
         assert classes[wait_class]["Total Wait Time"] >= 0.99 * found["Total Wait Time"]
+    # the report begins with the largest parts
+    assert model["sections"][0]["id"] == "summary"
+    largest = {row["Event"]: row["Time"] for row in model_rows(model, "summary")}
+    assert largest.items() <= {event: row["Total Wait Time"] for event, row in events.items()}.items()
+    assert {"Lock: relation", "Timeout: PgSleep", "Client: ClientRead"} <= largest.keys()
     time_model = rows_of(model, "time_model")["DB time"]["Time"]
     assert sum(row["Total Wait Time"] for row in classes.values()) == pytest.approx(time_model, rel=0.01)
 

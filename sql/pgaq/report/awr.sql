@@ -52,7 +52,7 @@ COMMENT ON FUNCTION aq_internal.report_throughput(aq_internal.span) IS 'Internal
 
 CREATE FUNCTION aq_internal.report_sections(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (SELECT jsonb_agg(section ORDER BY n) FROM aq_internal.samples((s).dbid, (s).begin_time, (s).end_time) samples, LATERAL (VALUES
-	(1, aq_internal.report_load_profile(s)), (2, aq_internal.report_top_events(s)), (3, aq_internal.report_wait_classes(s)),
+	(0, aq_internal.report_summary(s)), (1, aq_internal.report_load_profile(s)), (2, aq_internal.report_top_events(s)), (3, aq_internal.report_wait_classes(s)),
 	(6, aq_internal.report_time_model(s)), (7, aq_internal.report_sql(s)), (8, aq_internal.report_histogram(s)), (9, aq_internal.report_queues(s)), (10, aq_internal.report_subscribers(s)),
 	(11, aq_internal.report_shards(s)), (12, aq_internal.report_message_cache(s)), (13, aq_internal.report_wakeups(s)), (14, aq_internal.report_background(s)), (14.5, aq_internal.report_server_waits(s)),
 	(15, aq_internal.report_mutex_sleeps(s)), (16, aq_internal.report_objects(s)), (16.2, aq_internal.report_hot_mutexes(s)), (16.5, aq_internal.report_mutex_activity(s)), (17, aq_internal.report_latch_activity(s)), (18, aq_internal.report_latch_sleeps(s)), (19, aq_internal.report_latch_misses(s)),

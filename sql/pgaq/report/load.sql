@@ -77,6 +77,20 @@ LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_tem
 $$;
 COMMENT ON FUNCTION aq_internal.db_time_parts(aq_internal.span) IS 'Internal: waits, CPU and the rest of DB time over a span';
 
+-- The first section: the largest parts of DB time, as sentences.
+CREATE FUNCTION aq_internal.report_summary(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN (SELECT aq_internal.section('summary', 'Where the Time Went', ARRAY['% DB time|%|percent|1', 'Time|s|number|3', 'Event', 'What It Was'],
+		jsonb_agg(jsonb_build_array(aq_internal.ratio(seconds, (s).db_time, 100), seconds, event, CASE
+			WHEN event = 'DB CPU' THEN format('Sessions ran: %s processors were busy on average.', round(aq_internal.ratio(seconds, (s).elapsed), 2))
+			WHEN event = 'PostgreSQL, not timed' THEN 'Sessions were ready and had no processor, or waited too briefly for the samples.'
+			WHEN error IS NOT NULL THEN format('PostgreSQL waited (%s): estimated from samples, +- %s s.', wait_class, round(error, 1))
+			ELSE format('%s waits (%s) of %s ms on average.', aq_internal.report_number(waits, 0), wait_class, aq_internal.report_number(aq_internal.ratio(seconds, waits, 1000), 3)) END)
+			ORDER BY seconds DESC, event),
+		ARRAY[format('On average %s sessions were active: %s s of DB time in %s s. The sections below have the details.', round(aq_internal.ratio((s).db_time, (s).elapsed), 2),
+			aq_internal.report_number((s).db_time, 1), aq_internal.report_number((s).elapsed, 1))])
+	FROM (SELECT d.* FROM aq_internal.db_time_parts(s) d WHERE d.seconds > 0 AND d.seconds >= (s).db_time / 100 ORDER BY d.seconds DESC, d.event LIMIT 5) d);
+COMMENT ON FUNCTION aq_internal.report_summary(aq_internal.span) IS 'Internal: section of the report';
+
 CREATE FUNCTION aq_internal.report_top_events(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN aq_internal.section('top_events', 'Top 10 Wait Events of Client Sessions',
 	ARRAY['Event', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Wait Class', 'Sampled, +-|s|number|3'],
