@@ -347,6 +347,23 @@ def test_lease_is_extended(server: Server, queue: str, pgaq: Callable[..., Resul
     assert (process.returncode, err) == (0, "") and json.loads(out)["outcome"] == "acknowledged"
 
 
+def test_worker_is_stopped(server: Server, queue: str, pgaq: Callable[..., Result], tmp_path: Path) -> None:
+    """SIGTERM lets the program finish; the message that was taken and not begun is back at once."""
+    pgaq("send", queue, "1", "2")
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second)
+    program = f"trap 'echo ended >&2' TERM; cat {first} {second} > /dev/null"
+    with client(server, "receive", queue, "--follow", "--batch", "2", "--exec", program, "--json") as process:
+        with first.open("w"):  # open when the program reads
+            process.send_signal(signal.SIGTERM)
+        second.write_text("")
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err, json.loads(out)["outcome"]) == (130, "\npgaq: interrupted\n", "acknowledged")
+    kept = pgaq("browse", queue, "--json").json
+    assert [(row["payload"], row["attempts"]) for row in kept] == [(2, 0)]
+
+
 def test_program_is_interrupted(server: Server, queue: str, pgaq: Callable[..., Result], tmp_path: Path) -> None:
     """Ctrl-C ends the program, and its message is back at once without an attempt."""
     pgaq("send", queue, "1")
@@ -354,7 +371,7 @@ def test_program_is_interrupted(server: Server, queue: str, pgaq: Callable[..., 
     os.mkfifo(pipe)
     with client(server, "receive", queue, "--exec", f"cat {pipe}") as process:
         with pipe.open("w"):  # open when the program reads
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
     kept = pgaq("browse", queue, "--state", "all", "--json").json[0]

@@ -161,7 +161,7 @@ class _Runner:
                 message = taken[0]
                 with _Heartbeat(self.job, message) as beat:
                     code, said = _program(self.job, message, stop)
-                if stop.asked and code != 0:
+                if stop.kills and code != 0:
                     break
                 self._end(taken.pop(0), code, said, beat.lost)
             for unseen in taken:
@@ -209,13 +209,15 @@ def _bytes(payload: str | bytes | None) -> bytes:
 
 
 class _Stop:
-    """While programs run, Ctrl-C and SIGTERM end the program, and not this process: it has a message to give back.
+    """While programs run, signals do not end this process: it has a message to settle.
+
+    SIGTERM lets the program finish, as a worker's service manager expects; Ctrl-C, or a second signal, ends it.
 
     An exception could come at any moment, for instance when the program has begun and its process id is not known yet.
     """
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.asked = self.kills = 0
         self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "_Stop":
@@ -226,15 +228,16 @@ class _Stop:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
-    def _ask(self, *_: object) -> None:
+    def _ask(self, number: int, _: object) -> None:
         self.asked += 1
+        self.kills += number == signal.SIGINT or self.asked > 1
         self.end()
 
     def end(self) -> None:
-        """Ends the program; at the second time whether it wants or not."""
-        if self.asked and self.process is not None and self.process.returncode is None:
+        """Ends the program, if that was asked; at the second time whether it wants or not."""
+        if self.kills and self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGTERM if self.asked == 1 else signal.SIGKILL)
+                os.killpg(self.process.pid, signal.SIGTERM if self.kills == 1 else signal.SIGKILL)
 
 
 def _program(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int, str]:
