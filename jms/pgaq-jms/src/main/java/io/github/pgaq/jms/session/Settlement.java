@@ -331,8 +331,7 @@ final class Settlement {
                     store.begin();
                     store.send(messages);
                 }
-                deciding[0] = true;
-                store.commit(joined ? List.of() : messages, leases);
+                store.commit(joined ? List.of() : messages, leases, () -> deciding[0] = true);
                 return null;
             });
         } catch (SQLException e) {

@@ -53,6 +53,10 @@ public final class SqlStore implements Store {
     private final Cancellation cancellation = new Cancellation();
     private boolean open;
     private boolean turnedOff;
+    /** When the server answered last, by System.nanoTime(). */
+    private long answered = System.nanoTime();
+    /** So long the connection is believed to work; tests change it. */
+    long freshNanos = 1_000_000_000;
 
     /**
      * Makes a store.
@@ -101,14 +105,19 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
-        if (!open && isWhole(messages) && connection.getAutoCommit()) {
+    public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
+        // in one call, unless the connection may have been lost long ago, which is no outcome to leave open
+        boolean fresh = System.nanoTime() - answered < freshNanos;
+        if (fresh && !open && isWhole(messages) && connection.getAutoCommit()) {
+            deciding.run();
             sender.send(messages, acknowledge);
-            return;
+        } else {
+            begin();
+            sendWithContents(messages, acknowledge);
+            deciding.run();
+            commit();
         }
-        begin();
-        sendWithContents(messages, acknowledge);
-        commit();
+        answered = System.nanoTime();
     }
 
     private void sendWithContents(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
@@ -148,9 +157,14 @@ public final class SqlStore implements Store {
             throws SQLException {
         Double seconds = timeout == null || timeout.compareTo(LONGEST) > 0 ? null : Double.valueOf(seconds(timeout));
         boolean waits = !sources.isEmpty() && (seconds == null || seconds > 0);
-        if (!waits) {
-            return take(sources, 0.0, lease, acknowledge);
-        }
+        Received received = waits ? receiveWaiting(sources, seconds, lease, acknowledge)
+                : take(sources, 0.0, lease, acknowledge);
+        answered = System.nanoTime();
+        return received;
+    }
+
+    private Received receiveWaiting(List<Source> sources, Double seconds, Duration lease, List<Lease> acknowledge)
+            throws SQLException {
         cancellation.begin();
         try {
             if (connection.getAutoCommit()) {

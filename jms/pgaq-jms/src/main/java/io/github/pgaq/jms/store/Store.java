@@ -110,8 +110,10 @@ public interface Store extends AutoCloseable {
     /**
      * Enqueues messages, acknowledges others, and commits; in the open transaction, or in one of its own. Fails with
      * SQLSTATE {@value #LEASE_ENDED} if a lease has ended. After an error the caller rolls back.
+     *
+     * @param deciding runs before the call that commits: if the connection is lost later, the outcome is not known
      */
-    void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException;
+    void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException;
 
     /** Begins a transaction, unless one is open. */
     void begin() throws SQLException;

@@ -274,7 +274,7 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public void commit(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+    public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
         begin();
         if (!messages.isEmpty()) {
             send(messages);
@@ -283,6 +283,7 @@ final class FakeStore implements Store {
         if (!ended.isEmpty()) {
             throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
         }
+        deciding.run();
         commit();
     }
 

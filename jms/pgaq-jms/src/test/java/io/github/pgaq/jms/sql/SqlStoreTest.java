@@ -426,12 +426,25 @@ class SqlStoreTest extends ServerTest {
         List<Lease> leased = leases(queue, lease(store, all(queue)));
         Lease never = new Lease(queue, null, UUID.randomUUID(), leased.get(0).receipt());
         SQLException e = assertThrows(SQLException.class,
-                () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never)));
+                () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never), () -> { }));
         assertEquals(Store.LEASE_ENDED, e.getSQLState());
         assertEquals(List.of(), texts(take(all(queue))));
-        store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased);
+        store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> { });
         assertEquals(List.of("d", "c"), texts(take(all(queue))));
         assertEquals(leased, store.acknowledge(leased));
+    }
+
+    @Test
+    void theOutcomeIsOpenOnlyWhileTheServerCommits() throws Exception {
+        List<String> decided = new ArrayList<>();
+        store.commit(List.of(text(queue, "fresh")), List.of(), () -> decided.add("fresh"));
+        store.freshNanos = 0;
+        value("SELECT pg_terminate_backend(" + pid(store) + ", 10000)");
+        SQLException e = assertThrows(SQLException.class,
+                () -> store.commit(List.of(text(queue, "later")), List.of(), () -> decided.add("later")));
+        assertTrue(e.getSQLState().startsWith("57P") || e.getSQLState().startsWith("08"), e.getSQLState());
+        assertEquals(List.of("fresh"), decided);
+        assertEquals(List.of("fresh"), texts(newStore().receive(List.of(all(queue)), Duration.ZERO, null, List.of())));
     }
 
     @Test
