@@ -21,6 +21,7 @@ MODULE = places.ROOT / "bench" / "jms-load"
 CONTESTANTS = {
     "pgaq": "pgaq, each acknowledgement at once",
     "group": "pgaq, acknowledgements in groups (pgaq.ackMode=group)",
+    "before": "the build given by --before, in the mode that is compared with Artemis",
     "artemis": "ActiveMQ Artemis",
 }
 
@@ -105,11 +106,12 @@ class Bench:
             url = f"tcp://127.0.0.1:{self.artemis.port}"
         else:
             url = f"jdbc:postgresql://127.0.0.1:{self.server.port}/postgres?user=postgres&password={PASSWORD}"
-            url += "&pgaq.ackMode=group" if contestant == "group" else ""
+            url += "&pgaq.ackMode=group" if "group" in (contestant, shape.by if contestant == "before" else "") else ""
             with self.server.connect() as conn:
                 db.execute(conn, "SELECT aq.create_queue(%s, 'aq.jms_message', multiple_consumers => %s)", [name, shape.subscribers > 0])
                 db.execute(conn, "CHECKPOINT")
-        command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", self.classpath, "io.github.pgaq.jms.bench.Load",
+        classpath = f"{self.given.before}:{self.classpath}" if contestant == "before" else self.classpath
+        command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classpath, "io.github.pgaq.jms.bench.Load",
                    "artemis" if contestant == "artemis" else "pgaq", url, name, "transacted" if shape.transacted else "auto",
                    "listener" if shape.listener else "receive", str(shape.subscribers), str(shape.sessions), str(shape.rate),
                    str(self.given.warm_up), str(self.given.seconds)]  # fmt: skip
@@ -153,13 +155,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one round of 3 seconds")
     parser.add_argument("--rounds", type=int, help="of each shape (3)")
     parser.add_argument("--seconds", type=float, help="that are measured (6)")
+    parser.add_argument("--warm-up", type=float, default=6, help="seconds before, in which Java compiles the client (6)")
+    parser.add_argument("--before", default="", help="classes of another build of the provider, which take part as `before`")
     parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), help=", ".join(CONTESTANTS))
     given = parser.parse_args()
     given.rounds = given.rounds or (1 if given.quick else 3)
     given.seconds = given.seconds or (3 if given.quick else 6)
-    given.warm_up = 3
-    chosen = given.contestants.split(",")
+    chosen = [name for name in given.contestants.split(",") if name != "before" or given.before]
     wanted = [shape for shape in shapes() if any(part in shape.name for part in given.shapes.split(","))]
     places.clean_up_when_terminated()
     busy = machine.busy()

@@ -299,9 +299,14 @@ final class Json {
     static void string(StringBuilder out, String value) {
         out.append('"');
         int length = value.length();
-        for (int i = 0; i < length; i++) {
+        int plain = 0;
+        while (plain < length && isPlain(value.charAt(plain))) {
+            plain++;
+        }
+        out.append(value, 0, plain);
+        for (int i = plain; i < length; i++) {
             char c = value.charAt(i);
-            if (c >= ' ' && c != '"' && c != '\\' && !Character.isSurrogate(c)) {
+            if (isPlain(c)) {
                 out.append(c);
             } else if (Character.isHighSurrogate(c) && i + 1 < length
                     && Character.isLowSurrogate(value.charAt(i + 1))) {
@@ -311,6 +316,10 @@ final class Json {
             }
         }
         out.append('"');
+    }
+
+    private static boolean isPlain(char c) {
+        return c >= ' ' && c != '"' && c != '\\' && !Character.isSurrogate(c);
     }
 
     private static void escape(StringBuilder out, char c) {

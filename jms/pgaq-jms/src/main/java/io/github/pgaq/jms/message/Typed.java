@@ -1,7 +1,6 @@
 package io.github.pgaq.jms.message;
 
 import java.util.Base64;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -184,11 +183,11 @@ final class Typed {
 
     /** Reads a JSON object; fails with IllegalArgumentException. */
     static Map<String, Object> readObject(String text) {
-        Object json = Json.parse(text);
-        if (json instanceof Map<?, ?> map) {
-            Map<String, Object> result = new LinkedHashMap<>();
-            map.forEach((name, value) -> result.put((String) name, value));
-            return result;
+        if (Json.parse(text) instanceof Map<?, ?> map) {
+            // the parser's maps have strings as keys
+            @SuppressWarnings("unchecked")
+            Map<String, Object> object = (Map<String, Object>) map;
+            return object;
         }
         throw new IllegalArgumentException("JSON object expected");
     }

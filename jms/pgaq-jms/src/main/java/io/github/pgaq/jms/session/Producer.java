@@ -18,6 +18,7 @@ import jakarta.jms.QueueSender;
 import jakarta.jms.Topic;
 import jakarta.jms.TopicPublisher;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** A producer of messages, for one destination or for all. */
 class Producer implements MessageProducer {
@@ -26,6 +27,9 @@ class Producer implements MessageProducer {
 
     private final ClientSession session;
     private final PgaqDestination destination;
+    /** The ids of its messages count from this one: random bits for each are made under a lock of all threads. */
+    private final UUID firstId = UUID.randomUUID();
+    private final AtomicLong ids = new AtomicLong();
     private boolean disableMessageID;
     private boolean disableTimestamp;
     private int deliveryMode = Message.DEFAULT_DELIVERY_MODE;
@@ -199,7 +203,7 @@ class Producer implements MessageProducer {
         own.setJMSDestination(to);
         own.setJMSDeliveryMode(deliveryMode);
         own.setJMSPriority(priority);
-        own.setJMSMessageID("ID:" + UUID.randomUUID());
+        own.setJMSMessageID(nextId());
         own.setJMSTimestamp(now);
         own.setJMSExpiration(timeToLive == 0 ? 0 : now + timeToLive);
         own.setJMSDeliveryTime(now + deliveryDelay);
@@ -215,6 +219,11 @@ class Producer implements MessageProducer {
         long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - deliveryDelay);
         return new Outgoing(to.serverName(), connection.messages().toBody(own), 9 - priority, deliveryDelay, expiration,
                 correlation, null, false);
+    }
+
+    private String nextId() {
+        return "ID:" + new UUID(firstId.getMostSignificantBits(),
+                firstId.getLeastSignificantBits() + ids.getAndIncrement());
     }
 
     private PgaqDestination own() throws JMSException {
