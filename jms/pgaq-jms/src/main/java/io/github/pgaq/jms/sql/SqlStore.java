@@ -92,7 +92,7 @@ public final class SqlStore implements Store {
             begin();
         }
         try {
-            sendWithContents(messages, List.of());
+            sendWithContents(messages);
             if (alone) {
                 commit();
             }
@@ -108,25 +108,43 @@ public final class SqlStore implements Store {
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
         // in one call, unless the connection may have been lost long ago, which is no outcome to leave open
         boolean fresh = System.nanoTime() - answered < freshNanos;
-        if (fresh && !open && isWhole(messages) && connection.getAutoCommit()) {
-            deciding.run();
-            sender.send(messages, acknowledge);
-        } else {
+        boolean alone = fresh && !open && isWhole(messages) && connection.getAutoCommit();
+        if (!alone || !commitsAtOnce(messages, acknowledge, deciding)) {
             begin();
-            sendWithContents(messages, acknowledge);
+            sendWithContents(messages);
+            int ended = leases.acknowledge(acknowledge).size();
+            if (ended > 0) {
+                throw new SQLException("the leases of " + ended + " of " + acknowledge.size() + " messages have ended",
+                        LEASE_ENDED);
+            }
             deciding.run();
             commit();
         }
         answered = System.nanoTime();
     }
 
-    private void sendWithContents(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+    /** False: nothing was done, because leases have ended, or are busy, which this call does not tell. */
+    private boolean commitsAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
+            throws SQLException {
+        deciding.run();
+        try {
+            sender.send(messages, acknowledge);
+            return true;
+        } catch (SQLException e) {
+            if (!LEASE_ENDED.equals(e.getSQLState())) {
+                throw e;
+            }
+            return false;
+        }
+    }
+
+    private void sendWithContents(List<Outgoing> messages) throws SQLException {
         for (Outgoing message : messages) {
             if (message.body().content() != null) {
                 contents.write(message.queue(), message.body().content());
             }
         }
-        sender.send(messages, acknowledge);
+        sender.send(messages, List.of());
     }
 
     /** Whether none of them has a content of its own. */

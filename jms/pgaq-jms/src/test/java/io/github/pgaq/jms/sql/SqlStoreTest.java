@@ -428,6 +428,7 @@ class SqlStoreTest extends ServerTest {
         SQLException e = assertThrows(SQLException.class,
                 () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never), () -> { }));
         assertEquals(Store.LEASE_ENDED, e.getSQLState());
+        store.rollback();
         assertEquals(List.of(), texts(take(all(queue))));
         store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> { });
         assertEquals(List.of("d", "c"), texts(take(all(queue))));
