@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgaq.lab import collect, experiment, page, predicates, run, verdict
+from pgaq.lab import collect, costs, experiment, page, predicates, run, verdict
 from pgaq.lab.experiment import ExperimentError
 
 SOURCES = experiment.load()
@@ -269,3 +269,46 @@ def test_page_is_whole(tmp_path):
     assert "1 shows" in html
     both = page.compare(results, results, ("one", "two"))
     assert both.count("shows") >= 2
+
+
+# -- the model, the comparison, the page of the documentation
+
+
+def test_phases_of_the_source():
+    """The source's own cases, with a time-out that costs a wake-up as here, give the formula that its text has not: 30 + 12 F and 9 + 6 F."""
+    cases = {"waiting_mutex": 12, "case2_mutex": 30, "case3_mutex": 42, "case4_mutex": 12 + 12, "waiting_channel": 1, "case2_channel": 9, "case3_channel": 15, "case4_channel": 3 + 6}
+    found = costs.phases(cases)
+    assert costs.formula(found["mutex"]) == "30 + 12 F"
+    assert costs.formula(found["channel"]) == "9 + 6 F"
+    assert costs.predicted(found["mutex"], false=2) == 54
+
+
+@pytest.mark.parametrize("sigma, kappa", [(0.05, 0.0), (0.1, 0.002), (0.3, 0.01)])
+def test_scaling_law_is_found(sigma, kappa):
+    points = {n: 100 * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32, 64)}
+    law = costs.scalability(points)
+    assert law["error_percent"] < 3
+    assert law["sigma"] == pytest.approx(sigma, abs=0.03) and law["kappa"] == pytest.approx(kappa, abs=0.002)
+    assert ("no peak" in costs.said(law)) == (law["peak"] == float("inf"))
+    assert costs.scalability({1: 1, 2: 2}) == {}
+
+
+def test_page_of_the_documentation(tmp_path):
+    """What stands between the marks is replaced, each time alike."""
+    source = source_of(tmp_path)
+    results = {
+        "about": {"began": "2026-01-01", "profile": "quick", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m"}, "measurements": 1, "other_cpu": 0.1},
+        "cards": [collect.card(source, verdict.judge(source, source.experiments["X1"], records_of(source), "quick"), records_of(source), "quick")],
+    }
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- results of the lab: begin -->\nold\n<!-- results of the lab: end -->\nafter\n")
+    page.write_markdown(results, path, ["X1"])
+    once = path.read_text()
+    assert "| X1 | an experiment | shows | adds up | It grows. |" in once and "old" not in once
+    assert once.startswith("before\n") and once.endswith("after\n")
+    assert "currentColor" not in (tmp_path / "img/lab-X1.svg").read_text()
+    page.write_markdown(results, path, ["X1"])
+    assert path.read_text() == once
+    path.write_text("no marks")
+    with pytest.raises(ValueError, match="has no marks"):
+        page.write_markdown(results, path, [])

@@ -242,6 +242,12 @@ def markdown(results: dict[str, Any]) -> str:
         if card["verdict"] in ("does not show", "weak") and card["note"]:
             said = f"{card['finding']} {card['note']}"
         lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
+    found = sorted(results.get("contradictions", []), key=lambda c: c["number"])
+    if found:
+        lines += ["", "Errors and contradictions of the sources, and what was measured about them:", "", "| no. | it says | measured here |", "|---|---|---|"]
+        for c in found:
+            measured = "; ".join(f"`{f['what']}` = {f['value']}" for f in c["figures"]) or c["reason"] or "not measured"
+            lines.append(f"| {c['number']} | {c['text']} | {measured} |")
     model = results.get("model") or {}
     if "formulas" in model:
         lines += ["", "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |", "|---|---|---|---|"]
