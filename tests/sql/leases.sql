@@ -350,6 +350,16 @@ SELECT result FROM aq.end_leases('le', :'ids'::uuid[] || :'others'::uuid[], erro
 CALL aq.wait('le_dead', NULL, '60 s', NULL);
 SELECT t.ended();
 SELECT t.look('le_dead');
+-- an empty error is none
+SELECT aq.create_queue('le_empty', retry_delay => '0');
+SELECT t.put('le_empty', 501);
+SELECT ids, receipt FROM t.leased('le_empty', '1 hour', 1) \gset
+SELECT result FROM aq.release('le_empty', :'ids', :receipt, error => '');
+SELECT last_error FROM aq.messages WHERE queue_name = 'le_empty';
+SELECT ids, receipt FROM t.leased('le_empty', '1 hour', 1) \gset
+SELECT result FROM aq.end_leases('le_empty', :'ids', error => '');
+SELECT last_error FROM aq.messages WHERE queue_name = 'le_empty';
+SELECT aq.drop_queue('le_empty', force => true);
 SELECT aq.drop_queue('le_q'), aq.drop_queue_table('le_qt', force => true);
 SELECT aq.drop_queue('let', force => true), aq.drop_queue('le', force => true), aq.drop_queue('le_dead', force => true);
 DROP FUNCTION t.leased, t.states, t.numbers, t.ended;

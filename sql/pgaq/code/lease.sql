@@ -22,7 +22,7 @@ CREATE FUNCTION aq.release(queue_name text, msgids uuid[], receipt bigint,
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_release';
 COMMENT ON FUNCTION aq.release(text, uuid[], bigint, text, interval, text, boolean) IS
-'Give leased messages back: they are ready again when the transaction commits, at their place in the order, or after a delay, and cannot be leased before, not even by msgid. delay: ''0'' for none; null: the retry delay of the queue for the number of attempts, or none if count is false. error: shown as last_error in aq.messages; at most 600 bytes are kept. count: false takes the attempt back, for messages that were not worked on. A message that has been attempted more often than max_retries, or has expired, fails instead: it moves to the exception queue, or is dropped if the queue has no exception queue. receipt, result and errors as in aq.acknowledge';
+'Give leased messages back: they are ready again when the transaction commits, at their place in the order, or after a delay, and cannot be leased before, not even by msgid. delay: ''0'' for none; null: the retry delay of the queue for the number of attempts, or none if count is false. error: shown as last_error in aq.messages (null or empty: none); at most 600 bytes are kept. count: false takes the attempt back, for messages that were not worked on. A message that has been attempted more often than max_retries, or has expired, fails instead: it moves to the exception queue, or is dropped if the queue has no exception queue. receipt, result and errors as in aq.acknowledge';
 
 CREATE FUNCTION aq.reject(queue_name text, msgids uuid[], receipt bigint,
 	consumer text DEFAULT NULL,
@@ -38,7 +38,7 @@ CREATE FUNCTION aq.end_leases(queue_name text, msgids uuid[],
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_end_leases';
 COMMENT ON FUNCTION aq.end_leases(text, uuid[], text, text) IS
-'End leases without their receipts, for messages whose holder is gone or whose receipt is lost: the same happens as if the time of the lease were over. The message is ready again when the transaction commits; one that has been attempted more often than max_retries, or has expired, fails. Later calls of the holder return stale. error: shown as last_error in aq.messages; null: the name of the role that has ended the lease. result as in aq.acknowledge; stale means that no lease runs. For the queue''s owner. Errors 22004, 22023, 42501, 42704, 42809';
+'End leases without their receipts, for messages whose holder is gone or whose receipt is lost: the same happens as if the time of the lease were over. The message is ready again when the transaction commits; one that has been attempted more often than max_retries, or has expired, fails. Later calls of the holder return stale. error: shown as last_error in aq.messages; null or empty: the name of the role that has ended the lease. result as in aq.acknowledge; stale means that no lease runs. For the queue''s owner. Errors 22004, 22023, 42501, 42704, 42809';
 
 CREATE FUNCTION aq.redrive(queue_name text, max_messages integer DEFAULT NULL,
 	condition text DEFAULT NULL,

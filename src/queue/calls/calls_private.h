@@ -26,6 +26,7 @@ extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
 
 /* --- lease_calls.c */
 extern void aq_lease_calls_check(AqQueue *queue);
+extern char *aq_lease_calls_error(FunctionCallInfo fcinfo, int arg);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
 extern AqLeaseResult *aq_lease_calls_settle(const char *command, const char *queue_name, const char *consumer,

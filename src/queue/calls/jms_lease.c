@@ -260,6 +260,6 @@ aq_jms_lease_release(PG_FUNCTION_ARGS)
 		options.time = Max(aq_interval_option(PG_GETARG_DATUM(LISTS), AQ_ERR_OPTION_INVALID, "delay"), 0);
 	else
 		options.retry_delay = counts;
-	options.error = aq_args_name_or_null(fcinfo, LISTS + 1, "error");
+	options.error = aq_lease_calls_error(fcinfo, LISTS + 1);
 	return settle(fcinfo, "aq.jms_release()", &options);
 }

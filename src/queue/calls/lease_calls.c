@@ -113,6 +113,15 @@ aq_lease_calls_settle(const char *command, const char *queue_name, const char *c
 	return settle_ids(&queue, consumer, options, ids, n, &ndone);
 }
 
+/* The argument "error"; an empty one is none. */
+char *
+aq_lease_calls_error(FunctionCallInfo fcinfo, int arg)
+{
+	char	   *error = aq_args_name_or_null(fcinfo, arg, "error");
+
+	return error != NULL && *error != '\0' ? error : NULL;
+}
+
 static void
 put_results(FunctionCallInfo fcinfo, const pg_uuid_t *ids, const AqLeaseResult *results, int n)
 {
@@ -232,7 +241,7 @@ aq_lease_calls_release(PG_FUNCTION_ARGS)
 		options.time = Max(aq_interval_option(PG_GETARG_DATUM(4), AQ_ERR_OPTION_INVALID, "delay"), 0);
 	else
 		options.retry_delay = counts;
-	options.error = aq_args_name_or_null(fcinfo, 5, "error");
+	options.error = aq_lease_calls_error(fcinfo, 5);
 	return settle(fcinfo, &options, 3, "aq.release()");
 }
 
@@ -242,7 +251,7 @@ aq_lease_calls_reject(PG_FUNCTION_ARGS)
 {
 	AqLeaseOptions options = {.mode = AQ_MODE_REJECT};
 
-	options.error = aq_args_name_or_null(fcinfo, 4, "error");
+	options.error = aq_lease_calls_error(fcinfo, 4);
 	return settle(fcinfo, &options, 3, "aq.reject()");
 }
 
@@ -253,7 +262,7 @@ aq_lease_calls_end_leases(PG_FUNCTION_ARGS)
 {
 	AqLeaseOptions options = {.mode = AQ_MODE_RELEASE,.any_receipt = true};
 
-	options.error = aq_args_name_or_null(fcinfo, 3, "error");
+	options.error = aq_lease_calls_error(fcinfo, 3);
 	if (options.error == NULL)
 		options.error = psprintf("lease ended by role \"%s\"", GetUserNameFromId(GetUserId(), false));
 	return settle(fcinfo, &options, 2, "aq.end_leases()");
