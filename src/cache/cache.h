@@ -153,6 +153,9 @@ extern AqObject *aq_object_pin(Oid database, uint32 id, bool *must_load);
  */
 extern AqObject *aq_object_pin_modestly(Oid database, uint32 id, bool *must_load);
 extern void aq_object_loaded(AqObject *object);
+
+/* Gives the load up, without an error: the session keeps no pin. */
+extern void aq_object_not_loaded(AqObject *object);
 extern void aq_object_unpin(AqObject *object);
 
 /*

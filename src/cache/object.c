@@ -348,6 +348,16 @@ aq_object_loaded(AqObject *object)
 	end_load(object, true);
 }
 
+/* Between the end of the claim and the end of the load, the session must not end. */
+void
+aq_object_not_loaded(AqObject *object)
+{
+	HOLD_INTERRUPTS();
+	aq_claim_end(fail_load, object);
+	end_load(object, false);
+	RESUME_INTERRUPTS();
+}
+
 static void
 unpin(AqObject *object)
 {

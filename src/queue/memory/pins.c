@@ -298,10 +298,11 @@ has_recipients(const AqQueue *queue)
  * the object is freed, because the load is a claim of the cache.  The
  * session's own description may be older than a drop or change that has just
  * been committed, because its invalidation is sent after the callback that
- * removes the object.
+ * removes the object.  missing_ok: return false, with nothing loaded, if the queue
+ * was dropped.
  */
-static void
-load(AqQueue *queue, AqObject *object)
+static bool
+load(AqQueue *queue, AqObject *object, bool missing_ok)
 {
 	AqQueueShm *shm = aq_shm_by_index(object->index);
 	AqQueue    *latest;
@@ -311,6 +312,12 @@ load(AqQueue *queue, AqObject *object)
 	aq_point("object-loading");
 	latest = aq_catalog_read(queue->id);
 	current = latest != NULL && queue->id < 0 ? latest->buffered : latest;
+	if (current == NULL && missing_ok)
+	{
+		if (latest != NULL)
+			MemoryContextDelete(latest->context);
+		return false;
+	}
 	if (current == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
@@ -341,6 +348,7 @@ load(AqQueue *queue, AqObject *object)
 	 * worker skipped the queue
 	 */
 	aq_jobs_post();
+	return true;
 }
 
 /* Enters a pinned object, for which there is room. */
@@ -356,7 +364,7 @@ enter_pin(int32 id, AqObject *object)
 
 /*
  * Pins the queue's object, and loads it if it is new. modest: returns NULL if
- * it is not in memory and few handles are free.
+ * it is not in memory and few handles are free, or if it was dropped just now.
  */
 static Pin *
 new_pin(AqQueue *queue, bool modest)
@@ -383,8 +391,11 @@ new_pin(AqQueue *queue, bool modest)
 		aq_object_drop(MyDatabaseId, queue->id);
 		aq_object_unpin(object);
 	}
-	if (must_load)
-		load(queue, object);
+	if (must_load && !load(queue, object, modest))
+	{
+		aq_object_not_loaded(object);
+		return NULL;
+	}
 	return enter_pin(queue->id, object);
 }
 
@@ -482,7 +493,8 @@ aq_pins_pin(AqQueue *queue)
 /*
  * The same for a view, which reads one queue after the other: only until
  * aq_pins_peek_end(), and only if the queue is in memory or there is enough
- * room for it.  Returns false if it is not pinned.
+ * room for it.  Returns false if it is not pinned, also if another session has
+ * dropped it since the view began.
  */
 bool
 aq_pins_peek(AqQueue *queue, AqPeek *peek)
