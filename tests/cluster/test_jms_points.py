@@ -1,4 +1,4 @@
-"""Calls of the Jakarta Messaging provider, at named points: a queue, a privilege or the call itself ends there."""
+"""A queue, or the privilege on it, goes at a named point, while a call, a view or the worker uses it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, server_with_points
+from conftest import PATIENCE, server_with_points, until
 from pgaq import db
 
 pytestmark = pytest.mark.test_build
@@ -60,3 +60,41 @@ def test_a_queue_goes_while_leases_end(points_server, call, meanwhile):
         drop(conn, "one", "two", "three")
         conn.execute("DROP OWNED BY java; DROP ROLE java")
         assert not db.rows(conn, "SELECT * FROM aq.check()")
+
+
+@pytest.mark.parametrize("view", ["aq.subscribers", "aq.messages", "aq.shards", "aq.partitions", "aq.metrics()"])
+def test_a_queue_goes_while_a_view_reads(points_server, view):
+    """A view leaves out a queue that another session drops before the view has pinned it."""
+    with points_server.connect() as conn, points_server.connect() as reader, ThreadPoolExecutor() as pool:
+        for queue in ("one", "two"):
+            conn.execute("SELECT aq.create_queue(%s, multiple_consumers => true), aq.subscribe(%s, 'ann')", [queue, queue])
+        conn.execute("SELECT aq.enqueue('one', '1'), aq.enqueue('two', '1')")
+        reader.execute("SELECT count(*) FROM aq.enqueue('two', '1')")  # so that it pins only the other one anew
+        reader.execute("SET pgaq.test_point = 'object-wanted:wait'")
+        try:
+            came = pool.submit(db.rows, reader, f"SELECT * FROM {view}")
+            assert db.value(conn, "SELECT aq.point_await('object-wanted', seconds => 5)")
+            conn.execute("SELECT aq.drop_queue('one', true)")
+        finally:
+            until(lambda: conn.execute("SELECT aq.point_reset()") and came.done(), "the view has been read")
+        assert "two" in str(came.result(PATIENCE))
+        drop(conn, "one", "two")
+        assert not db.rows(conn, "SELECT * FROM aq.check()")
+
+
+def test_the_name_of_a_temporary_queue_is_used_again(points_server):
+    """The worker has found the queue, which a session then drops; it creates another one of this name, which stays."""
+    with points_server.connect() as conn:
+        with points_server.connect() as owner:
+            queue = db.value(owner, "SELECT aq.create_temporary_queue()")
+            conn.execute("SELECT aq.point_arm('temporary-found', 'wait')")
+        try:
+            assert db.value(conn, "SELECT aq.point_await('temporary-found')")
+            conn.execute("SELECT aq.drop_queue(%s, true)", [queue])
+            conn.execute("SELECT aq.create_queue(%s)", [queue])
+        finally:
+            conn.execute("SELECT aq.point_reset()")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.temporary") == 0, "the worker has forgotten it")
+        conn.execute("SELECT aq.create_temporary_queue()")  # its removal comes after that of the other one
+        assert db.value(conn, "SELECT count(*) FROM aq.queues WHERE queue_name = %s", [queue]) == 1
+        drop(conn, queue)

@@ -29,7 +29,7 @@ RARE = {
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
-    "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends",
+    "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
     "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables

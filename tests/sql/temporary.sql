@@ -51,13 +51,18 @@ SELECT aq.enqueue('news', '0', recipients => '{recipient}') IS NOT NULL;
 SET ROLE regress_aq_adam;
 SELECT aq.subscribe('news', 'lasts'), aq.subscribe('news', 'ends', 'priority = 1', temporary => true);
 RESET ROLE;
-SELECT aq.subscribe('news', 'recipient', temporary => true), aq.subscribe('news', 'ends', if_not_exists => true), aq.subscribe('news', 'lasts', if_not_exists => true, temporary => true);
+SELECT aq.subscribe('news', 'recipient', temporary => true), aq.subscribe('news', 'lasts', if_not_exists => true, temporary => true);
 SELECT consumer, kind, temporary FROM aq.subscribers WHERE queue_name = 'news' ORDER BY 1;
 -- for its role: it belongs to this session a second time, which is the same; for another role: not
 SET ROLE regress_aq_adam;
 SELECT aq.subscribe('news', 'ends', if_not_exists => true, temporary => true);
 SELECT t.error($$SELECT aq.subscribe('news', 'recipient', if_not_exists => true, temporary => true)$$);
+-- subscribed again without temporary, it becomes lasting, for such a role only, and stays so
+SELECT t.error($$SELECT aq.subscribe('news', 'recipient', if_not_exists => true)$$);
+SELECT aq.subscribe('news', 'ends', if_not_exists => true);
+SELECT aq.subscribe('news', 'ends', if_not_exists => true, temporary => true);
 RESET ROLE;
+SELECT consumer, temporary FROM aq.subscribers WHERE queue_name = 'news' ORDER BY 1;
 SELECT aq.unsubscribe('news', 'ends');
 SELECT aq.subscribe('news', 'ends');
 SELECT consumer, kind, temporary FROM aq.subscribers WHERE queue_name = 'news' ORDER BY 1;

@@ -72,7 +72,7 @@ extern void aq_temporary_enter_queue(int32 queue_id);
 extern void aq_temporary_enter_consumer(int32 queue_id, const char *consumer);
 extern void aq_temporary_forget_queue(int32 queue_id);
 extern void aq_temporary_forget_consumer(int32 queue_id, int64 consumer);
-extern void aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session);
+extern bool aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session);
 extern bool aq_temporary_is_consumer(int32 queue_id, int64 consumer);
 extern bool aq_temporary_is_queue(int32 queue_id);
 extern void aq_temporary_check_limit(void);

@@ -174,10 +174,14 @@ check_name_is_free(AqQueue *queue, const char *name, const AqConsumer *consumer)
 				 errhint("Subscribe another name.")));
 }
 
-/* A temporary subscriber that exists stays at least as long as this session, too. */
+/*
+ * A temporary subscriber that exists is subscribed again: it stays at least as long
+ * as this session, too, or for good.
+ */
 static void
-belong_to_session(AqQueue *queue, const AqConsumer *consumer)
+stay(AqQueue *queue, const AqConsumer *consumer, bool temporary)
 {
+	int64		number = consumer->number;
 	int32		id = queue->id;
 	char	   *name = pstrdup(consumer->name);
 
@@ -185,7 +189,10 @@ belong_to_session(AqQueue *queue, const AqConsumer *consumer)
 		return;
 	queue = aq_catalog_get_by_id(id, true);
 	check_owner(queue, aq_catalog_consumer(queue, name));
-	aq_temporary_enter_consumer(id, name);
+	if (temporary)
+		aq_temporary_enter_consumer(id, name);
+	else
+		aq_temporary_forget_consumer(id, number);
 }
 
 PG_FUNCTION_INFO_V1(aq_subscriber_add);
@@ -210,8 +217,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	{
 		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
 		{
-			if (temporary)
-				belong_to_session(queue, consumer);
+			stay(queue, consumer, temporary);
 			PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 		}
 		ereport(ERROR,

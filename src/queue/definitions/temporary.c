@@ -60,12 +60,12 @@ aq_temporary_is_consumer(int32 queue_id, int64 consumer)
 								queue_id, consumer)) != NULL;
 }
 
-/* A session has ended, to which the consumer may belong. */
-void
+/* A session has ended; returns false if the consumer does not belong to it any more. */
+bool
 aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session)
 {
-	aq_sql_change(psprintf("DELETE FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = " INT64_FORMAT
-						   " AND session_id = " INT64_FORMAT, queue_id, consumer, session), 0, NULL, NULL, NULL);
+	return aq_sql_change(psprintf("DELETE FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = " INT64_FORMAT
+						   " AND session_id = " INT64_FORMAT, queue_id, consumer, session), 0, NULL, NULL, NULL) > 0;
 }
 
 /* The queue is dropped. */
@@ -75,7 +75,7 @@ aq_temporary_forget_queue(int32 queue_id)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.temporary WHERE queue_id = %d", queue_id), 0, NULL, NULL, NULL);
 }
 
-/* The consumer is removed. */
+/* The consumer is removed, or is made lasting. */
 void
 aq_temporary_forget_consumer(int32 queue_id, int64 consumer)
 {

@@ -58,18 +58,23 @@ lock_all(AqQueue *queue)
 	return true;
 }
 
-/* Returns false if it is in use. */
+/*
+ * Returns false if it is in use.  Until it is locked, another session can drop it,
+ * and create another queue of this name, which stays.
+ */
 static bool
 remove_queue(const Temporary *temporary)
 {
 	AqQueue    *queue = aq_catalog_get_by_id(temporary->queue_id, true);
 
+	aq_point("temporary-found");
+	if (queue != NULL && !lock_all(queue))
+		return false;
+	queue = aq_catalog_get_by_id(temporary->queue_id, true);
 	if (queue == NULL)
 		aq_temporary_forget_queue(temporary->queue_id);
-	else if (lock_all(queue))
-		aq_definition_drop(pstrdup(queue->name), true);
 	else
-		return false;
+		aq_definition_drop(pstrdup(queue->name), true);
 	return true;
 }
 
@@ -80,9 +85,9 @@ remove_consumer(const Temporary *temporary)
 
 	if (!aq_queue_lock(temporary->queue_id, ShareUpdateExclusiveLock, false))
 		return false;
-	aq_temporary_forget_session(temporary->queue_id, temporary->consumer, temporary->session);
-	/* while the row was read, another session may have subscribed it, too */
-	if (aq_temporary_is_consumer(temporary->queue_id, temporary->consumer))
+	/* while the row was read, another session may have subscribed it, too, or made it lasting */
+	if (!aq_temporary_forget_session(temporary->queue_id, temporary->consumer, temporary->session) ||
+		aq_temporary_is_consumer(temporary->queue_id, temporary->consumer))
 		return true;
 	queue = aq_catalog_get_by_id(temporary->queue_id, true);
 	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
