@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from conftest import PATIENCE, server_with_points, until
@@ -98,3 +99,17 @@ def test_the_name_of_a_temporary_queue_is_used_again(points_server):
         conn.execute("SELECT aq.create_temporary_queue()")  # its removal comes after that of the other one
         assert db.value(conn, "SELECT count(*) FROM aq.queues WHERE queue_name = %s", [queue]) == 1
         drop(conn, queue)
+
+
+def test_a_cancelled_receive_counts_as_an_attempt(points_server):
+    """Between the take and the commit; otherwise a message whose delivery is cancelled each time would never fail."""
+    with points_server.connect() as conn, points_server.connect() as java:
+        conn.execute("SELECT aq.create_queue('one', %s, retry_delay => '0', max_retries => 1)", [TYPE])
+        conn.execute("SELECT aq.enqueue('one', ROW('text', '{}', NULL, NULL, 'body', NULL)::aq.jms_message)")
+        java.execute("SET pgaq.test_point = 'before-log:cancel'")
+        for attempts in (1, 2):
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                java.execute("CALL aq.jms_receive('{one}', NULL, NULL, '{1}', '0', '1 hour')")
+            state = [{"state": "READY", "attempts": 1}] if attempts == 1 else []
+            until(lambda: db.rows(conn, "SELECT state, attempts FROM aq.messages WHERE queue_name = 'one' AND state IN ('READY', 'LOCKED', 'LEASED')") == state, attempts)
+        drop(conn, "one")

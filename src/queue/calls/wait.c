@@ -277,6 +277,14 @@ find_entry(const Listening *listening, const char *queue, const char *consumer)
 	return -1;
 }
 
+static void
+refuse_entries(int n, int delivery)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen accepts at most %d queues, not %d",
+					 AQ_WAITERS_PER_SESSION / (delivery == AQ_PERSISTENT_OR_BUFFERED ? 2 : 1), n));
+}
+
 /*
  * Makes an entry for each of the n pairs, or two, for persistent and buffered
  * messages.  selective: NULL, or for each pair whether it takes only some of the
@@ -299,6 +307,10 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 	{
 		int			entry = selective != NULL ? find_entry(listening, queues[i], consumers[i]) : -1;
 
+		CHECK_FOR_INTERRUPTS();
+		/* as soon as there are too many, so that each is compared with few others */
+		if (entry < 0 && listening->n >= AQ_WAITERS_PER_SESSION)
+			refuse_entries(n, delivery);
 		listening->entry_of[i] = entry >= 0 ? entry : listening->n;
 		/* one that takes all messages makes the others superfluous */
 		if (entry >= 0)
@@ -313,9 +325,7 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 			}
 	}
 	if (listening->n > AQ_WAITERS_PER_SESSION)
-		ereport(ERROR,
-				aq_error(AQ_ERR_LISTEN_ARGUMENT, "listen accepts at most %d queues, not %d",
-						 AQ_WAITERS_PER_SESSION / (listening->n / n), n));
+		refuse_entries(n, delivery);
 }
 
 bool
@@ -402,6 +412,7 @@ check_pairs(int n, char **queues, char **consumers)
 {
 	for (int i = 0; i < n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (queues[i] == NULL)
 			ereport(ERROR,
 					aq_error(AQ_ERR_LISTEN_ARGUMENT, "queue name %d of the list is null", i + 1));
