@@ -332,10 +332,28 @@ check_retries(AqQueue *queue, AqFindings *findings)
 	aq_finding_compare(findings, "retries", "rolled back dequeues to be counted", pg_atomic_read_u32(&cq->nretries), n);
 }
 
+/* Chunks of bodies are written and deleted by the transactions of their message, so none is without it. */
+static void
+check_bodies(AqQueue *queue, AqFindings *findings)
+{
+	char	   *query = psprintf("SELECT DISTINCT k.msgid FROM aq_data.k%d k "
+								 "WHERE NOT EXISTS (SELECT FROM aq_data.%s t WHERE t.msgid = k.msgid)",
+								 queue->table.id, aq_schema_message_table(queue->table.id));
+	uint64		n;
+
+	if (!OidIsValid(aq_body_row_table(queue->table.id)))
+		return;
+	(void) aq_sql_run(query, 0, NULL, NULL, NULL, true);
+	n = SPI_processed;
+	SPI_finish();
+	aq_finding_compare(findings, "bodies", "bodies without their message", n, 0);
+}
+
 void
 aq_classic_check(AqQueue *queue, AqFindings *findings)
 {
 	check_rows(queue, findings);
+	check_bodies(queue, findings);
 	check_retries(queue, findings);
 	/*
 	 * the snapshot also shows changes of this transaction, which are not

@@ -312,6 +312,13 @@ extern Relation aq_table_index_open(Relation rel, TableIndexKind kind, LOCKMODE 
 extern Relation aq_table_index_open_time(Relation rel);
 extern void aq_table_index_insert(Relation rel, TupleTableSlot **slots, int n);
 
+/* --- body_row.c: the rows of bodies of large messages */
+extern Oid	aq_body_row_table(int32 id);
+extern bool aq_body_row_try_lock(const AqQueue *queue);
+extern void aq_body_row_insert(Relation rel, const pg_uuid_t *id, int32 number, bytea *data);
+extern void aq_body_row_delete(Relation messages, TupleTableSlot *slot);
+extern bytea *aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number);
+
 /* --- table_row.c: the rows of the tables */
 extern Key	aq_table_row_key(TupleTableSlot *slot);
 extern HeapTupleHeader aq_table_row_header(TupleTableSlot *slot);
@@ -437,6 +444,10 @@ extern TM_Result aq_leased_row_fail(const AqQueue *queue, RowScan *rows, char ki
 extern int	aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *expires);
 extern TM_Result aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, TupleTableSlot *message, int attempts,
 										 TimestampTz until, const char *error, bool *ready);
+
+/* --- classic_body.c: bodies of large messages */
+extern bool aq_classic_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+extern bytea *aq_classic_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 
 /* --- classic_lease.c: acknowledge, extend, release, reject */
 extern void aq_classic_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,

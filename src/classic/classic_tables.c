@@ -69,6 +69,9 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 	run_ddl(psprintf("CREATE UNIQUE INDEX %s_id ON aq_data.%s (msgid) WHERE odd", messages, messages));
 	if (id < 0)
 		aq_unlogged_mark(messages);
+	else if (aq_payload_is_jms(payload_type))
+		run_ddl(psprintf("CREATE TABLE aq_data.k%d (msgid uuid, number integer, data bytea NOT NULL, "
+						 "PRIMARY KEY (msgid, number)) WITH (autovacuum_vacuum_scale_factor = 0.05)", id));
 	if (OidIsValid(owner))
 		grant_select(messages, owner);
 	if (!multi)
@@ -89,6 +92,8 @@ aq_classic_tables_drop(int32 id)
 	run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_message_table(id)));
 	if (OidIsValid(aq_schema_data_relation(aq_schema_consumer_table(id))))
 		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_consumer_table(id)));
+	if (OidIsValid(aq_body_row_table(id)))
+		run_ddl(psprintf("DROP TABLE aq_data.k%d CASCADE", id));
 }
 
 /*
@@ -133,6 +138,9 @@ aq_classic_tables_drop_queue(AqQueue *queue, bool force)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", name),
 				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+	if (OidIsValid(aq_body_row_table(table.id)))
+		run_ddl(psprintf("DELETE FROM aq_data.k%d WHERE msgid IN (SELECT msgid FROM aq_data.%s WHERE queue_id = %d)",
+						 table.id, aq_schema_message_table(table.id), id));
 	run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_message_table(table.id), id));
 	if (OidIsValid(table.consumers))
 		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(table.id), id));

@@ -143,7 +143,7 @@ move_within(QueueScans *scans, AqQueue *target, const AqPutOptions *letter)
 
 /* Puts dead letters into the queue, as new messages. */
 static bool
-put_letters(AqQueue *target, const Failed *failed, int from)
+put_letters(AqQueue *source, AqQueue *target, const Failed *failed, int from)
 {
 	TupleTableSlot *slot = failed->slot;
 	AqPutOptions options = {.each = &failed->letters[from]};
@@ -154,8 +154,8 @@ put_letters(AqQueue *target, const Failed *failed, int from)
 	options.sender = varlena_of(slot, COL_SENDER);
 	options.original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? DatumGetUUIDP(slot->tts_values[COL_ID])
 		: DatumGetUUIDP(slot->tts_values[COL_ORIGINAL_ID]);
-	return aq_exception_put(target, &options, failed->n - from, slot->tts_values[COL_PAYLOAD],
-							slot->tts_isnull[COL_PAYLOAD]);
+	return aq_exception_put(source, DatumGetUUIDP(slot->tts_values[COL_ID]), target, &options, failed->n - from,
+							slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]);
 }
 
 /*
@@ -187,7 +187,7 @@ fail_message(QueueScans *scans, const AqDeath *deaths, int n)
 	if (!aq_exception_pin(target))
 		return false;
 	within = !aq_queue_is_sharded(target) && target->table.id == scans->queue->table.id;
-	moved = put_letters(target, &failed, within ? 1 : 0) &&
+	moved = put_letters(scans->queue, target, &failed, within ? 1 : 0) &&
 		(within ? move_within(scans, target, failed.letters) : aq_table_row_delete(scans->messages.rel, slot) == TM_Ok);
 	aq_stat_add(AQ_STAT_EXCEPTIONS, moved);
 	return moved;

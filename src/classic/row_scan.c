@@ -53,7 +53,8 @@ bool
 aq_row_scan_try_lock(AqQueue *queue)
 {
 	return ConditionalLockRelationOid(queue->table.messages, RowExclusiveLock) &&
-		(!queue->table.multi || ConditionalLockRelationOid(queue->table.consumers, RowExclusiveLock));
+		(!queue->table.multi || ConditionalLockRelationOid(queue->table.consumers, RowExclusiveLock)) &&
+		aq_body_row_try_lock(queue);
 }
 
 /*

@@ -65,7 +65,6 @@ define_parameters(void)
 	aq_run_as_init();
 	aq_context_init();
 	aq_helper_pool_register();
-	aq_jms_content_init();
 }
 
 static void

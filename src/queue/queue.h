@@ -233,6 +233,7 @@ extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* unti
  * the worker
  */
 extern bool aq_payload_type_lock(Oid type, bool wait);
+extern bool aq_payload_is_jms(Oid type); /* aq.jms_message */
 
 /* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
 extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);

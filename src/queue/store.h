@@ -96,6 +96,8 @@ typedef struct AqMessage
 	int64		receipt;		/* of the lease it is taken with; 0: none */
 } AqMessage;
 
+#define AQ_ANY_POSITION (-2)
+
 typedef struct AqTakeOptions
 {
 	int			position;		/* of the consumer; 0 in single-consumer queues */
@@ -244,6 +246,15 @@ typedef struct AqStore
 						const Datum *payloads, const bool *nulls,
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
+	/*
+	 * Chunks of a body that a message has apart from its payload, each number
+	 * once.  write_body: returns false if this transaction has not enqueued the
+	 * message.  read_body: a chunk as it is now, also of a message that this
+	 * transaction has dequeued; NULL: there is none, or the message is not for
+	 * the consumer at the position, which can be AQ_ANY_POSITION.
+	 */
+	bool		(*write_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+	bytea	   *(*read_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 	/* Acknowledge, extend or end leases. */
 	void		(*settle_leases) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 								  AqLeaseResult *results);
@@ -345,7 +356,12 @@ extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
  */
 extern bool aq_exception_pin(AqQueue *target);
 extern bool aq_exception_may_put(AqQueue *target);
-extern bool aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull);
+extern bool aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOptions *options, uint32 n,
+							 Datum payload, bool isnull);
+
+/* memory/message_body.c: bodies of large messages, apart from their payloads */
+extern bool aq_message_body_is_apart(Oid type, Datum payload, bool isnull);
+extern void aq_message_body_copy(AqQueue *from, const pg_uuid_t *id, int position, AqQueue *to, const pg_uuid_t *copy);
 
 /* AqDeath.kind, in the log of a sharded queue and in the rows of a queue table */
 #define AQ_DEATH_REJECTED	'j'

@@ -329,6 +329,19 @@ compare_attempts(AqFindings *findings, const char *place, Stream *stream, const 
 	report(findings, place, "messages whose attempts differ from the tables", &copy->partition, &attempts);
 }
 
+/* Chunks of bodies are written by the transaction of their message, so none is without it. */
+static void
+compare_bodies(AqFindings *findings, const char *place, const PartitionCopy *copy, const Contents *p)
+{
+	Differences orphans = {0};
+	int			slot = -1;
+
+	while (p->bodies != NULL && (slot = aq_bitmap_next(p->bodies, PARTITION_SLOTS, slot + 1)) >= 0)
+		if (p->slots[slot].state == SLOT_EMPTY)
+			differ(&orphans, slot);
+	report(findings, place, "bodies without their message", &copy->partition, &orphans);
+}
+
 /* --- a partition, a queue ------------------------------------------------------------------- */
 
 static void
@@ -352,6 +365,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 		if (again != NULL && is_unchanged(copy, again))
 		{
 			count_todo(reading, contents);
+			compare_bodies(reading->findings, place, copy, contents);
 			if (p->frame == 0)
 				compare_summary(reading->findings, place, stream, copy, contents);
 			else

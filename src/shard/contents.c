@@ -101,10 +101,19 @@ add_doubt(Contents *p, TransactionId xid, int64 session)
 }
 
 static void
+read_body(Contents *p, uint32 slot)
+{
+	if (p->bodies == NULL)
+		p->bodies = palloc0(AQ_CHUNK_SIZE);
+	(void) aq_bitmap_set(p->bodies, slot);
+}
+
+static void
 read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 {
 	Datum		values[MSG_COLUMNS];
 	bool		nulls[MSG_COLUMNS];
+	bool		chunk;
 	int64		ordinal;
 	uint32		number;
 	Slot	   *slot;
@@ -112,12 +121,19 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	RowStatus	status = row_status(tuple->t_data, &xid);
 
 	heap_deform_tuple(tuple, desc, values, nulls);
-	ordinal = DatumGetInt64(values[MSG_ORDINAL]);
+	chunk = DatumGetInt64(values[MSG_ORDINAL]) < 0;
+	ordinal = message_ordinal(DatumGetInt64(values[MSG_ORDINAL]));
 	if (ordinal / PARTITION_SLOTS != p->partition->number ||
 		DatumGetInt16(values[MSG_STREAM]) != p->stream)
 		elog(ERROR, "message %lld of stream %d is in the wrong table",
 			 (long long) ordinal, DatumGetInt16(values[MSG_STREAM]));
 	number = ordinal % PARTITION_SLOTS;
+	if (chunk)
+	{
+		if (status == ROW_COMMITTED)
+			read_body(p, number);
+		return;
+	}
 	p->nslots = Max(p->nslots, number + 1);
 	slot = &p->slots[number];
 	aq_slot_read_row(slot, ItemPointerGetBlockNumber(&tuple->t_self), ItemPointerGetOffsetNumber(&tuple->t_self),

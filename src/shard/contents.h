@@ -33,6 +33,7 @@ typedef struct Contents
 	List	   *lease_rows;
 	uint16	   *removed;		/* by slot: number of its consumers that were removed */
 	uint64_t   *moved;			/* slots moved to the exception queue */
+	uint64_t   *bodies;			/* slots with chunks of a body; NULL: none */
 	uint32		inflight;		/* taken by transactions in doubt */
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;

@@ -37,7 +37,7 @@ first_row(Relation rel, int64 *ordinal, int *stream)
 	{
 		bool		isnull;
 
-		*ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
+		*ordinal = message_ordinal(DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)));
 		*stream = DatumGetInt16(heap_getattr(tuple, MSG_STREAM + 1, RelationGetDescr(rel), &isnull));
 	}
 	table_endscan(scan);

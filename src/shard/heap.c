@@ -155,7 +155,7 @@ relocate(Partition *partition, Relation rel)
 		int64		ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
 
 		CHECK_FOR_INTERRUPTS();
-		if (ordinal / PARTITION_SLOTS == number)
+		if (ordinal >= 0 && ordinal / PARTITION_SLOTS == number)
 			places[ordinal % PARTITION_SLOTS] = tuple->t_self;
 	}
 	table_endscan(scan);

@@ -365,7 +365,8 @@ partition_number(Relation rel)
 	bool		isnull;
 
 	if (tuple != NULL)
-		number = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) / PARTITION_SLOTS;
+		number = message_ordinal(DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)))
+			/ PARTITION_SLOTS;
 	table_endscan(scan);
 	return number;
 }
@@ -443,9 +444,10 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
+		int64		ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
+
 		CHECK_FOR_INTERRUPTS();
-		if (rows->wanted != NULL &&
-			DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)) != rows->ordinal)
+		if (ordinal < 0 || (rows->wanted != NULL && ordinal != rows->ordinal))
 			continue;
 		message_rows(rows, tuple, RelationGetDescr(rel));
 		if (rows->wanted != NULL)

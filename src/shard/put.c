@@ -55,6 +55,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		aq_slot_reset(partition, 0);
 		partition->expired = partition->made_ready = partition->evicted = 0;
 		pg_atomic_write_u64(&partition->browsed, 0);
+		pg_atomic_write_u64(&partition->bytes, 0);
 		partition->next_timer = partition->last_take = 0;
 		partition->file = 0;
 		partition->last_taker = InvalidTransactionId;
@@ -216,6 +217,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 	uint32		batch = Min(note->count, INSERT_BATCH);
 	TupleTableSlot **rows = row_slots(desc, batch);
 	Bitmapset  *last_targets = NULL;
+	uint64		bytes = 0;
 
 	for (uint32 done = 0; done < note->count; done += batch)
 	{
@@ -223,6 +225,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 		for (uint32 i = 0; i < batch; i++)
 		{
 			uint32		m = done + i;
+			HeapTuple	tuple;
 
 			values[MSG_ORDINAL] = Int64GetDatum(ordinal_of(note->partition, note->first + m));
 			values[MSG_PAYLOAD] = payloads[m];
@@ -235,7 +238,9 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 				values[MSG_TARGETS] = PointerGetDatum(aq_store_targets_to_bytes(last_targets));
 				nulls[MSG_TARGETS] = false;
 			}
-			ExecForceStoreHeapTuple(heap_form_tuple(desc, values, nulls), rows[i], true);
+			tuple = heap_form_tuple(desc, values, nulls);
+			bytes += tuple->t_len;
+			ExecForceStoreHeapTuple(tuple, rows[i], true);
 		}
 		aq_point("rows-formed");
 		if (batch == 1)
@@ -254,6 +259,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 			ExecClearTuple(rows[i]);
 	}
 	note->inserted = true;
+	aq_body_count(note->partition, bytes);
 }
 
 /* --- put ------------------------------------------------------------------------------------------ */

@@ -626,7 +626,7 @@ put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m
 	{
 		n = aq_dead_letter_make(stories_of(move), move->nmoved, queue, m, &each);
 		options.each = each;
-		moved = aq_exception_put(target, &options, n, m->payload, m->payload_null);
+		moved = aq_exception_put(queue, &m->id, target, &options, n, m->payload, m->payload_null);
 	}
 	move->soon = aq_queue_is_sharded(target) && shard_queue(target->shm)->worker_wants;
 	return moved;

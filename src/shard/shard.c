@@ -39,6 +39,14 @@ define_parameters(void)
 							30000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.partition_size",
+							"Size from which a partition of a sharded queue takes no more messages.",
+							"A partition is truncated when all its messages are consumed, so consumed messages, "
+							"and bodies of large ones, occupy up to this size of each stream.",
+							&aq_body_partition_kb,
+							256 * 1024, 64, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_KB,
+							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
 	aq_utility_on_prepared_end(aq_doubt_sweep_ended);
 	aq_lease_session_register();
@@ -201,6 +209,8 @@ static const AqStore shard_store = {
 	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
+	.write_body = aq_body_write,
+	.read_body = aq_body_read,
 	.settle_leases = aq_lease_settle,
 	.owns = aq_message_id_owned,
 	.ready = aq_take_is_ready,

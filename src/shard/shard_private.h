@@ -107,6 +107,10 @@ stream_number(int shard, int priority, bool delayed)
 
 /* --- columns of the tables ------------------------------------------------------------ */
 
+/*
+ * A row whose ordinal is negative is a chunk of a message's body: the ordinal is the
+ * complement of the message's, MSG_SESSION the chunk's number, MSG_TARGETS its bytes.
+ */
 enum
 {
 	MSG_ORDINAL, MSG_SESSION, MSG_ENQUEUE_TIME, MSG_STREAM, MSG_PAYLOAD, MSG_TARGETS,
@@ -119,6 +123,13 @@ enum
 {
 	LOG_KIND, LOG_STREAM, LOG_CONSUMER, LOG_TIME, LOG_ORDINALS, LOG_RECEIPT, LOG_DETAIL, LOG_WRITTEN, LOG_COLUMNS
 };
+
+/* The ordinal of the message to which a row belongs. */
+static inline int64
+message_ordinal(int64 ordinal)
+{
+	return ordinal < 0 ? ~ordinal : ordinal;
+}
 
 /* The consumers of a row's "targets", like bms_next_member(). */
 static inline int
@@ -400,6 +411,12 @@ extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 /* --- first_use.c ------------------------------------------------------------------------- */
 extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
 extern void aq_first_use_unload(AqQueueShm *shm);
+
+/* --- body.c ------------------------------------------------------------------------------ */
+extern int	aq_body_partition_kb;
+extern void aq_body_count(Partition *partition, uint64 bytes);
+extern bool aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+extern bytea *aq_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 
 /* --- put.c ------------------------------------------------------------------------------- */
 extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,

@@ -64,6 +64,10 @@ def test_dump_and_restore(server, other, tmp_path, how):
         assert take(conn, "news", "ann", 1) == ["n4"]
         conn.execute("SELECT aq.enqueue('parcels', ROW(1, 'Oslo')::parcel)")
         conn.execute("SELECT aq.enqueue('java', ROW('text', '{}', '{\"color\": \"red\"}', NULL, 'body', NULL)::aq.jms_message)")
+        conn.execute("BEGIN")
+        large = db.value(conn, "SELECT aq.enqueue('java', ROW('bytes', '{\"content_length\": 8}', NULL, NULL, NULL, NULL)::aq.jms_message)")
+        conn.execute("SELECT aq.jms_write_chunk('java', %s, 0, 'body'), aq.jms_write_chunk('java', %s, 1, 'more')", [large, large])
+        conn.execute("COMMIT")
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
         conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
@@ -86,6 +90,9 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert db.value(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") == "Oslo"
             java = "SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, condition => 'payload.properties ->> ''color'' = ''red''')"
             assert db.value(conn, java) == "body"
+            body = "SELECT string_agg(convert_from(aq.jms_read_chunk('java', NULL, %s, n), 'UTF8'), '-' ORDER BY n) FROM generate_series(0, 2) n"
+            assert db.value(conn, body, [large]) == "body-more"
+            assert db.value(conn, "SELECT msgid FROM aq.dequeue('java', NULL::aq.jms_message)") == large
             # definitions and rights
             assert db.value(conn, "SELECT comment FROM aq_internal.queue WHERE queue_name = 'jobs'") == "c"
             assert db.value(conn, "SELECT rule FROM aq_internal.subscriber WHERE consumer = 'bob'") == "priority < 5"

@@ -41,71 +41,12 @@ RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_
 COMMENT ON FUNCTION aq.jms_release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
 'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge; delay, error and count as in aq.release. Errors 0A000, 22004, 22023';
 
-CREATE FUNCTION aq.jms_write_chunk(queue_name text, content uuid, number integer, data bytea)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_content_write';
+CREATE FUNCTION aq.jms_write_chunk(queue_name text, msgid uuid, number integer, data bytea)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_write';
 COMMENT ON FUNCTION aq.jms_write_chunk(text, uuid, integer, bytea) IS
-'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same transaction enqueues into the queue. content: a random id, in the header content of the message; number: from 0 on, without gaps, all for the same queue in one transaction. Requires the enqueue privilege on the queue. Errors 22004, 22023, 42704';
+'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same transaction has enqueued into the queue with the header content_length. number: from 0 on, without gaps, each once. The body goes with its message, also to an exception queue. Requires the enqueue privilege on the queue. Errors 22004, 22023, 42704, 42804';
 
-CREATE FUNCTION aq.jms_read_chunk(content uuid, number integer)
-RETURNS bytea LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_content_read';
-COMMENT ON FUNCTION aq.jms_read_chunk(uuid, integer) IS
-'For the Jakarta Messaging provider: a chunk of the body of a large message; null: there is none, because the message has fewer or is gone. content: the id in its header content; roles that cannot read the message cannot know it';
-
-CREATE FUNCTION aq_internal.jms_sweep(patience interval) RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
-DECLARE
-	name text;
-	unread integer[] = '{}';
-BEGIN
-	-- Where a message is not any more, it may have moved to the exception queue or back: one scan of each such queue.
-	FOR name IN SELECT DISTINCT q.queue_name
-		FROM aq_internal.jms_content c JOIN aq_internal.queue h ON h.queue_id = c.home_id
-		JOIN aq_internal.queue q ON q.queue_id IN (h.queue_id, h.exception_queue_id)
-		WHERE NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
-	LOOP
-		BEGIN
-			UPDATE aq_internal.jms_content c SET queue_id = m.queue_id, msgid = m.msgid, missed = NULL
-			FROM (SELECT q.queue_id, m.msgid, substring(m.payload FROM '""content"": ""([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})""')::uuid AS content
-				FROM aq.messages m JOIN aq_internal.queue q ON q.queue_name = m.queue_name
-				WHERE m.queue_name = name
-				-- EXPIRED: finished, but in an exception queue of a queue table ready
-				AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND q.queue_type = 'exception' AND q.store <> 's')
-				AND m.payload LIKE '%""content"": ""%') m
-			WHERE m.content = c.content;
-		EXCEPTION
-			WHEN lock_not_available THEN
-				RAISE;
-			WHEN OTHERS THEN
-				-- Such as a payload that is too large as text: the bodies of other queues are deleted nevertheless.
-				unread := unread || ARRAY(SELECT h.queue_id FROM aq_internal.queue h JOIN aq_internal.queue q
-					ON q.queue_id IN (h.queue_id, h.exception_queue_id) WHERE q.queue_name = name);
-		END;
-	END LOOP;
-	WITH gone AS (
-		DELETE FROM aq_internal.jms_content c
-		WHERE c.missed < clock_timestamp() - patience AND c.home_id <> ALL (unread) AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid)
-		RETURNING c.content)
-	DELETE FROM aq_internal.jms_chunk k USING gone WHERE k.content = gone.content;
-	-- Missed twice, so that a message that moves while this runs keeps its content.
-	UPDATE aq_internal.jms_content c SET missed = clock_timestamp()
-	WHERE c.missed IS NULL AND c.home_id <> ALL (unread) AND NOT aq_internal.jms_content_is_used(c.queue_id, c.msgid);
-	RETURN (SELECT clock_timestamp() + patience FROM aq_internal.jms_content LIMIT 1);
-END $$;
-COMMENT ON FUNCTION aq_internal.jms_sweep(interval) IS
-'Internal: deletes contents whose messages have been gone for that long; returns when to call it again, null: there are no contents';
-
-CREATE FUNCTION aq_internal.jms_content_is_used(queue_id integer, msgid uuid) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	RETURN EXISTS (SELECT FROM aq.messages m
-		WHERE m.queue_name = (SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_id = jms_content_is_used.queue_id)
-		AND m.msgid = jms_content_is_used.msgid
-		AND (m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED') OR m.state = 'EXPIRED' AND EXISTS (SELECT FROM aq_internal.queue q
-			WHERE q.queue_id = jms_content_is_used.queue_id AND q.queue_type = 'exception' AND q.store <> 's')));
-EXCEPTION
-	WHEN lock_not_available THEN
-		RAISE;
-	WHEN OTHERS THEN
-		RETURN true;
-END $$;
-COMMENT ON FUNCTION aq_internal.jms_content_is_used(integer, uuid) IS 'Internal: has the message an unfinished consumer? true if it cannot be read';
+CREATE FUNCTION aq.jms_read_chunk(queue_name text, consumer text, msgid uuid, number integer)
+RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_read';
+COMMENT ON FUNCTION aq.jms_read_chunk(text, text, uuid, integer) IS
+'For the Jakarta Messaging provider: a chunk of the body of a large message that the consumer (null: none) can dequeue or has dequeued; null: there is none, because the message has fewer or is gone. Requires the dequeue privilege on the queue, or the right on the consumer. Errors 22004, 22023, 42501, 42704';

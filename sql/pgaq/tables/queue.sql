@@ -179,7 +179,7 @@ CREATE TABLE aq_internal.message_table (
 	table_no integer NOT NULL,
 	PRIMARY KEY (queue_id, table_no)
 );
-COMMENT ON TABLE aq_internal.message_table IS 'The tables of a sharded queue: messages in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
+COMMENT ON TABLE aq_internal.message_table IS 'The tables of a sharded queue: messages, and chunks of their bodies with negative ordinals, in aq_data.q<queue_id>_<table_no>, dequeue log in aq_data.l<queue_id>_<table_no>';
 COMMENT ON COLUMN aq_internal.message_table.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.message_table.table_no IS 'number of the table within the queue';
 
@@ -201,7 +201,7 @@ CREATE TABLE aq_internal.queue_table (
 	created timestamptz NOT NULL DEFAULT now(),
 	UNIQUE (schema_name, table_name)
 );
-COMMENT ON TABLE aq_internal.queue_table IS 'Queue tables of the classic store. The messages are in aq_data.t<queue_table_id>, their states for each consumer in aq_data.c<queue_table_id>';
+COMMENT ON TABLE aq_internal.queue_table IS 'Queue tables of the classic store. The messages are in aq_data.t<queue_table_id>, their states for each consumer in aq_data.c<queue_table_id>, bodies of large messages in aq_data.k<queue_table_id>';
 COMMENT ON COLUMN aq_internal.queue_table.queue_table_id IS 'number of the queue table, part of its tables'' names';
 COMMENT ON COLUMN aq_internal.queue_table.schema_name IS 'schema of its name';
 COMMENT ON COLUMN aq_internal.queue_table.table_name IS 'name, unique in the schema';

@@ -48,9 +48,6 @@ extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *option
 /* in undone: lease number i is busy, not stale */
 #define AQ_JMS_BUSY(i) (-1 - (i))
 
-/* --- jms_content.c: bodies of large messages */
-extern void aq_jms_content_init(void);
-
 /*
  * --- enqueue.c
  *

@@ -29,6 +29,7 @@ typedef struct Redrive
 {
 	int32		id;				/* of the queue that they came from */
 	const char *name;
+	char	   *source;			/* name of the exception queue */
 	bool		multi;
 	List	   *consumers;		/* names; of a topic */
 	int16		length;			/* of the payload type */
@@ -38,6 +39,7 @@ typedef struct Redrive
 	AqEnqueue	calls[BATCH];
 	Datum		payloads[BATCH];
 	bool		nulls[BATCH];
+	pg_uuid_t	ids[BATCH];		/* in the exception queue */
 } Redrive;
 
 static Jsonb *
@@ -166,11 +168,39 @@ keep(void *arg, const AqMessage *m, int delivery)
 		? last->sender : copy_varlena(m->sender);
 	call->recipients = consumer != NULL ? list_make1(consumer) : NIL;
 	call->dead_letter = copy_varlena((struct varlena *) letter);
+	redrive->ids[redrive->n] = m->id;
 	redrive->nulls[redrive->n] = m->payload_null;
 	redrive->payloads[redrive->n] = m->payload_null ? (Datum) 0
 		: datumCopy(m->payload, redrive->by_value, redrive->length);
 	redrive->n++;
 	MemoryContextSwitchTo(old);
+}
+
+/* The bodies of large messages; ids: what they are in the queue. */
+static void
+copy_bodies(Redrive *redrive, Oid payload_type, pg_uuid_t **ids)
+{
+	for (int i = 0; i < redrive->n; i++)
+	{
+		AqQueue    *from,
+				   *to;
+
+		if (ids[i] == NULL || !aq_message_body_is_apart(payload_type, redrive->payloads[i], redrive->nulls[i]))
+			continue;
+		aq_catalog_retain();
+		PG_TRY();
+		{
+			from = aq_catalog_get_by_name(redrive->source);
+			to = aq_catalog_get_by_id(redrive->id, true);
+			if (from != NULL && to != NULL)
+				aq_message_body_copy(from, &redrive->ids[i], AQ_ANY_POSITION, to, ids[i]);
+		}
+		PG_FINALLY();
+		{
+			aq_catalog_release();
+		}
+		PG_END_TRY();
+	}
 }
 
 /* Puts the batch into the queue. */
@@ -179,6 +209,7 @@ put_back(Redrive *redrive, Oid payload_type)
 {
 	AqEnqueue	call = {.command = "aq.redrive()",.queue = pstrdup(redrive->name),.payload_type = payload_type,
 		.priority = AQ_DEFAULT_PRIORITY,.each = redrive->n > 0 ? redrive->calls : NULL};
+	pg_uuid_t **ids;
 
 	for (int i = 0; i < redrive->n; i++)
 	{
@@ -188,7 +219,8 @@ put_back(Redrive *redrive, Oid payload_type)
 		one->exception_queue = exception_queue_of(redrive, letter, payload_type);
 		one->dead_letter = before_of(letter);
 	}
-	(void) aq_enqueue_messages(&call, redrive->n, redrive->payloads, redrive->nulls);
+	ids = aq_enqueue_messages(&call, redrive->n, redrive->payloads, redrive->nulls);
+	copy_bodies(redrive, payload_type, ids);
 }
 
 /* Reads what it needs of the queue, and the name of the exception queue. */
@@ -235,7 +267,7 @@ aq_redrive(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("aq.redrive()");
 	if (left < 1)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", PG_GETARG_INT32(1)));
-	call.queue = open_queue(fcinfo, redrive, &call.payload_type);
+	call.queue = redrive->source = open_queue(fcinfo, redrive, &call.payload_type);
 	/* refuses what an enqueue refuses, also when there is nothing to put back */
 	put_back(redrive, call.payload_type);
 	call.condition = PG_ARGISNULL(2) ? NULL : PG_GETARG_TEXT_PP(2);

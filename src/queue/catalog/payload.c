@@ -71,6 +71,15 @@ is_of_extension(Oid type)
 		get_rel_relkind(relation) == RELKIND_COMPOSITE_TYPE;
 }
 
+bool
+aq_payload_is_jms(Oid type)
+{
+	Oid			schema = get_rel_namespace(get_typ_typrelid(type));
+
+	return OidIsValid(schema) && schema == get_namespace_oid("aq", true) &&
+		type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"), ObjectIdGetDatum(schema));
+}
+
 static bool
 may_keep(Oid type)
 {

@@ -267,6 +267,18 @@ both_owns(AqQueue *queue, const pg_uuid_t *id)
 }
 
 static bool
+both_write_body(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
+{
+	return (sharded()->owns(queue, id) ? sharded() : classic())->write_body(queue, id, number, data);
+}
+
+static bytea *
+both_read_body(AqQueue *queue, const pg_uuid_t *id, int32 number, int position)
+{
+	return (sharded()->owns(queue, id) ? sharded() : classic())->read_body(queue, id, number, position);
+}
+
+static bool
 both_ready(AqQueue *queue, int position, int64 until)
 {
 	return (!queue->shm->table_done && classic()->ready(queue, position, until)) ||
@@ -322,6 +334,8 @@ const AqStore aq_convert_store = {
 	.lock = both_lock,
 	.put = both_put,
 	.take = both_take,
+	.write_body = both_write_body,
+	.read_body = both_read_body,
 	.settle_leases = both_settle_leases,
 	.owns = both_owns,
 	.ready = both_ready,

@@ -36,11 +36,13 @@ aq_exception_may_put(AqQueue *target)
 }
 
 /*
- * Puts n dead letters with the same payload, each with its options.  The queue is
- * pinned.  Returns false if its store would have to wait.
+ * Puts n dead letters with the same payload, each with its options: copies of the
+ * message of the source.  The target is pinned.  Returns false if its store would have
+ * to wait.
  */
 bool
-aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload, bool isnull)
+aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOptions *options, uint32 n,
+				 Datum payload, bool isnull)
 {
 	pg_uuid_t  *ids = palloc(n * sizeof(pg_uuid_t));
 	Datum	   *payloads = palloc(n * sizeof(Datum));
@@ -57,6 +59,9 @@ aq_exception_put(AqQueue *target, AqPutOptions *options, uint32 n, Datum payload
 		nulls[i] = isnull;
 	}
 	target->store->put(target, options, n, payloads, nulls, NULL, ids);
+	if (aq_message_body_is_apart(target->payload_type, payload, isnull))
+		for (uint32 i = 0; i < n; i++)
+			aq_message_body_copy(source, id, AQ_ANY_POSITION, target, &ids[i]);
 	return true;
 }
 

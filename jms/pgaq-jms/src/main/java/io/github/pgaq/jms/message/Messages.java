@@ -23,7 +23,6 @@ import jakarta.jms.Topic;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 
 /**
  * Makes messages: new ones, those that were received, and copies of other providers' ones. Also makes of a message what
@@ -31,7 +30,6 @@ import java.util.UUID;
  */
 public final class Messages {
 
-    private static final String CONTENT = "content";
     private static final String CONTENT_LENGTH = "content_length";
 
     private final AllowedClasses allowed;
@@ -107,13 +105,9 @@ public final class Messages {
     }
 
     private static void loadContent(PgaqMessage message, Map<String, Object> headers) {
-        String content = text(headers, CONTENT);
-        if (content != null) {
-            try {
-                message.loadContent(UUID.fromString(content), number(headers, CONTENT_LENGTH, 0));
-            } catch (IllegalArgumentException notAnId) {
-                // no content
-            }
+        long length = number(headers, CONTENT_LENGTH, 0);
+        if (length > 0) {
+            message.loadContent(length);
         }
     }
 
@@ -195,7 +189,6 @@ public final class Messages {
         }
         Content content = message.content();
         if (content != null) {
-            headers.add(CONTENT, content.id().toString());
             headers.add(CONTENT_LENGTH, message.contentLength());
         }
         StringBuilder properties = new StringBuilder();

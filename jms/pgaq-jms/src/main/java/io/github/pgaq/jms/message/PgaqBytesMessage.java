@@ -15,7 +15,6 @@ import java.io.OutputStream;
 import java.io.UTFDataFormatException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
-import java.util.UUID;
 import java.util.function.Function;
 
 /**
@@ -42,10 +41,8 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     private ByteBuffer window;
     /** Where the window begins in the body. */
     private long windowStart;
-    /** The body's id, if it is at the server only. */
-    private UUID remote;
-    private long remoteLength;
-    private boolean gone;
+    /** Of a received large message, else null. */
+    private RemoteBody remote;
 
     PgaqBytesMessage() {}
 
@@ -209,12 +206,8 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     }
 
     private void checkThere() throws JMSException {
-        if (gone) {
-            throw new JMSException("the body of the message is not on the server any more");
-        }
         if (remote != null) {
-            throw new JMSException("the body of the message was not read from the server: only consumers read"
-                    + " bodies of " + Spool.LARGE + " bytes and more");
+            remote.checkThere();
         }
     }
 
@@ -345,7 +338,6 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
         spool = new Spool();
         output = new DataOutputStream(spool);
         remote = null;
-        gone = false;
     }
 
     @Override
@@ -377,19 +369,15 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     }
 
     @Override
-    void loadContent(UUID content, long length) {
-        remote = content;
-        remoteLength = length;
+    void loadContent(long length) {
+        remote = new RemoteBody(length);
     }
 
     @Override
     public void fetch(ContentReader reader) throws JMSException {
-        if (remote != null) {
-            Spool fetched = new Spool();
-            reader.read(remote, fetched);
+        Spool fetched = remote == null ? null : remote.fetch(reader);
+        if (fetched != null) {
             spool = fetched;
-            gone = fetched.length() != remoteLength;
-            remote = null;
         }
     }
 
@@ -402,7 +390,7 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
     @Override
     @SuppressWarnings("rawtypes")
     public boolean isBodyAssignableTo(Class c) throws JMSException {
-        return remote == null && !gone && (spool.length() == 0 || isAssignable(c, null));
+        return (remote == null || remote.isThere()) && (spool.length() == 0 || isAssignable(c, null));
     }
 
     @Override

@@ -17,7 +17,6 @@ import java.util.Enumeration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 
 /**
  * A message: headers and properties, and what all kinds of bodies have in common. {@link Messages} makes them.
@@ -117,7 +116,7 @@ public class PgaqMessage implements Message {
     }
 
     /** The message's body is a large one of this length, which {@link #fetch} reads. */
-    void loadContent(UUID content, long length) {}
+    void loadContent(long length) {}
 
     /**
      * Reads the body from the server if it is a large one. Does not fail if it is gone: reading the body then does.

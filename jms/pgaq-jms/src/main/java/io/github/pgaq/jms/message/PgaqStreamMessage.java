@@ -1,20 +1,32 @@
 package io.github.pgaq.jms.message;
 
 import io.github.pgaq.jms.message.Conversions.Place;
+import io.github.pgaq.jms.store.Content;
 import jakarta.jms.JMSException;
 import jakarta.jms.MessageEOFException;
 import jakarta.jms.MessageFormatException;
 import jakarta.jms.MessageNotReadableException;
 import jakarta.jms.StreamMessage;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 
-/** A stream message. */
+/**
+ * A stream message. A body of 4 MB or more lies in a temporary file and is sent and received in chunks, so it can be
+ * larger than the memory; a field cannot.
+ */
 public final class PgaqStreamMessage extends PgaqMessage implements StreamMessage {
 
+    /** The fields of a message that is not large. */
     private List<Object> fields = new ArrayList<>();
+    /** Their length, about. */
+    private long length;
+    /** The fields of a large message, else null. */
+    private FieldFile file;
+    /** Of a received large message, else null. */
+    private RemoteBody remote;
     /** The fields' JSON text, until they are read. */
     private String unread;
     private int position;
@@ -52,10 +64,24 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
         if (!isBodyReadOnly()) {
             throw new MessageNotReadableException("the body of the message is write-only; reset() makes it readable");
         }
-        if (position == fields().size()) {
+        if (remote != null) {
+            remote.checkThere();
+        }
+        if (file != null ? file.isAtEnd() : position == fields().size()) {
             throw new MessageEOFException("end of the body of the message");
         }
-        return fields.get(position);
+        try {
+            return file != null ? file.get() : fields.get(position);
+        } catch (IOException e) {
+            throw Errors.with(new MessageFormatException("cannot read the body of the message: " + e.getMessage()), e);
+        }
+    }
+
+    private void advance() {
+        position++;
+        if (file != null) {
+            file.advance();
+        }
     }
 
     /** Reads a field. If that fails, the position stays, so that the field can be read as another type. */
@@ -66,7 +92,7 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
                     "stream field \"" + position + "\" was not read to its end: readBytes() has not returned -1 yet");
         }
         T result = reader.read(Place.FIELD, position, value);
-        position++;
+        advance();
         return result;
     }
 
@@ -126,7 +152,7 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
         Object field = field();
         if (partial == null) {
             if (field == null) {
-                position++;
+                advance();
                 return -1;
             }
             if (!(field instanceof byte[] bytes)) {
@@ -149,7 +175,7 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
 
     private void endField() {
         partial = null;
-        position++;
+        advance();
     }
 
     // Writing
@@ -217,7 +243,29 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
 
     private void write(Object value) throws JMSException {
         checkBodyWritable();
-        fields.add(Conversions.bodyValue(value));
+        Object field = Conversions.bodyValue(value);
+        length += FieldFile.lengthOf(field);
+        try {
+            if (file == null && length >= Spool.LARGE) {
+                fields().add(field);
+                toFile();
+            } else if (file != null) {
+                file.add(field);
+            } else {
+                fields().add(field);
+            }
+        } catch (IOException e) {
+            throw Errors.with(new JMSException("cannot write to the message: " + e.getMessage()), e);
+        }
+    }
+
+    private void toFile() throws IOException {
+        FieldFile large = new FieldFile(new Spool());
+        for (Object field : fields) {
+            large.add(field);
+        }
+        file = large;
+        fields = new ArrayList<>();
     }
 
     // Body
@@ -227,12 +275,18 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
         setBodyReadOnly(true);
         position = 0;
         partial = null;
+        if (file != null) {
+            file.rewind();
+        }
     }
 
     @Override
     public void clearBody() throws JMSException {
         super.clearBody();
         fields = new ArrayList<>();
+        length = 0;
+        file = null;
+        remote = null;
         unread = null;
         position = 0;
         partial = null;
@@ -244,8 +298,34 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
     }
 
     @Override
-    String storedText() {
-        return unread != null ? unread : Typed.write(fields);
+    String storedText() throws JMSException {
+        if (remote != null) {
+            remote.checkThere();
+        }
+        return file != null ? null : unread != null ? unread : Typed.write(fields);
+    }
+
+    @Override
+    Content content() {
+        return file != null ? file.spool().content() : null;
+    }
+
+    @Override
+    long contentLength() {
+        return file.spool().length();
+    }
+
+    @Override
+    void loadContent(long length) {
+        remote = new RemoteBody(length);
+    }
+
+    @Override
+    public void fetch(ContentReader reader) throws JMSException {
+        Spool fetched = remote == null ? null : remote.fetch(reader);
+        if (fetched != null) {
+            file = new FieldFile(fetched);
+        }
     }
 
     @Override

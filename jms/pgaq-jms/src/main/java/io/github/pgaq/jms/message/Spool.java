@@ -9,7 +9,6 @@ import java.io.OutputStream;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.UUID;
 
 /**
  * Bytes that are only appended to: in memory, or in a temporary file once they are {@link #LARGE}. The file has no name
@@ -128,19 +127,12 @@ final class Spool extends OutputStream {
 
     /** The bytes that are there now, as the content of a message to send. */
     Content content() {
-        UUID id = UUID.randomUUID();
+        if (!isLarge()) {
+            byte[] bytes = toByteArray();
+            return () -> new ByteArrayInputStream(bytes);
+        }
         long end = length;
-        return new Content() {
-            @Override
-            public UUID id() {
-                return id;
-            }
-
-            @Override
-            public InputStream open() {
-                return new Reader(end);
-            }
-        };
+        return () -> new Reader(end);
     }
 
     /** Reads the file up to an end. */

@@ -1,6 +1,7 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.PgaqDestination;
+import io.github.pgaq.jms.message.PgaqMessage;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Source;
 import jakarta.jms.IllegalStateException;
@@ -66,14 +67,14 @@ final class Browser implements QueueBrowser {
     }
 
     private final class Pages implements Enumeration<Message> {
-        private final Deque<Message> page = new ArrayDeque<>();
+        private final Deque<Delivery> page = new ArrayDeque<>();
         private UUID last;
         private boolean more = true;
 
         private void load() throws JMSException {
             List<Delivery> read = session.browse(source, last);
             for (Delivery delivery : read) {
-                page.add(session.connection().messages().toClient(delivery, queue, null));
+                page.add(delivery);
                 last = delivery.msgid();
             }
             more = read.size() == PAGE;
@@ -95,7 +96,12 @@ final class Browser implements QueueBrowser {
             if (!hasMoreElements()) {
                 throw new NoSuchElementException("no more messages");
             }
-            return page.remove();
+            Delivery delivery = page.remove();
+            return Errors.unchecked(() -> {
+                PgaqMessage message = session.connection().messages().toClient(delivery, queue, null);
+                session.readBody(message, source, delivery.msgid());
+                return message;
+            });
         }
     }
 }

@@ -3,6 +3,7 @@ package io.github.pgaq.jms.session;
 import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.PgaqQueue;
 import io.github.pgaq.jms.PgaqTopic;
+import io.github.pgaq.jms.message.PgaqMessage;
 import io.github.pgaq.jms.selector.Conditions;
 import io.github.pgaq.jms.selector.Selector;
 import io.github.pgaq.jms.store.Delivery;
@@ -266,6 +267,19 @@ public class ClientSession extends MessageMaker {
             async.flush();
             settlement.send(List.of(outgoing));
         });
+    }
+
+    /** Reads the body of a browsed message, if it is large. */
+    void readBody(PgaqMessage message, Source source, UUID msgid) throws JMSException {
+        gate.enter();
+        try {
+            message.fetch(to -> settlement.call("could not read the body of a message", store -> {
+                store.readContent(source.queue(), source.consumer(), msgid, to);
+                return null;
+            }));
+        } finally {
+            gate.leave();
+        }
     }
 
     List<Delivery> browse(Source source, UUID after) throws JMSException {

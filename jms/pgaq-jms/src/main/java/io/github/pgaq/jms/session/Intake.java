@@ -132,8 +132,9 @@ final class Intake {
         Acknowledger acknowledger = client ? session::acknowledge : null;
         PgaqMessage message = session.connection().messages()
                 .toClient(taken.delivery(), taken.consumer().destination(), acknowledger);
-        message.fetch((content, to) -> settlement.call("could not read the body of a message", store -> {
-            store.readContent(content, to);
+        Source source = taken.consumer().source(1);
+        message.fetch(to -> settlement.call("could not read the body of a message", store -> {
+            store.readContent(source.queue(), source.consumer(), taken.delivery().msgid(), to);
             return null;
         }));
         return message;

@@ -138,13 +138,17 @@ public final class SqlStore implements Store {
         }
     }
 
+    /** Sends large messages one by one, those between them together. */
     private void sendWithContents(List<Outgoing> messages) throws SQLException {
-        for (Outgoing message : messages) {
-            if (message.body().content() != null) {
-                contents.write(message.queue(), message.body().content());
+        int first = 0;
+        for (int i = 0; i < messages.size(); i++) {
+            if (messages.get(i).body().content() != null) {
+                sender.send(messages.subList(first, i), List.of());
+                contents.send(messages.get(i));
+                first = i + 1;
             }
         }
-        sender.send(messages, List.of());
+        sender.send(messages.subList(first, messages.size()), List.of());
     }
 
     /** Whether none of them has a content of its own. */
@@ -166,8 +170,8 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public void readContent(UUID content, OutputStream to) throws SQLException {
-        contents.read(content, to);
+    public void readContent(String queue, String consumer, UUID msgid, OutputStream to) throws SQLException {
+        contents.read(queue, consumer, msgid, to);
     }
 
     @Override

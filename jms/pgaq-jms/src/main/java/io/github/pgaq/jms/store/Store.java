@@ -28,8 +28,16 @@ public interface Store extends AutoCloseable {
     /** Enqueues the messages in their order, with their contents, in one transaction. */
     void send(List<Outgoing> messages) throws SQLException;
 
-    /** Reads the content of a large message that was received and not acknowledged; nothing if it is gone. */
-    void readContent(UUID content, OutputStream to) throws SQLException;
+    /**
+     * Reads the content of a large message that can be browsed, or was received and not acknowledged; nothing if it is
+     * gone.
+     *
+     * @param queue name of the queue or topic
+     * @param consumer the subscriber's name; null for a queue
+     * @param msgid the server's id of the message
+     * @param to where the bytes are written
+     */
+    void readContent(String queue, String consumer, UUID msgid, OutputStream to) throws SQLException;
 
     /**
      * Acknowledges, and takes messages of the first source, in the order of the list, that has some; waits until one

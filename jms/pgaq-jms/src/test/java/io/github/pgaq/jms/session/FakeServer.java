@@ -154,7 +154,7 @@ final class FakeServer {
 
     /** Sends a bytes message whose body is a large one. */
     void large(String queue) throws SQLException {
-        String headers = "{\"content\": \"" + UUID.randomUUID() + "\"}";
+        String headers = "{\"content_length\": 1}";
         add(new Outgoing(queue, new Body("bytes", headers, null, null, null, null), 5, 0, 0, null, null, false));
     }
 

@@ -63,7 +63,7 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public void readContent(UUID content, OutputStream to) throws SQLException {
+    public void readContent(String queue, String consumer, UUID msgid, OutputStream to) throws SQLException {
         server.called(this, "readContent", "");
     }
 

@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * jms_body.c
+ *	  aq.jms_write_chunk, aq.jms_read_chunk: bodies of large messages of the
+ *	  Jakarta Messaging provider.
+ *
+ * A body is written after its message was enqueued, by the same transaction, so
+ * both become visible together.  The store keeps it with the message.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/uuid.h"
+
+static int32
+chunk_number(FunctionCallInfo fcinfo, int arg)
+{
+	aq_args_require(fcinfo, arg, "number");
+	if (PG_GETARG_INT32(arg) < 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"number\" must not be negative"));
+	return PG_GETARG_INT32(arg);
+}
+
+PG_FUNCTION_INFO_V1(aq_jms_body_write);
+Datum
+aq_jms_body_write(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue;
+	int32		number = chunk_number(fcinfo, 2);
+
+	aq_args_require(fcinfo, 1, "msgid");
+	aq_args_require(fcinfo, 3, "data");
+	PreventCommandIfReadOnly("aq.jms_write_chunk()");
+	PreventCommandIfParallelMode("aq.jms_write_chunk()");
+	PreventCommandDuringRecovery("aq.jms_write_chunk()");
+	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_ENQUEUE);
+	if (!aq_payload_is_jms(queue->payload_type))
+		ereport(ERROR,
+				aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not aq.jms_message", queue->name,
+						 format_type_be(queue->payload_type)));
+	queue = aq_pins_pin_current(queue, true);
+	if (!queue->store->write_body(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3)))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "this transaction has not enqueued message %s into queue \"%s\"",
+						 DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(1))), queue->name),
+				errhint("Enqueue the message, then write its chunks in the same transaction."));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(aq_jms_body_read);
+Datum
+aq_jms_body_read(PG_FUNCTION_ARGS)
+{
+	char	   *name = aq_args_name(fcinfo, 0, "queue_name");
+	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
+	int32		number = chunk_number(fcinfo, 3);
+	AqQueue    *queue;
+	bytea	   *data;
+
+	aq_args_require(fcinfo, 2, "msgid");
+	PreventCommandIfParallelMode("aq.jms_read_chunk()");
+	PreventCommandDuringRecovery("aq.jms_read_chunk()");
+	queue = aq_pins_pin_current(aq_catalog_get_for(name, consumer, 0), false);
+	data = queue->store->read_body(queue, PG_GETARG_UUID_P(2), number, aq_args_consumer_position(queue, consumer));
+	if (data == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_BYTEA_P(data);
+}
