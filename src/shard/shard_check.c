@@ -163,7 +163,8 @@ aq_shard_check_copy(Stream *stream, int64 from)
 		aq_latch_free(&stream->latch);
 		subs_size = nsubs + 4;
 		timers_size = ntimers + TIMERS_PER_CHUNK;
-		copy->subs = palloc_extended(subs_size * sizeof(SubCopy), MCXT_ALLOC_HUGE);
+		/* zeros, because copies are compared byte by byte, with their padding */
+		copy->subs = palloc_extended(subs_size * sizeof(SubCopy), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 		copy->timers = palloc(timers_size * sizeof(Timer));
 	}
 }
