@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     global on_queue_tables
     on_queue_tables = config.getoption("--queue-tables")
+    # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "sharded(reason): says something of sharded queues only")
     config.addinivalue_line("markers", "own_tables: makes its queue tables itself, so it says the same with --queue-tables")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")

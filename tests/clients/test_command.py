@@ -72,8 +72,17 @@ def environment(server: Server) -> None:
     os.environ["PYTHONPATH"] = str(places.ROOT / "python")
 
 
-def client(server: Server, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+class Client(subprocess.Popen[str]):
+    """A running command; a test that fails ends it instead of waiting for it."""
+
+    def __exit__(self, failure: Any, *more: Any) -> None:
+        if failure is not None:
+            self.kill()
+        super().__exit__(failure, *more)
+
+
+def client(server: Server, *arguments: str, **more: Any) -> Client:
+    return Client([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
 # -- subjects

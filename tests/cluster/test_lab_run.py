@@ -66,9 +66,12 @@ def test_interrupted(tmp_path):
     output = tmp_path / "out"
     arguments = ["run", "E7", "E8", "F18", "E1", "--quick", "--repeat", "1", "-o", str(output)]
     process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
-    until(lambda: list(output.glob("runs/*.json")), "a first measurement")
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    try:
+        until(lambda: list(output.glob("runs/*.json")), "a first measurement")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130 and "Interrupted" in said, said
     done = {path.name: path.stat().st_mtime_ns for path in output.glob("runs/*.json")}
     assert len(done) < 3 and "<article" in (output / "index.html").read_text()
