@@ -74,11 +74,16 @@ aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n)
 }
 
 static bool
+are_of_one_queue(const AqJmsLease *one, const AqJmsLease *other)
+{
+	return strcmp(one->queue, other->queue) == 0 && (one->consumer == NULL) == (other->consumer == NULL) &&
+		(one->consumer == NULL || strcmp(one->consumer, other->consumer) == 0);
+}
+
+static bool
 are_together(const AqJmsLease *one, const AqJmsLease *other)
 {
-	return one->receipt == other->receipt && strcmp(one->queue, other->queue) == 0 &&
-		(one->consumer == NULL) == (other->consumer == NULL) &&
-		(one->consumer == NULL || strcmp(one->consumer, other->consumer) == 0);
+	return one->receipt == other->receipt && are_of_one_queue(one, other);
 }
 
 /*
@@ -99,7 +104,7 @@ is_reachable(const AqJmsLease *lease, int32 *id)
 	return queue->id == *id;
 }
 
-/* How one call ends leases. */
+/* How one call ends leases.  Those of a group have the same queue, consumer and receipt. */
 typedef struct Ending
 {
 	const char *command;
@@ -107,16 +112,23 @@ typedef struct Ending
 	const AqJmsLease *leases;
 	int			n;
 	AqLeaseResult *results;
+	const AqJmsLease *current;	/* the first one of the group that is being ended */
+	int32		id;				/* of its queue */
 } Ending;
 
 static void
-settle_group(const Ending *ending, const int *members, int n)
+end_group(Ending *ending, const int *members, int n)
 {
 	const AqJmsLease *first = &ending->leases[members[0]];
 	AqLeaseOptions options = ending->options;
-	pg_uuid_t  *ids = palloc(n * sizeof(pg_uuid_t));
+	pg_uuid_t  *ids;
 	AqLeaseResult *settled;
 
+	ending->current = first;
+	ending->id = 0;
+	if (!is_reachable(first, &ending->id))
+		return;
+	ids = palloc(n * sizeof(pg_uuid_t));
 	for (int i = 0; i < n; i++)
 		ids[i] = ending->leases[members[i]].id;
 	options.receipt = first->receipt;
@@ -124,23 +136,53 @@ settle_group(const Ending *ending, const int *members, int n)
 	settled = aq_lease_calls_settle(ending->command, first->queue, first->consumer, &options, ids, n);
 	for (int i = 0; i < n; i++)
 		ending->results[members[i]] = settled[i];
+	pfree(settled);
+	pfree(ids);
+}
+
+static void
+end_groups(Ending *ending)
+{
+	int			n = ending->n;
+	int		   *members = palloc(Max(n, 1) * sizeof(int));
+	bool	   *seen = palloc0(Max(n, 1) * sizeof(bool));
+
+	for (int i = 0; i < n; i++)
+		ending->results[i] = AQ_LEASE_STALE;
+	for (int i = 0; i < n; i++)
+	{
+		int			nmembers = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int j = i; j < n && !seen[i]; j++)
+			if (!seen[j] && are_together(&ending->leases[i], &ending->leases[j]))
+				members[nmembers++] = j;
+		for (int j = 0; j < nmembers; j++)
+			seen[members[j]] = true;
+		if (nmembers > 0)
+			end_group(ending, members, nmembers);
+	}
+	pfree(members);
+	pfree(seen);
 }
 
 /*
- * The same, in a subtransaction.  If it fails because the queue is dropped, or the
- * privilege revoked, just now, the other groups go on.
+ * The same, in a subtransaction.  Returns false, with nothing done, if a queue is
+ * dropped, or the privilege on it revoked, just now: the next time it is out of
+ * reach from the start, and the leases of other queues end.
  */
-static void
-try_group(const Ending *ending, const int *members, int n, int32 id)
+static bool
+try_groups(Ending *ending)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	bool		ended = true;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		settle_group(ending, members, n);
+		end_groups(ending);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -153,58 +195,45 @@ try_group(const Ending *ending, const int *members, int n, int32 id)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || is_reachable(&ending->leases[members[0]], &id))
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || ending->id == 0 ||
+			is_reachable(ending->current, &ending->id))
 			ReThrowError(error);
 		FreeErrorData(error);
+		ended = false;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
+	return ended;
 }
 
-/* Those that belong together with the first of them. */
-static void
-end_group(const Ending *ending, const int *members, int n)
+/* If all have the same queue and consumer, an error is the answer for each of them. */
+static bool
+are_all_of_one_queue(const Ending *ending)
 {
-	int32		id = 0;
-
-	if (!is_reachable(&ending->leases[members[0]], &id))
-		return;
-	/* without others, the error is the answer */
-	if (n == ending->n)
-		settle_group(ending, members, n);
-	else
-		try_group(ending, members, n, id);
+	for (int i = 1; i < ending->n; i++)
+		if (!are_of_one_queue(&ending->leases[0], &ending->leases[i]))
+			return false;
+	return true;
 }
 
 /*
  * Returns the number of those that are not done.  undone[] gets their numbers, in
- * ascending order: that of a busy one as AQ_JMS_BUSY().
+ * ascending order: that of a busy one as AQ_JMS_BUSY().  A session acknowledges many
+ * groups in a call, often of one message each, so a subtransaction is for all of them.
  */
 int
 aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n, int *undone)
 {
 	Ending		ending = {.command = command,.options = *options,.leases = leases,.n = n};
-	int		   *members = palloc(Max(n, 1) * sizeof(int));
-	bool	   *seen = palloc0(Max(n, 1) * sizeof(bool));
 	int			nundone = 0;
 
 	ending.results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
-	for (int i = 0; i < n; i++)
-		ending.results[i] = AQ_LEASE_STALE;
-	for (int i = 0; i < n; i++)
-	{
-		int			nmembers = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		for (int j = i; j < n && !seen[i]; j++)
-			if (!seen[j] && are_together(&leases[i], &leases[j]))
-				members[nmembers++] = j;
-		for (int j = 0; j < nmembers; j++)
-			seen[members[j]] = true;
-		if (nmembers > 0)
-			end_group(&ending, members, nmembers);
-	}
+	if (are_all_of_one_queue(&ending))
+		end_groups(&ending);
+	else
+		while (!try_groups(&ending))
+			CHECK_FOR_INTERRUPTS();
 	for (int i = 0; i < n; i++)
 		if (ending.results[i] != AQ_LEASE_DONE)
 			undone[nundone++] = ending.results[i] == AQ_LEASE_BUSY ? AQ_JMS_BUSY(i) : i;
