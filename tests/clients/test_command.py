@@ -562,6 +562,14 @@ def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
     assert run(venv / "bin/pgaq", "--version").stdout == f"pgaq {version}\n"
     assert queue in [row["queue"] for row in json.loads(run(venv / "bin/pgaq", "queue", "list", "--json").stdout)]
     assert run(venv / "bin/python", "-c", "import pgaq_proof").returncode == 1
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "matplotlib.py").write_text("raise ImportError")
+    clean["PYTHONPATH"] = str(hidden)
+    lab = run(venv / "bin/pgaq", "lab", "run", "E7", "--output", tmp_path / "lab")
+    one_line(Result(lab.returncode, lab.stdout, lab.stderr), 1, "the page needs matplotlib")
+    assert not (tmp_path / "lab").exists(), "nothing is measured before"
+    del clean["PYTHONPATH"]
     assert "there is no source here" in run(venv / "bin/pgaq", "bench", "--quick").stderr
 
 

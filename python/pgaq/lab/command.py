@@ -25,6 +25,14 @@ def _stop(message: object, code: int = 2) -> None:
     raise typer.Exit(code)
 
 
+def _needs_figures() -> None:
+    """Before a measurement is made, not after the last one: the page can be drawn."""
+    try:
+        import matplotlib  # noqa: F401, PLC0415
+    except ImportError:
+        _stop("the page needs matplotlib: run tools/setup lab, or apt-get install python3-matplotlib, or pip install matplotlib", 1)
+
+
 def _load(wanted: list[str]) -> tuple[list[model.Source], list[model.Experiment]]:
     try:
         sources = model.load()
@@ -81,6 +89,7 @@ def run_experiments(
     """Run experiments, then write the report."""
     sources, chosen = _load([*(names or []), *(only or [])])
     profile = _profile(quick, full)
+    _needs_figures()
     work = runs.tasks(sources, chosen, profile, repeat)
     output = output or Path("lab-results") / f"{datetime.datetime.now():%Y%m%d-%H%M}-{profile}"
     known = _known_profile(output)
@@ -161,6 +170,7 @@ def report(
     """Write the page again from the measurements of a directory."""
     if not (output / "run.json").exists():
         _stop(f"{output} has no results")
+    _needs_figures()
     sources, _ = _load([])
     results = _report(sources, output)
     if markdown is not None:
@@ -181,11 +191,15 @@ def compare(
     output: Path = typer.Option(Path("lab-compare.html"), "--output", "-o", help="the page"),
 ) -> None:
     """Put two runs side by side: machines, versions or settings."""
+    _needs_figures()
     from pgaq.lab import collect, page
 
     try:
         both = collect.read(first), collect.read(second)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        _stop(f"no results: {error.filename}: {error.strerror}")
+        return
+    except ValueError as error:
         _stop(f"no results: {error}")
         return
     output.write_text(page.compare(*both, (first.name, second.name)), encoding="utf-8")
