@@ -467,6 +467,7 @@ def one_line(result: Result, code: int, *words: str) -> None:
 
 def test_no_server(pgaq: Callable[..., Result], tmp_path: Path) -> None:
     one_line(pgaq("-d", f"host={tmp_path}", "status", ok=False), 3, "pgaq: cannot connect to", "PGHOST")
+    one_line(pgaq("-d", f"host={tmp_path}", "status", ok=False), 3, "No such file or directory. Is the server running")
     one_line(pgaq("status", "-d", "nowhere", ok=False), 3, 'database "nowhere" does not exist')
     one_line(pgaq("status", "-d", "host=x port=y", ok=False), 3, "port")
     error = json.loads(pgaq("status", "-d", "nowhere", "--json", ok=False).err)["error"]

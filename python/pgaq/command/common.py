@@ -135,13 +135,19 @@ def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
         # prepared statements would not survive a pooler that hands out other sessions
         conn = db.connect(info, fallback_application_name="pgaq", prepare_threshold=None, **parameters)
     except db.Error as error:
-        message = re.sub(r"^connection (failed|is bad): ", "", " ".join(str(error).split()))
+        message = re.sub(r"^connection (failed|is bad): ", "", _sentences(str(error)))
         raise Failure(f"cannot connect{_target(chosen().dbname)}: {message}", "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE", CONNECT) from None
     if extension and not db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'"):
         name = conn.info.dbname
         conn.close()
         raise Failure(f'database "{name}" does not have the extension pgaq', "Run CREATE EXTENSION pgaq in it, or name another database with -d", EXTENSION)
     return conn
+
+
+def _sentences(said: str) -> str:
+    """The lines of libpq as one line; a line that asks something ends the sentence before it."""
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+    return re.sub(r"(?<=[^.?;:]) (?=Is the server running|connection to server)", ". ", " ".join(lines))
 
 
 def _target(word: str) -> str:
