@@ -269,6 +269,7 @@ def test_error_in_the_middle(pgaq: Callable[..., Result], queue: str) -> None:
 
 
 def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
+    assert pgaq("browse", queue).out == "No message.\n"
     ids = pgaq("send", queue, "1", "2", "3", "--json").json["msgids"]
     assert [row["payload"] for row in pgaq("browse", queue, "--json", "--after", ids[0], "-n", "1").json] == [2]
     assert [row["payload"] for row in pgaq("browse", queue, "--json", "-w", "payload > '2'").json] == [3]
@@ -279,6 +280,8 @@ def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
     assert len(pgaq("browse", queue, "--state", "all", "--json").json) == 4
     assert pgaq("browse", queue, "--state", "odd", ok=False).code == 2
     assert pgaq("browse", queue, ids[0][:-4] + "ffff", ok=False).code == 6
+    for arguments in (("browse", queue, "77"), ("browse", queue, "--after", "77"), ("dead", "show", queue, "77")):
+        one_line(pgaq(*arguments, ok=False), 2, "'77' is not the id of a message")
 
 
 def test_receive_waits(pgaq: Callable[..., Result], server: Server, queue: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, USAGE, Failure, asking, command
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, USAGE, Failure, asking, command, message_id
 from pgaq.subjects import MESSAGES
 
 STATES = ("ready", "waiting", "locked", "leased", "processed", "purged", "expired")
@@ -20,13 +20,13 @@ def add_to(app: typer.Typer) -> None:
 
 def browse(
     queue: str = QUEUE,
-    msgid: Optional[str] = typer.Argument(None, metavar="[MSGID]", help="Only this message, with all that is known of it.", show_default=False),
+    msgid: Optional[str] = typer.Argument(None, metavar="[MSGID]", help="Only this message, with all that is known of it.", callback=message_id, show_default=False),
     consumer: Optional[str] = CONSUMER,
     number: int = typer.Option(20, "--max", "-n", min=1, help="At most so many messages."),
     state: Optional[str] = typer.Option(None, "--state", metavar="STATE", help=f"{', '.join(STATES)}, or all; the order is that of the tables.", show_default="ready, in the order of dequeue"),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
     correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),
-    after: Optional[str] = typer.Option(None, "--after", metavar="MSGID", help="Continue behind this message.", show_default=False),
+    after: Optional[str] = typer.Option(None, "--after", metavar="MSGID", help="Continue behind this message.", callback=message_id, show_default=False),
 ) -> None:
     """Read messages without taking them."""
     if state is not None and state.lower() not in (*STATES, "all"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import uuid
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
@@ -254,6 +255,16 @@ def span_option(context: click.Context, parameter: click.Parameter, value: str |
     """Callback of an option: checks the length of time at once."""
     if not context.resilient_parsing:
         span(value)
+    return value
+
+
+def message_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Callback of an option or argument: checks the id of a message at once."""
+    if value is not None and not context.resilient_parsing:
+        try:
+            uuid.UUID(value)
+        except ValueError:
+            raise click.BadParameter(f"'{value}' is not the id of a message") from None
     return value
 
 

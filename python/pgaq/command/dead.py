@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import FAILURE, MISSING, QUEUE, Failure, asking, chosen, command, group, names_of_queues
+from pgaq.command.common import FAILURE, MISSING, QUEUE, Failure, asking, chosen, command, group, message_id, names_of_queues
 from pgaq.subjects import DEAD_LETTERS, EXCEPTION_QUEUES
 
 app = group("Dead letters: messages that expired, were rejected, or failed too often.")
@@ -44,7 +44,7 @@ def list_letters(
 
 
 @command(app, "show")
-def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", help="Its id, or the id that it had in its queue.", show_default=False)) -> None:
+def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", help="Its id, or the id that it had in its queue.", callback=message_id, show_default=False)) -> None:
     """One dead letter, with all that is kept of it."""
     with asking() as conn:
         place, _ = _where(conn, queue)

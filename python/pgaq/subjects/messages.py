@@ -34,7 +34,7 @@ LIMIT %(limit)s""",
     ),
     key="msgid",
     parameters=("queue", "state", "consumer", "msgid", "limit"),
-    empty="no such message",
+    empty="no message",
 )
 
 EXCEPTION_QUEUES = Subject(
