@@ -421,13 +421,15 @@ def test_doctor(pgaq: Callable[..., Result]) -> None:
     assert "Extension" in pgaq("doctor").out
 
 
-def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str) -> None:
+def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
     frames = pgaq("top", "--json", "--times", "2", "--every", "0.1").lines
     assert len(frames) == 2 and queue in [row["queue"] for row in frames[0]["rows"]]
     counted = pgaq("top", "--view", "latches", "--json", "--times", "2", "--every", "0.1").lines[1]["rows"]
     assert counted and all(row["gets per second"] >= 0 for row in counted if row["gets per second"] is not None)
     assert queue in pgaq("top").out
     assert pgaq("top", "--view", "nothing", ok=False).code == 2
+    hidden = pgaq("top", "--view", "latches", user="nothing")
+    assert hidden.out == "" and "pg_monitor" in hidden.err, "not: no latch was got"
 
 
 def test_reports(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:

@@ -245,7 +245,8 @@ def _frame(screen: Screen) -> None:
         output.write_json({"time": at, "view": screen.view, "rows": screen.ordered(screen.subjects[0]), "note": screen.note or None}, indent=None)
         return
     subject = screen.subjects[0]
-    output.show(screen._live(subject), screen.ordered(subject), title=True)
+    if not screen.note:
+        output.show(screen._live(subject), screen.ordered(subject), title=True)
     output.notes([screen.note] if screen.note else [])
 
 
