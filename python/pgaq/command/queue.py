@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, group, near_queue, span, span_option
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, failure, group, near_queue, span, span_option
 from pgaq.subjects import CONSUMERS, QUEUES, SHARDS, SUBSCRIBERS
 from pgaq.subjects import QUEUE as SETTINGS
 
@@ -93,7 +93,11 @@ def drop(queue: str = QUEUE, force: bool = typer.Option(False, "--force", help="
         common.queue_type(conn, queue)
         if force:
             confirm(f'Drop queue "{queue}" with all its messages?', yes)
-        db.execute(conn, "SELECT aq.drop_queue(%s, force => %s)", [queue, force])
+        try:
+            db.execute(conn, "SELECT aq.drop_queue(%s, force => %s)", [queue, force])
+        except db.Error as error:
+            found = failure(error, conn)
+            raise Failure(found.message, found.do.replace("call aq.drop_queue with force => true", "use --force"), found.code, found.sqlstate) from None
     output.say(f"Dropped queue {queue}.", queue=queue, dropped=True)
 
 
