@@ -576,6 +576,16 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(purged);
 }
 
+/* Deletes the bodies of large messages that have just been deleted.  values: the queue, the messages' ids. */
+static void
+purge_bodies(int table, Oid *types, Datum *values)
+{
+	if (OidIsValid(aq_schema_data_relation(psprintf("k%d", table))))
+		aq_sql_change(psprintf("DELETE FROM aq_data.k%d k WHERE msgid = ANY ($2) "
+							   "AND NOT EXISTS (SELECT FROM aq_data.t%d m WHERE m.msgid = k.msgid)", table, table),
+					  2, types, values, NULL);
+}
+
 /*
  * Purges processed messages with these ids that a queue table retains, for one
  * consumer.  Returns their number.
@@ -610,11 +620,13 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 		aq_sql_change(psprintf("DELETE FROM aq_data.t%d m WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2) "
 							   "AND NOT EXISTS (SELECT FROM aq_data.c%d c WHERE c.queue_id = m.queue_id AND c.key1 = m.key1 "
 							   "AND c.key2 = m.key2 AND c.step = m.step)", table, table), 2, types, values, NULL);
+		purge_bodies(table, types, values);
 		PG_RETURN_INT64(purged);
 	}
 	aq_sql_run(psprintf("DELETE FROM aq_data.t%d WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2)", table),
 			   2, types, values, NULL, true);
 	purged = SPI_processed;
 	SPI_finish();
+	purge_bodies(table, types, values);
 	PG_RETURN_INT64(purged);
 }
