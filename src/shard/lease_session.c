@@ -32,7 +32,6 @@
 typedef struct Block
 {
 	SessionBlock *entry;
-	Oid			sequence;		/* the queue's: a queue's id can come again with DROP EXTENSION */
 	int64		receipt;		/* the latest one */
 } Block;
 
@@ -69,10 +68,18 @@ begin_block(SessionBlock *entry, AqQueue *queue)
 
 	entry->database = MyDatabaseId;
 	entry->queue_id = queue->id;
+	entry->sequence = queue->sequence;
 	/* the worker reads the other members when it has read the value */
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->value, (uint64) aq_lease_block(receipt) << BLOCK_SHIFT | IS_USED);
-	return (Block) {.entry = entry,.sequence = queue->sequence,.receipt = receipt};
+	return (Block) {.entry = entry,.receipt = receipt};
+}
+
+/* A queue has its sequence in common with its default exception queue. */
+static bool
+is_of(const SessionBlock *entry, const AqQueue *queue)
+{
+	return entry->queue_id == queue->id && entry->sequence == queue->sequence;
 }
 
 /* The session's block of the queue; NULL: it has none, and can have none.  May raise. */
@@ -82,7 +89,7 @@ find_block(AqQueue *queue)
 	SessionBlock *entry;
 
 	for (int i = 0; i < nown; i++)
-		if (own[i].sequence == queue->sequence)
+		if (is_of(own[i].entry, queue))
 			return &own[i];
 	if (nown == SESSION_BLOCKS)
 		return NULL;
@@ -136,16 +143,16 @@ has_ended(SessionBlock *entry, int32 id)
 	return entry->database == MyDatabaseId && (id == 0 || entry->queue_id == id);
 }
 
-/* Posts the work for the queue; returns false if there is none. */
+/* Posts the work for the entry's queue; returns false if it is not there any more. */
 static bool
-post(int32 id)
+post(const SessionBlock *entry)
 {
 	AqQueue    *queue;
 	bool		posted = false;
 
 	aq_job_begin();
-	queue = aq_job_extension() == AQ_EXTENSION_THERE ? aq_catalog_get_by_id(id, true) : NULL;
-	if (queue != NULL)
+	queue = aq_job_extension() == AQ_EXTENSION_THERE ? aq_catalog_get_by_id(entry->queue_id, true) : NULL;
+	if (queue != NULL && is_of(entry, queue))
 	{
 		aq_pins_pin(queue);
 		aq_work_post(queue->shm, AQ_WORK_SESSION_LEASES);
@@ -165,7 +172,7 @@ run(void)
 		return 0;
 	pg_memory_barrier();
 	for (int i = 0; i < count_entries(); i++)
-		if (has_ended(&aq_area_session_blocks[i], 0) && !post(aq_area_session_blocks[i].queue_id))
+		if (has_ended(&aq_area_session_blocks[i], 0) && !post(&aq_area_session_blocks[i]))
 			pg_atomic_write_u64(&aq_area_session_blocks[i].value, 0);
 	seen = ended;
 	return 0;
@@ -178,8 +185,10 @@ has_leases(const Partition *partition)
 }
 
 static void
-end_block(int32 id, AqQueueShm *shm, int64 block)
+end_block(AqQueueShm *shm, const SessionBlock *entry)
 {
+	int64		block = (int64) (pg_atomic_read_u64((pg_atomic_uint64 *) &entry->value) >> BLOCK_SHIFT);
+
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
 	{
 		Partition  *partition;
@@ -188,7 +197,7 @@ end_block(int32 id, AqQueueShm *shm, int64 block)
 		while ((partition = aq_stream_partition_from(stream, from, has_leases)) != NULL)
 		{
 			from = partition->number + 1;
-			aq_lease_end_block(id, shm, stream, partition, block);
+			aq_lease_end_block(entry->queue_id, entry->sequence, shm, stream, partition, block);
 		}
 	}
 }
@@ -203,7 +212,7 @@ aq_lease_session_job(int32 id, AqQueueShm *shm)
 
 		if (!has_ended(entry, id))
 			continue;
-		end_block(id, shm, (int64) (pg_atomic_read_u64(&entry->value) >> BLOCK_SHIFT));
+		end_block(shm, entry);
 		pg_atomic_write_u64(&entry->value, 0);
 	}
 }

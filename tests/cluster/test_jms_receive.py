@@ -282,6 +282,23 @@ def test_leases_end_with_their_session(server, conn, queues, receiver, how):
     assert db.rows(conn, "SELECT * FROM aq.check()") == []
 
 
+def test_leases_of_a_queue_and_its_exception_queue_end(server, conn, queues):
+    """Both queues draw their receipts from one sequence."""
+    conn.execute("SELECT aq.alter_queue('one', max_retries => 0, retry_delay => '0')")
+    put(conn, "one")
+    with server.connect(autocommit=False) as other:
+        other.execute("SELECT FROM aq.dequeue('one', NULL::aq.jms_message)")
+        other.rollback()
+    exceptions = db.value(conn, "SELECT exception_queue FROM aq.queues WHERE queue_name = 'one'")
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq.browse(%s, NULL::aq.jms_message)", [exceptions]) == 1, "the message has failed")
+    put(conn, "one")
+    with server.connect() as session:
+        lease(session, "one", 1)
+        lease(session, exceptions, 1)
+        assert (leased(conn, "one"), leased(conn, exceptions)) == (1, 1)
+    until(lambda: (leased(conn, "one"), leased(conn, exceptions)) == (0, 0), "both leases have ended")
+
+
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 def test_a_transaction_that_ends_a_lease_outlasts_the_session(server, conn, queues, end):
     """It decides about the message; after its rollback, the lease goes on until its time is over."""
