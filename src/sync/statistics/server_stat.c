@@ -84,15 +84,21 @@ read_totals(uint64 *totals)
 static bool
 begin_to_count(void)
 {
+	AqServerStatSlot *slot;
+
 	if (excluded || slots == NULL || MyProc == NULL)
 		return false;
+	slot = slot_of(aq_proc_number());
+	/*
+	 * the totals began at 0 with the process, so what it did until now is
+	 * counted, too; a process that does not count shows zeros
+	 */
+	memcpy(slot->before, slot->counts, sizeof(slot->before));
 	excluded = IsParallelWorker() || !AQ_ACCOUNTING;
 	if (excluded)
 		return false;
 	client = MyBackendType == B_BACKEND;
-	own = slot_of(aq_proc_number());
-	/* the totals began at 0 with the process, so what it did until now is counted, too */
-	memcpy(own->before, own->counts, sizeof(own->before));
+	own = slot;
 	return true;
 }
 
