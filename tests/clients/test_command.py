@@ -428,6 +428,10 @@ def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> 
     assert counted and all(row["gets per second"] >= 0 for row in counted if row["gets per second"] is not None)
     assert queue in pgaq("top").out
     assert pgaq("top", "--view", "nothing", ok=False).code == 2
+    # nothing was enqueued between the readings: the rate is not the average since the queue came into use
+    pgaq("send", queue, "1", "2", "3")
+    first, second = (next(row for row in frame["rows"] if row["queue"] == queue) for frame in pgaq("top", "--json", "--times", "2", "--every", "1.1").lines)
+    assert (first["enqueue_rate"], second["enqueue_rate"], second["enqueued"]) == (None, 0, 3)
     hidden = pgaq("top", "--view", "latches", user="nothing")
     assert hidden.out == "" and "pg_monitor" in hidden.err, "not: no latch was got"
 

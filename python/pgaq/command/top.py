@@ -72,18 +72,33 @@ class Screen:
 
     def _rates(self, subject: Subject, rows: list[dict[str, Any]], parameter: dict[str, Any]) -> list[dict[str, Any]]:
         counters = [column.name for column in subject.columns if column.counter]
-        if not counters:
+        rates = [(column.name, column.rate_of) for column in subject.columns if column.rate_of]
+        if not counters and not rates:
             return rows
         now, name = time.monotonic(), f"{subject.name} {parameter}"
         then, old = self.before.get(name, (now, {}))
-        self.before[name] = (now, {row[subject.key]: dict(row) for row in rows})
+        self.before[name] = (now, {self._key(subject, row): dict(row) for row in rows})
+        for row in rows:
+            last = old.get(self._key(subject, row))
+            for rate, of in rates:
+                row[rate] = self._rate(row[of], last[of], now - then) if last else None
         if now <= then:
             return rows
         for row in rows:
-            last = old.get(row[subject.key])
+            last = old.get(self._key(subject, row))
             for counter in counters:
                 row[f"{counter} per second"] = (row[counter] - last[counter]) / (now - then) if last else None
         return rows
+
+    @staticmethod
+    def _key(subject: Subject, row: dict[str, Any]) -> tuple[Any, Any]:
+        """Of a row; a consumer can have one for persistent and one for buffered messages."""
+        return row[subject.key], row.get("delivery_mode")
+
+    @staticmethod
+    def _rate(count: int | None, last: int | None, seconds: float) -> float | None:
+        """Null where there is no rate: the counter began, or began again, between the two readings."""
+        return (count - last) / seconds if count is not None and last is not None and count >= last and seconds > 0 else None
 
     # -- order
 

@@ -17,19 +17,21 @@ QUEUES = Subject(
     text="Queues that the role can use, with their rates and backlogs; members of pg_monitor see all.",
     query=f"""
 SELECT q.queue_name AS queue, {KIND} AS kind, {STATE} AS state, m.enqueue_rate, m.dequeue_rate, m.backlog, m.ready,
-       m.delayed, m.in_flight, m.leased, m.oldest, m.consumers, m.waiting, m.failed, q.exception_queue
+       m.delayed, m.in_flight, m.leased, m.oldest, m.consumers, m.waiting, m.failed, q.exception_queue,
+       m.enqueued, m.dequeued
 FROM aq.queues q LEFT JOIN (
     SELECT queue_id, max(enqueue_rate) AS enqueue_rate, sum(dequeue_rate) AS dequeue_rate, sum(lag)::bigint AS backlog,
            sum(ready)::bigint AS ready, sum(delayed)::bigint AS delayed, sum(in_flight)::bigint AS in_flight, sum(leased)::bigint AS leased,
-           max(oldest_ready_seconds) AS oldest, count(DISTINCT consumer) AS consumers, sum(waiting)::bigint AS waiting, sum(failed)::bigint AS failed
+           max(oldest_ready_seconds) AS oldest, count(DISTINCT consumer) AS consumers, sum(waiting)::bigint AS waiting, sum(failed)::bigint AS failed,
+           max(enqueued) AS enqueued, sum(dequeued)::bigint AS dequeued
     FROM aq.metrics() GROUP BY queue_id) m USING (queue_id)
 ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
     columns=(
         Column("queue", "Queue", text="name"),
         Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not", rank=5),
         Column("state", "State", text="started, stopped, or stopped for one side", rank=3),
-        Column("enqueue_rate", "In/s", "rate", "messages enqueued per second", rank=1),
-        Column("dequeue_rate", "Out/s", "rate", "messages finished per second, by all consumers", rank=1),
+        Column("enqueue_rate", "In/s", "rate", "messages enqueued per second, since the queue came into use", rank=1, rate_of="enqueued"),
+        Column("dequeue_rate", "Out/s", "rate", "messages finished per second by all consumers, since then", rank=1, rate_of="dequeued"),
         Column("backlog", "Backlog", "count", "committed messages that are not finished, of all consumers"),
         Column("ready", "Ready", "count", "of the backlog: can be dequeued now", rank=2),
         Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=7),
@@ -40,6 +42,8 @@ ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
         Column("waiting", "Waiting", "count", "sessions that wait for messages", rank=2),
         Column("failed", "Failed", "count", "messages that expired or exceeded max_retries since the queue came into use", rank=3),
         Column("exception_queue", "Exception queue", text="where failed messages go; none: they are deleted", rank=8),
+        Column("enqueued", "Enqueued", "count", "messages enqueued since the queue came into use", rank=9),
+        Column("dequeued", "Dequeued", "count", "messages finished since, by all consumers", rank=9),
     ),
     key="queue",
     order="backlog",
@@ -89,8 +93,8 @@ FROM aq.metrics() WHERE queue_name = %(queue)s ORDER BY lag DESC NULLS LAST, con
     columns=(
         Column("consumer", "Consumer", text="name; none: the queue has a single consumer"),
         Column("delivery_mode", "Messages", text="persistent or buffered", rank=6),
-        Column("enqueue_rate", "In/s", "rate", "messages enqueued for it per second", rank=1),
-        Column("dequeue_rate", "Out/s", "rate", "messages it has finished per second", rank=1),
+        Column("enqueue_rate", "In/s", "rate", "messages enqueued for it per second, since the queue came into use", rank=1, rate_of="enqueued"),
+        Column("dequeue_rate", "Out/s", "rate", "messages it has finished per second, since then", rank=1, rate_of="dequeued"),
         Column("backlog", "Backlog", "count", "committed messages that it has not finished"),
         Column("ready", "Ready", "count", "of the backlog: it can dequeue them now", rank=2),
         Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=5),
