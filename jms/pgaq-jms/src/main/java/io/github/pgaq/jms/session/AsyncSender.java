@@ -105,9 +105,11 @@ final class AsyncSender implements Runnable {
         try {
             settlement.send(jobs.stream().map(job -> job.outgoing).toList());
             return;
-        } catch (JMSException | RuntimeException e) {
+        } catch (JMSException | RuntimeException | Error e) {
+            // an error, too: a group that one statement sends can be larger than the memory
             if (jobs.size() == 1 || settlement.isJoined()) {
-                jobs.forEach(job -> job.error = e);
+                Exception error = e instanceof Exception exception ? exception : failed(e);
+                jobs.forEach(job -> job.error = error);
                 return;
             }
         }
@@ -115,6 +117,12 @@ final class AsyncSender implements Runnable {
         for (Job job : jobs) {
             sendAll(List.of(job));
         }
+    }
+
+    private static JMSException failed(Throwable cause) {
+        JMSException e = new JMSException("could not send: " + cause);
+        e.initCause(cause);
+        return e;
     }
 
     /**

@@ -8,9 +8,11 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 
 /** Queues in memory for the stores of a test. Leases end only when a test says so. */
@@ -45,6 +47,7 @@ final class FakeServer {
     /** The calls, as {@code name argument}, in their order. */
     final List<String> calls = new ArrayList<>();
     private final Map<String, SQLException> failures = new HashMap<>();
+    private final Set<String> exhausted = new HashSet<>();
     private long sequence;
     private long receipts;
     private int waiting;
@@ -80,12 +83,20 @@ final class FakeServer {
         failures.put(call, new SQLException("made to fail", state));
     }
 
+    /** The next call of that name runs out of memory. */
+    synchronized void exhaust(String call) {
+        exhausted.add(call);
+    }
+
     synchronized void called(FakeStore store, String call, String argument) throws SQLException {
         if (store.dead) {
             throw new SQLException("connection is lost", "08006");
         }
         calls.add(argument.isEmpty() ? call : call + " " + argument);
         notifyAll();
+        if (exhausted.remove(call)) {
+            throw new OutOfMemoryError("made to fail");
+        }
         SQLException failure = failures.remove(call);
         if (failure != null) {
             if (failure.getSQLState().startsWith("08")) {

@@ -130,6 +130,19 @@ class ProducerTest extends SessionFixture {
     }
 
     @Test
+    void memoryThatIsExhaustedReachesTheCompletionListener() throws Exception {
+        Session session = started().createSession();
+        MessageProducer producer = session.createProducer(queue);
+        server.exhaust("send");
+        producer.send(session.createTextMessage("a"), listener(() -> { }));
+        assertInstanceOf(OutOfMemoryError.class, assertInstanceOf(JMSException.class, next()).getCause());
+        producer.send(session.createTextMessage("b"), listener(() -> { }));
+        session.close();
+        assertEquals("b", next());
+        assertEquals(List.of("b"), server.texts("q"));
+    }
+
+    @Test
     void aCompletionListenerMustNotEndTheTransactionOrClose() throws Exception {
         ClientConnection connection = started();
         Session session = connection.createSession(Session.SESSION_TRANSACTED);
