@@ -118,9 +118,9 @@ aq_body_row_delete(Relation messages, TupleTableSlot *slot)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* Is the row inserted, and not deleted by another transaction? */
+/* Is the row inserted, and not deleted by another transaction?  deleted: and deleted by this one? */
 static bool
-is_there(HeapTupleHeader header)
+is_there(HeapTupleHeader header, bool deleted)
 {
 	TransactionId xmin = HeapTupleHeaderGetXmin(header);
 	TransactionId xmax;
@@ -129,14 +129,16 @@ is_there(HeapTupleHeader header)
 		(TransactionIdIsInProgress(xmin) || !TransactionIdDidCommit(xmin)))
 		return false;
 	if ((header->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
-		return true;
+		return !deleted;
 	xmax = HeapTupleHeaderGetUpdateXid(header);
-	return TransactionIdIsCurrentTransactionId(xmax) || TransactionIdIsInProgress(xmax) || !TransactionIdDidCommit(xmax);
+	if (TransactionIdIsCurrentTransactionId(xmax))
+		return true;
+	return !deleted && (TransactionIdIsInProgress(xmax) || !TransactionIdDidCommit(xmax));
 }
 
-/* A chunk; NULL: there is none. */
+/* A chunk; NULL: there is none.  deleted: only one that this transaction has deleted. */
 bytea *
-aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number)
+aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number, bool deleted)
 {
 	ScanKeyData keys[2];
 	SysScanDesc scan;
@@ -150,7 +152,7 @@ aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number)
 	{
 		bool		isnull;
 
-		if (is_there(tuple->t_data))
+		if (is_there(tuple->t_data, deleted))
 			data = DatumGetByteaPCopy(heap_getattr(tuple, CHUNK_DATA + 1, RelationGetDescr(rel), &isnull));
 	}
 	systable_endscan(scan);

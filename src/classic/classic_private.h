@@ -317,7 +317,7 @@ extern Oid	aq_body_row_table(int32 id);
 extern bool aq_body_row_try_lock(const AqQueue *queue);
 extern void aq_body_row_insert(Relation rel, const pg_uuid_t *id, int32 number, bytea *data);
 extern void aq_body_row_delete(Relation messages, TupleTableSlot *slot);
-extern bytea *aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number);
+extern bytea *aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number, bool deleted);
 
 /* --- table_row.c: the rows of the tables */
 extern Key	aq_table_row_key(TupleTableSlot *slot);

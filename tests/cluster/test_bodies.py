@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
+import psycopg
 import pytest
 
 from conftest import _numbers, differences, drop, until
@@ -202,6 +203,42 @@ def test_dead_letters_have_copies(conn, topic):
         (msgid,) = take(conn, topic, consumer)
         assert length(conn, topic, msgid, consumer) == CHUNKS * CHUNK
         conn.execute("COMMIT")
+
+
+@pytest.mark.parametrize("sort", ["enq_time", "priority"])
+@pytest.mark.parametrize("retention", ["0", "1 h"])
+@pytest.mark.parametrize("multi", [False, True], ids=["queue", "topic"])
+def test_queues_of_one_queue_table(server, multi, retention, sort):
+    """Who may dequeue from one queue reads no body of another one of the same queue table, and adds none to a message that was there."""
+    consumer = "a" if multi else None
+    with server.connect() as conn:
+        conn.execute("DROP ROLE IF EXISTS spy; CREATE ROLE spy")
+        conn.execute("SELECT aq.create_queue_table('shared', 'aq.jms_message', multiple_consumers => %s, sort_list => %s)", [multi, sort])
+        for name in ("secret", "open"):
+            conn.execute("SELECT aq.create_queue(%s, queue_table => 'shared', retention => %s)", [name, retention])
+            if multi:
+                conn.execute("SELECT aq.subscribe(%s, 'a'), aq.subscribe(%s, 'b')", [name, name])
+        conn.execute("SELECT aq.grant_queue('open', 'spy', 'all')")
+        secret, known = send(conn, "secret"), send(conn, "open")
+        with server.connect() as reader:
+            reader.execute("SET ROLE spy")
+            assert length(reader, "open", secret, consumer) == 0
+            assert length(reader, "open", known, consumer) == CHUNKS * CHUNK
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT msgid FROM aq.dequeue('open', NULL::aq.jms_message, %s, lease => '1 h')", [consumer]).fetchone()[0] == known
+            assert length(reader, "open", known, consumer) == CHUNKS * CHUNK
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="has not enqueued"):
+                write(reader, "open", known, [CHUNKS])
+            reader.execute("ROLLBACK")
+            reader.execute("BEGIN")
+            assert take(reader, "open", consumer) == [known]
+            assert length(reader, "open", known, consumer) == CHUNKS * CHUNK
+            assert length(reader, "open", secret, consumer) == 0
+            reader.execute("ROLLBACK")
+        drop(conn, "secret")
+        drop(conn, "open")
+        conn.execute("SELECT aq.drop_queue_table('shared', force => true)")
+        conn.execute("DROP OWNED BY spy; DROP ROLE spy")
 
 
 def test_the_servers_memory_is_flat(server, queue):
