@@ -344,3 +344,24 @@ def test_the_worker_is_away_when_the_session_ends(server, conn, queues):
             lease(session, "one", 2)
         conn.execute("SELECT pg_terminate_backend(%s)", [worker])
     until(lambda: leased(conn, "one") == 0, "the next worker ends them")
+
+
+def test_leases_of_a_queue_of_an_earlier_extension(server, conn):
+    """The extension is dropped and created again, so ids of queues and receipts begin again, too: the leases of the new queue go on."""
+    conn.execute("CREATE DATABASE again")
+    with server.connect("again") as new:
+        old = server.connect("again")
+        for session in (old, new):
+            new.execute("DROP EXTENSION IF EXISTS pgaq CASCADE; CREATE EXTENSION pgaq")
+            new.execute("SELECT aq.create_queue('one', %s)", [TYPE])
+            put(new, "one", number=5)
+            lease(session, "one", 2)
+        old.close()
+        # what the worker has done when it has twice ended the leases of a later session
+        for _ in range(2):
+            with server.connect("again") as later:
+                lease(later, "one", 1)
+                assert leased(new, "one") in (2, 3)
+            until(lambda: leased(new, "one") < 3, "the later session's lease ends")
+        assert leased(new, "one") == 2
+    conn.execute("DROP DATABASE again WITH (FORCE)")
