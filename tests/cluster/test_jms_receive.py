@@ -214,6 +214,20 @@ def test_many_acknowledgements_can_be_canceled(server, conn):
     assert time.monotonic() - began < 20
 
 
+def test_reading_messages_can_be_canceled(conn):
+    """Reading a million takes seconds; otherwise the error would be that the last one cannot be read."""
+    null, headers = struct.pack(">i", -1), b'{"a": 1}'
+    message = null + struct.pack(">i", len(headers)) + headers + 4 * null
+    group = struct.pack(">i", 6) + b"absent" + struct.pack(">iqq", 4, 0, 0) + 3 * null + struct.pack(">i", 1_000_000) + 1_000_000 * message
+    group = group[: -4 * 4 - 1] + b"!" + group[-4 * 4 :]
+    with conn.transaction():
+        # prepared, so that the timeout does not begin before the value has come
+        conn.execute("SELECT aq.jms_send(%s)", [b""], binary=True, prepare=True)
+        conn.execute("SET LOCAL statement_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled), conn.transaction():
+            conn.execute("SELECT aq.jms_send(%s)", [group], binary=True, prepare=True)
+
+
 def peak(conn):
     """The largest size of a session's process so far, in MB."""
     (pid,) = conn.execute("SELECT pg_backend_pid()").fetchone()

@@ -171,7 +171,10 @@ send_group(StringInfo in, Oid type, TupleDesc desc)
 	payloads = palloc(n * sizeof(Datum) + 1);
 	nulls = palloc0(n * sizeof(bool) + 1);
 	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		payloads[i] = read_message(in, desc);
+	}
 	(void) aq_enqueue_messages(&call, n, payloads, nulls);
 }
 
@@ -203,6 +206,7 @@ read_leases(StringInfo in, int *n)
 		int			length,
 					members;
 
+		CHECK_FOR_INTERRUPTS();
 		lease.consumer = read_string(in, &length);
 		lease.receipt = pq_getmsgint64(in);
 		members = read_count(in, UUID_LEN);
