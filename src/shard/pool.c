@@ -61,6 +61,7 @@ aq_pool_take(AqQueueShm *shm)
 		partition->queue = shm->object->index;
 		partition->claimant = aq_session_own_number;
 		pg_atomic_init_u64(&partition->browsed, 0);
+		pg_atomic_init_u64(&partition->bytes, 0);
 		aq_claim_enter(release_unplaced, partition, 0);
 	}
 	aq_latch_free(&aq_area->partitions_latch);

@@ -23,6 +23,8 @@ import java.util.List;
 final class Settlement {
     /** So many messages are kept for the commit. */
     private static final int MOST_KEPT = 1000;
+    /** Their bodies have so many characters and bytes together, unless it is a single message. */
+    private static final long MOST_KEPT_SIZE = 16L << 20;
     /**
      * So many acknowledgements go with the next take. Fewer cost the server more there than the keeper's: its group has
      * those of all sessions.
@@ -38,6 +40,7 @@ final class Settlement {
 
     private final List<Taken> unacknowledged = new ArrayList<>();
     private List<Outgoing> kept = new ArrayList<>();
+    private long keptSize;
     /** When each of them was sent, by System.nanoTime(). */
     private List<Long> sentAt = new ArrayList<>();
     /** The message that a listener processes in a session that acknowledges by itself. */
@@ -99,7 +102,7 @@ final class Settlement {
 
     /** Sends, at the commit at the latest. */
     void send(List<Outgoing> messages) throws JMSException {
-        if (transacted && !isJoined() && kept.size() + messages.size() <= MOST_KEPT) {
+        if (transacted && !isJoined() && isRoomFor(messages)) {
             keep(messages);
             return;
         }
@@ -121,15 +124,23 @@ final class Settlement {
         forgetKept();
     }
 
+    private boolean isRoomFor(List<Outgoing> messages) {
+        long size = messages.stream().mapToLong(message -> message.body().size()).sum();
+        return kept.size() + messages.size() <= MOST_KEPT
+                && (kept.isEmpty() || keptSize + size <= MOST_KEPT_SIZE);
+    }
+
     private void keep(List<Outgoing> messages) {
         for (Outgoing message : messages) {
             kept.add(message);
+            keptSize += message.body().size();
             sentAt.add(System.nanoTime());
         }
     }
 
     private void forgetKept() {
         kept = new ArrayList<>();
+        keptSize = 0;
         sentAt = new ArrayList<>();
     }
 
@@ -339,6 +350,10 @@ final class Settlement {
             abandon();
             throw deciding[0] && Errors.isLost(e) ? Errors.of("the outcome of the commit is not known", e)
                     : Errors.rolledBack("the transaction was rolled back", e);
+        } catch (RuntimeException | Error e) {
+            // what was to be sent is forgotten: what was received must not be acknowledged by a later commit
+            abandon();
+            throw e;
         }
         open = false;
         unacknowledged.clear();

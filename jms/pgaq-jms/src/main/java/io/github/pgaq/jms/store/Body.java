@@ -18,4 +18,13 @@ public record Body(String type, String headers, String properties, String proper
     public Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes) {
         this(type, headers, properties, propertyTypes, text, bytes, null);
     }
+
+    /** Characters and bytes of what is in memory. */
+    public long size() {
+        return length(headers) + length(properties) + length(text) + (bytes == null ? 0 : bytes.length);
+    }
+
+    private static long length(String value) {
+        return value == null ? 0 : value.length();
+    }
 }

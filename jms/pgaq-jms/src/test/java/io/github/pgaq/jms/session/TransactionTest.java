@@ -118,6 +118,34 @@ class TransactionTest extends SessionFixture {
     }
 
     @Test
+    void aCommitWithoutMemoryRollsBackAndRedelivers() throws Exception {
+        server.text("q", "a");
+        Session session = transacted();
+        MessageConsumer consumer = session.createConsumer(queue);
+        consumer.receive();
+        server.exhaust("send");
+        session.createProducer(session.createQueue("r")).send(session.createTextMessage("b"));
+        assertThrows(OutOfMemoryError.class, session::commit);
+        session.commit();
+        assertEquals(List.of(), server.texts("r"));
+        assertEquals(List.of("a"), all(consumer));
+    }
+
+    @Test
+    void largeBodiesAreNotKeptUntilTheCommit() throws Exception {
+        Session session = transacted();
+        MessageProducer producer = session.createProducer(queue);
+        Message message = session.createTextMessage("a".repeat(3_000_000));
+        for (int i = 0; i < 6; i++) {
+            assertEquals(0, server.count("send"));
+            producer.send(message);
+        }
+        assertEquals(1, server.count("send"));
+        session.commit();
+        assertEquals(6, server.texts("q").size());
+    }
+
+    @Test
     void closeRollsBack() throws Exception {
         server.text("q", "a");
         Session session = transacted();
