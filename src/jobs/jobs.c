@@ -629,12 +629,14 @@ aq_jobs_database_wanted(Oid database)
 		database_wanted(database);
 }
 
-static AqDatabaseDropped dropped;
+static AqDatabaseDropped dropped[MAX_CALLBACKS];
+static int	ndropped;
 
 void
 aq_jobs_on_database_dropped(AqDatabaseDropped callback)
 {
-	dropped = callback;
+	Assert(ndropped < MAX_CALLBACKS);
+	dropped[ndropped++] = callback;
 }
 
 /*
@@ -645,8 +647,8 @@ void
 aq_jobs_database_gone(Oid database)
 {
 	aq_jobs_database_wanted(database);
-	if (dropped)
-		dropped(database);
+	for (int i = 0; i < ndropped; i++)
+		dropped[i](database);
 }
 
 /* --- aq.check() --------------------------------------------------------------------------- */

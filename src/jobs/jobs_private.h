@@ -23,6 +23,9 @@
 /* how long a registered worker may take to start, in microseconds */
 #define START_PATIENCE ((int64) 10000000)
 
+/* most callbacks of other parts for one event */
+#define MAX_CALLBACKS 4
+
 /* bytes of a worker's last error that are kept */
 #define ERROR_LENGTH 256
 

@@ -31,7 +31,6 @@
 #define STOP_TIMEOUT ((int64) 10000000)
 
 static ProcessUtility_hook_type previous_hook;
-#define MAX_CALLBACKS 4
 static AqCommandDone command_done[MAX_CALLBACKS];
 static int	ncommand_done;
 static AqPreparedEnded prepared_ended;
