@@ -234,6 +234,7 @@ extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* unti
  */
 extern bool aq_payload_type_lock(Oid type, bool wait);
 extern bool aq_payload_is_jms(Oid type); /* aq.jms_message */
+extern Oid	aq_payload_jms_type(void);	/* raises if it does not exist */
 
 /* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
 extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);

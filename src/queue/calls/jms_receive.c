@@ -20,7 +20,6 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
@@ -32,7 +31,6 @@
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #ifdef __GLIBC__
@@ -104,14 +102,9 @@ keep_memory(void)
 static void
 begin_writing(Writing *writing)
 {
-	Oid			schema = get_namespace_oid("aq", false);
-
 	keep_memory();
 	memset(writing, 0, sizeof(Writing));
-	writing->message_type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"),
-											ObjectIdGetDatum(schema));
-	if (!OidIsValid(writing->message_type))
-		elog(ERROR, "type aq.jms_message does not exist");
+	writing->message_type = aq_payload_jms_type();
 	writing->desc = lookup_rowtype_tupdesc_copy(writing->message_type, -1);
 	writing->context = AllocSetContextCreate(CurrentMemoryContext, "pgaq message", ALLOCSET_DEFAULT_SIZES);
 }

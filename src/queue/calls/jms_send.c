@@ -15,14 +15,12 @@
 #include "queue/calls/calls_private.h"
 
 #include "access/htup_details.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
@@ -139,17 +137,6 @@ read_message(StringInfo in, TupleDesc desc)
 
 /* --- sending ------------------------------------------------------------------------------- */
 
-static Oid
-message_type(void)
-{
-	Oid			type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"),
-									   ObjectIdGetDatum(get_namespace_oid("aq", false)));
-
-	if (!OidIsValid(type))
-		elog(ERROR, "type aq.jms_message does not exist");
-	return type;
-}
-
 /* Messages of one queue with the same options. */
 static void
 send_group(StringInfo in, Oid type, TupleDesc desc)
@@ -181,7 +168,7 @@ send_group(StringInfo in, Oid type, TupleDesc desc)
 static void
 send_all(StringInfo in)
 {
-	Oid			type = message_type();
+	Oid			type = aq_payload_jms_type();
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
 
 	while (in->cursor < in->len)

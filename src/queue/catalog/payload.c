@@ -71,13 +71,29 @@ is_of_extension(Oid type)
 		get_rel_relkind(relation) == RELKIND_COMPOSITE_TYPE;
 }
 
+/* aq.jms_message, if it exists */
+static Oid
+jms_type(Oid schema)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"), ObjectIdGetDatum(schema));
+}
+
 bool
 aq_payload_is_jms(Oid type)
 {
 	Oid			schema = get_rel_namespace(get_typ_typrelid(type));
 
-	return OidIsValid(schema) && schema == get_namespace_oid("aq", true) &&
-		type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("jms_message"), ObjectIdGetDatum(schema));
+	return OidIsValid(schema) && schema == get_namespace_oid("aq", true) && type == jms_type(schema);
+}
+
+Oid
+aq_payload_jms_type(void)
+{
+	Oid			type = jms_type(get_namespace_oid("aq", false));
+
+	if (!OidIsValid(type))
+		elog(ERROR, "type aq.jms_message does not exist");
+	return type;
 }
 
 static bool
