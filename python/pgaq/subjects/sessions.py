@@ -38,6 +38,12 @@ ORDER BY s.active DESC, s.wait_us DESC NULLS LAST, s.pid""",
     empty="no session uses pgaq",
 )
 
+WAIT_TIMES = (
+    Column("total_us", "Time", "us", "time waited"),
+    Column("average_us", "Average", "us", "average of a wait", rank=1),
+    Column("max_us", "Longest", "us", "longest wait", rank=2),
+)
+
 SESSION_WAITS = Subject(
     name="session_waits",
     title="Waits of the session",
@@ -50,9 +56,7 @@ FROM aq.session_waits WHERE pid = %(pid)s AND waits > 0 ORDER BY total_us DESC""
         Column("wait_class", "Class", text="Idle does not count as lost time", rank=2),
         Column("waits", "Waits", "count", "number of waits", counter=True),
         Column("timeouts", "Timeouts", "count", "of these: ended by their timeout", rank=3, counter=True),
-        Column("total_us", "Time", "us", "time waited"),
-        Column("average_us", "Average", "us", "average of a wait", rank=1),
-        Column("max_us", "Longest", "us", "longest wait", rank=2),
+        *WAIT_TIMES,
     ),
     key="event",
     order="total_us",
@@ -86,9 +90,7 @@ FROM aq.waits WHERE waits > 0 AND wait_class <> 'Idle' ORDER BY total_us DESC"""
         Column("wait_class", "Class", text="class of the event", rank=3),
         Column("waits", "Waits", "count", "number of waits", counter=True),
         Column("timeouts", "Timeouts", "count", "of these: ended by their timeout", rank=4, counter=True),
-        Column("total_us", "Time", "us", "time waited"),
-        Column("average_us", "Average", "us", "average of a wait", rank=1),
-        Column("max_us", "Longest", "us", "longest wait", rank=2),
+        *WAIT_TIMES,
     ),
     key="event",
     order="total_us",

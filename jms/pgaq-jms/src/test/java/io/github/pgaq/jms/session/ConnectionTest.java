@@ -243,8 +243,7 @@ class ConnectionTest extends SessionFixture {
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.SESSION_TRANSACTED);
-        Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        Consumer consumer = withTwoLeasedAhead(session);
         server.kill(server.stores.get(1));
         // another session gets what this one still has in its buffer
         Session other = connection.createSession();
@@ -262,8 +261,7 @@ class ConnectionTest extends SessionFixture {
         options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
         server.text("q", "a", "b", "c");
         ClientSession session = started().createSession();
-        Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        Consumer consumer = withTwoLeasedAhead(session);
         // the server does not notice that the connection is lost
         server.messages.get("q").forEach(message -> message.leasedBy = null);
         server.kill(server.stores.get(1));

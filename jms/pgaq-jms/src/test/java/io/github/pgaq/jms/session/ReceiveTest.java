@@ -321,8 +321,7 @@ class ReceiveTest extends SessionFixture {
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.DUPS_OK_ACKNOWLEDGE);
-        Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        Consumer consumer = withTwoLeasedAhead(session);
         server.fail("acknowledge", "42501");
         assertThrows(JMSException.class, session::close);
         assertEquals(2, server.ready("q", null).size());
@@ -412,8 +411,7 @@ class ReceiveTest extends SessionFixture {
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
-        Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        Consumer consumer = withTwoLeasedAhead(session);
         server.fail("release", "53100");
         Thread.sleep(1010);
         long before = server.count("extend");
@@ -428,8 +426,7 @@ class ReceiveTest extends SessionFixture {
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
-        Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        Consumer consumer = withTwoLeasedAhead(session);
         assertEquals(0, server.ready("q", null).size());
         session.releaseIdle(System.nanoTime());
         assertEquals(2, server.ready("q", null).size());

@@ -1,5 +1,7 @@
 package io.github.pgaq.jms.session;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import io.github.pgaq.jms.PgaqOption;
 import io.github.pgaq.jms.PgaqOptions;
 import io.github.pgaq.jms.PgaqQueue;
@@ -52,6 +54,13 @@ abstract class SessionFixture {
 
     static String text(Message message) throws JMSException {
         return message == null ? null : ((TextMessage) message).getText();
+    }
+
+    /** A consumer that has received "a", the first of three messages, and has leased the others ahead. */
+    Consumer withTwoLeasedAhead(ClientSession session) throws JMSException {
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)));
+        return consumer;
     }
 
     /** Receives what is there, without waiting. */
