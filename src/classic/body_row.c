@@ -136,7 +136,10 @@ is_there(HeapTupleHeader header, bool deleted)
 	return !deleted && (TransactionIdIsInProgress(xmax) || !TransactionIdDidCommit(xmax));
 }
 
-/* A chunk; NULL: there is none.  deleted: only one that this transaction has deleted. */
+/*
+ * Returns a chunk, or NULL if there is none.  deleted: read only chunks that this
+ * transaction has deleted.
+ */
 bytea *
 aq_body_row_read(Relation rel, const pg_uuid_t *id, int32 number, bool deleted)
 {

@@ -88,12 +88,12 @@ def diff(
 
 @command(app, "ash")
 def ash(
-    last: str = typer.Option("15min", "--last", callback=span_option, help="This much time until now."),
+    last: str = typer.Option("15min", "--last", callback=span_option, help="Length of the interval, which ends now."),
     begin: Optional[datetime.datetime] = typer.Option(None, "--from", help="Beginning.", show_default=False),
     end: Optional[datetime.datetime] = typer.Option(None, "--to", help="End.", show_default="now"),
     html: Optional[Path] = HTML,
 ) -> None:
-    """What active sessions did, from samples."""
+    """Activity of sessions, from samples."""
     with asking() as conn:
         query = "SELECT aq.report_ash(COALESCE(%(begin)s::timestamptz, COALESCE(%(end)s::timestamptz, clock_timestamp()) - %(last)s), COALESCE(%(end)s::timestamptz, clock_timestamp()))"
         _write(conn, db.value(conn, query, {"begin": begin, "end": end, "last": span(last)}), html)

@@ -49,4 +49,4 @@ COMMENT ON FUNCTION aq.jms_write_chunk(text, uuid, integer, bytea) IS
 CREATE FUNCTION aq.jms_read_chunk(queue_name text, consumer text, msgid uuid, number integer)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_read';
 COMMENT ON FUNCTION aq.jms_read_chunk(text, text, uuid, integer) IS
-'For the Jakarta Messaging provider: a chunk of the body of a large message that the consumer (null: none) can dequeue or has dequeued; null: there is none, because the message has fewer or is gone. Requires the dequeue privilege on the queue, or the right on the consumer. Errors 22004, 22023, 42501, 42704';
+'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or the right on the consumer. Errors 22004, 22023, 42501, 42704';

@@ -24,7 +24,7 @@ final class SharedConnection {
         return connection == other;
     }
 
-    /** What the client gets. */
+    /** Returns the connection to give to the client. */
     Connection proxy() {
         return proxy;
     }

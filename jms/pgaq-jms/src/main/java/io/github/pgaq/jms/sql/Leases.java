@@ -138,7 +138,7 @@ final class Leases {
         final List<Lease> ended = new ArrayList<>();
         final List<Lease> busy = new ArrayList<>();
 
-        /** What the server returns for a lease: its index in the list, or, if it is busy, -1 - index. */
+        /** The server returns the index of a lease, or -1 - index if the lease is busy. */
         void add(int answer, List<Lease> leases) {
             if (answer < 0) {
                 busy.add(leases.get(-1 - answer));

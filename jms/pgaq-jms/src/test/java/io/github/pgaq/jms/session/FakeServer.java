@@ -52,9 +52,9 @@ final class FakeServer {
     private long receipts;
     private int waiting;
     boolean refusing;
-    /** What a refused connection does first. */
+    /** Runs before a connection is refused. */
     Runnable refused = () -> { };
-    /** What a call of extend does first. */
+    /** Runs before a call of extend. */
     volatile Runnable extending = () -> { };
 
     synchronized FakeServer queue(String name) {
