@@ -165,8 +165,8 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 		CommandCounterIncrement();
 	}
 	aq_row_scan_close_all(&scans);
-	aq_point("retries-written");
 	pg_atomic_fetch_add_u64(&classic_queue(shm)->counts, 1);
+	aq_point("retries-written");
 	aq_job_commit(true);
 	for (int i = 0; i < n; i++)
 		if (done[i])

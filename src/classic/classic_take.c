@@ -64,6 +64,7 @@ typedef struct Take
 	int64		counts_until;	/* see aq_retries_await(); 0: has not waited yet */
 	uint32		overtaken;		/* number of walks that have found new commits */
 	uint64		counts;			/* ClassicQueue.counts when the walk began */
+	TransactionId worker;		/* ClassicQueue.worker when the walk began */
 	bool		again;			/* restart the walk: it has found new commits, or attempts were counted */
 	bool		retry_met;		/* found a row that waits for its retry count: */
 	Key			retry_key;
@@ -489,11 +490,27 @@ is_announced(Take *take, TransactionId xid)
 	return xid == take->announcer;
 }
 
-/* Is this the worker's transaction that is changing rows of the queue? */
+/*
+ * Is this a transaction of the worker that changes rows of the queue?  The
+ * worker may have begun another one since the row was read.
+ */
 static bool
 is_workers(Take *take, TransactionId xid)
 {
-	return xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
+	return xid == take->worker || xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
+}
+
+/*
+ * The row was met while xid was writing its new version.  If xid is the
+ * worker's and has committed since, the walk must begin again: in a HOT chain
+ * it sees only the version that it met first, and if the index has the old
+ * version after the new one, the old one is dead when the walk reaches it.
+ */
+static void
+check_version(Take *take, const Key *key, TransactionId xid)
+{
+	if (is_workers(take, xid) && !is_to_be_counted(take, key, InvalidTransactionId))
+		take->again = !TransactionIdIsInProgress(xid);
 }
 
 /* Examines a row, as the dirty snapshot shows it. */
@@ -523,12 +540,7 @@ examine_row(Take *take)
 	if (TransactionIdIsValid(rows->dirty.xmin))
 	{
 		end_gap(take, &key);	/* being enqueued, or the worker is counting an attempt */
-		/*
-		 * if the index has the old version after this one, it may be dead when
-		 * the walk reaches it
-		 */
-		if (is_workers(take, rows->dirty.xmin) && !is_to_be_counted(take, &key, InvalidTransactionId))
-			take->again = !TransactionIdIsInProgress(rows->dirty.xmin);
+		check_version(take, &key, rows->dirty.xmin);
 		aq_point("uncommitted-met");
 		return;
 	}
@@ -538,10 +550,12 @@ examine_row(Take *take)
 		 * in use by another transaction, perhaps the worker's, if the row
 		 * waits for its count
 		 */
+		aq_point("change-met");
 		if (!is_to_be_counted(take, &key, InvalidTransactionId) && is_announced(take, rows->dirty.xmax))
 			take->passed++;
 		else
 			end_gap(take, &key);
+		check_version(take, &key, rows->dirty.xmax);
 		return;
 	}
 	(void) slot_getsomeattrs(rows->slot, COL_NEXT_AT + 1);
@@ -793,7 +807,10 @@ begin_walk(Take *take)
 {
 	take->now = GetCurrentTimestamp();
 	take->again = false;
+	/* a transaction that has raised "counts" before this is "worker", or has ended */
 	take->counts = pg_atomic_read_u64(&classic_queue(take->queue->shm)->counts);
+	pg_read_barrier();
+	take->worker = pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
 	pg_memory_barrier();
 }
 

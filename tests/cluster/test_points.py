@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import conftest
-from conftest import PATIENCE, arrived, background, generation, held, put, put_many, ready, server_with_points, stopped_worker, take, until, waiting_for
+from conftest import PATIENCE, arrived, background, generation, held, look, put, put_many, ready, server_with_points, stopped_worker, take, until, waiting_for
 from pgaq import db
 from pgaq.load.drivers import PGAQ, Shape
 from pgaq.load.workload import Options, Workload
@@ -33,7 +33,7 @@ RARE = {
     "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
-CLASSIC = {"uncommitted-met", "ranges-copied"}
+CLASSIC = {"uncommitted-met", "change-met", "ranges-copied"}
 # these are only on the way of sharded queues
 SHARDED = {
     "slots-reserved", "rows-formed", "tables-provided", "before-log", "after-log", "messages-published",
@@ -303,6 +303,26 @@ def test_dequeue_by_id_while_the_worker_counts(points_server):
         finally:
             db.execute(conn, "SELECT aq.point_reset()")
         assert found.result(PATIENCE) == [(1, 1)]
+
+
+@pytest.mark.own_tables
+def test_counted_while_a_dequeue_looks(points_server):
+    """A dequeue that meets the old version of a message, whose retry count is then committed, finds the new one."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue_table('public.t'), aq.create_queue('looked', queue_table => 'public.t')")
+        put(conn, "looked", 1)
+        with held(points_server, "retries-written") as third:
+            conn.execute("BEGIN")
+            assert take(conn, "looked") == [1]
+            conn.execute("ROLLBACK")
+            assert db.value(third, "SELECT aq.point_await('retries-written')")
+            db.execute(third, "SELECT aq.point_hold('change-met')")
+            found = pool.submit(take, other, "looked")
+            assert db.value(third, "SELECT aq.point_await('change-met')")
+            db.execute(third, "SELECT aq.point_release('retries-written')")
+            until(lambda: db.value(third, "SELECT attempts FROM aq.messages WHERE queue_name = 'looked'") == 1, "the count")
+            assert look(conn, "looked") == [1]  # waits until the count is off the worker's list
+        assert found.result(PATIENCE) == [1]
 
 
 @pytest.mark.sharded("a queue table asks the transaction's status")
