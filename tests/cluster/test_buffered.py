@@ -157,7 +157,7 @@ def test_prepared(server, queue, how, finish):
         got = []
         until(lambda: got.extend(take_buffered(conn, queue)) or len(got) >= len(expected), "what the transaction leaves")
         assert got == expected
-        assert arrived(conn, queue, int(committed), patience=5) == (["p"] if committed else [])
+        assert arrived(conn, queue, int(committed)) == (["p"] if committed else [])
 
 
 def test_standby(server, conn, queue, throw_away):

@@ -331,7 +331,7 @@ def test_failed_messages_are_seen_behind_consumed_ones(server, conn):
         assert arrived(conn, dead, 40) == list(range(1, 41))
         assert take(conn, dead) == look(conn, dead) == []
         assert [roll_back(conn, queue) for _ in range(3)] == [[41], [42], [43]]
-        assert arrived(conn, dead, 3, patience=10) == [41, 42, 43]
+        assert arrived(conn, dead, 3) == [41, 42, 43]
         other.execute("ROLLBACK")
 
 
@@ -386,7 +386,7 @@ def test_nothing_is_lost_in_any_state(server, conn, state):
         assert take(conn, queue) == [] and not ready(conn, queue)
         assert db.value(conn, "CALL aq.listen(%s, NULL, '0', NULL, NULL)", [[queue]]) is None
         back()
-    assert arrived(conn, queue, 40, patience=10) == list(range(11, 51))
+    assert arrived(conn, queue, 40) == list(range(11, 51))
 
 
 def test_a_message_locked_and_removed_to_a_savepoint(server, conn):

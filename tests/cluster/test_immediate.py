@@ -164,12 +164,13 @@ def test_line(server, conn):
     conn.execute("SELECT pg_advisory_lock(7)")
     first = Caller(server, RUN, [0, "SELECT pg_advisory_xact_lock(7)"])
     at_work(conn, first)
-    late = Caller(server, ENQUEUE, [9, "x"], options="-c statement_timeout=2s")
+    late = Caller(server, ENQUEUE, [9, "x"])
     in_line(conn, late)
     line = []
     for number in range(1, 5):
         line.append(Caller(server, ENQUEUE, [number, "x"]))
         in_line(conn, line[-1])
+    late.connection.cancel()
     assert late.join().error.sqlstate == "57014" and late.error.diag.message_detail is None
     conn.execute("SELECT pg_advisory_unlock(7)")
     first.end()
@@ -462,11 +463,10 @@ def test_a_helper_that_starts_before_a_setting_is_committed(server, conn, settin
 def test_an_own_lock_is_named(server):
     with server.connect(autocommit=False) as holder:
         holder.execute("LOCK TABLE aq_internal.queue")
-        began = time.monotonic()
         with pytest.raises(psycopg.Error) as error:
             holder.execute(ENQUEUE, [1, "never"])
         assert error.value.sqlstate == "55P03" and "itself holds" in str(error.value)
-        assert "rolled back" in error.value.diag.message_detail and time.monotonic() - began < 5
+        assert "rolled back" in error.value.diag.message_detail
 
 
 def test_a_helper_that_cannot_start(server, conn):

@@ -63,7 +63,7 @@ def test_a_queue_goes_while_leases_end(points_server, call, meanwhile, place):
         java.execute("RESET ROLE")
         drop(conn, "one", "two", "three")
         conn.execute("DROP OWNED BY java; DROP ROLE java")
-        assert not db.rows(conn, "SELECT * FROM aq.check()")
+        assert not db.rows(conn, "SELECT * FROM aq.check('20 s')")
 
 
 @pytest.mark.parametrize("view", ["aq.subscribers", "aq.messages", "aq.shards", "aq.partitions", "aq.metrics()"])
@@ -77,13 +77,13 @@ def test_a_queue_goes_while_a_view_reads(points_server, view):
         reader.execute("SET pgaq.test_point = 'object-wanted:wait'")
         try:
             came = pool.submit(db.rows, reader, f"SELECT * FROM {view}")
-            assert db.value(conn, "SELECT aq.point_await('object-wanted', seconds => 5)")
+            assert db.value(conn, "SELECT aq.point_await('object-wanted')")
             conn.execute("SELECT aq.drop_queue('one', true)")
         finally:
             until(lambda: conn.execute("SELECT aq.point_reset()") and came.done(), "the view has been read")
         assert "two" in str(came.result(PATIENCE))
         drop(conn, "one", "two")
-        assert not db.rows(conn, "SELECT * FROM aq.check()")
+        assert not db.rows(conn, "SELECT * FROM aq.check('20 s')")
 
 
 def test_the_name_of_a_temporary_queue_is_used_again(points_server):

@@ -293,7 +293,7 @@ def test_leases_end_with_their_session(server, conn, queues, receiver, how):
         assert waiting.wait().answer() is not None
         waiting.close()
     until(lambda: (leased(conn, "one"), leased(conn, "two")) == (0, 1), "those of the other session, too")
-    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+    assert db.rows(conn, "SELECT * FROM aq.check('20 s')") == []
 
 
 def test_leases_of_a_queue_and_its_exception_queue_end(server, conn, queues):
@@ -326,7 +326,7 @@ def test_a_transaction_that_ends_a_lease_outlasts_the_session(server, conn, queu
     getattr(other, end)()
     other.close()
     assert leased(conn, "one") == (end == "rollback")
-    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+    assert db.rows(conn, "SELECT * FROM aq.check('20 s')") == []
 
 
 def test_sessions_with_the_same_number(server, conn, queues):

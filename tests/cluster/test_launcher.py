@@ -376,12 +376,12 @@ def test_no_space_for_tables(server):
     with server.connect("no_space") as conn, server.connect("no_space") as waiter, ThreadPoolExecutor(1) as pool:
         conn.execute(AT_MESSAGE_TABLES.format(do="RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'"))
         db.execute(conn, "SELECT aq.create_queue('q')")
-        conn.execute("SET statement_timeout = '5 ms'")
         before = server.log_text().count("No space left")
         for _ in range(100):
-            with pytest.raises(db.Error):
+            # until the transaction has failed: the timeout could also hit the statement that resets it
+            with pytest.raises(db.Error), conn.transaction():
+                conn.execute("SET LOCAL statement_timeout = '5 ms'")
                 put(conn, "q", 0)
-        conn.execute("SET statement_timeout = 0")
         with pytest.raises(db.Error) as caught:
             put(conn, "q", 0)
         assert caught.value.sqlstate == "53100" and "No space left on device" in caught.value.diag.message_detail

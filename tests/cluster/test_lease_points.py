@@ -236,4 +236,4 @@ def test_dropped_while_the_worker_ends_it(leases_server):
         until(lambda: db.value(other, "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0 or waiting_for(other, "aq: object lock") or dropped.done(), "the drop")
         other.execute("SELECT aq.point_reset()")
         dropped.result(PATIENCE)
-        assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
+        assert conn.execute("SELECT * FROM aq.check('20 s')").fetchall() == []

@@ -180,11 +180,11 @@ def test_evicted_partitions(conn, queue, topic):
         assert metrics(conn, topic, "b") == (34_000, 17_000, 17_000, 0)
         assert 0 < metrics(conn, queue, columns="oldest_ready_seconds")[0] < 600
     assert evictions(conn) == before, "no frame was loaded for that"
-    assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
+    assert conn.execute("SELECT * FROM aq.check('20 s')").fetchall() == []
     # a removed consumer's share goes, the others' stays
     db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
     until(lambda: metrics(conn, topic, "b") == (34_000, 17_000, 17_000, 0), "the counts after the removal")
-    assert conn.execute("SELECT * FROM aq.check()").fetchall() == []
+    assert conn.execute("SELECT * FROM aq.check('20 s')").fetchall() == []
     assert len(take(conn, topic, "b")) == 17_000
     assert len(take(conn, queue)) == 16_900
     assert metrics(conn, queue) == (17_000, 0, 17_000, 0)

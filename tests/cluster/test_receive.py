@@ -55,15 +55,25 @@ def test_holds_no_snapshot(server, conn, queue, waiters, block):  # noqa: F811
 
 
 def test_waits_for_the_rest_of_the_time(server, conn, queue, waiters):  # noqa: F811
-    """A spurious wake-up does not restart the timeout."""
-    (waiter,) = waiters(1, queue, statement=f"CALL aq.receive('{queue}', timeout => '5 s')")
-    began = time.monotonic()
+    """A spurious wake-up does not restart the timeout: each sleep is shorter by the time that has passed."""
+    (waiter,) = waiters(1, queue, statement=f"CALL aq.receive('{queue}', timeout => '10 min')")
+    left = """SELECT p3 FROM sys."v$session_wait" WHERE pid = %s AND state = 'WAITING' AND event ~ 'message'"""
     asleep(conn, [waiter.wait()])
     for _ in range(3):
+        before = db.value(conn, left, [waiter.pid])
+        began = time.monotonic()
         pause(conn)
+        passed = time.monotonic() - began
         in_vain(conn, queue, waiter)
-    assert payloads(waiter) == []
-    assert 4.9 < time.monotonic() - began < 7.9
+        assert db.value(conn, left, [waiter.pid]) <= before - passed * 1_000_000
+    assert not waiter.done()
+
+
+def test_timeout(server, conn, queue, waiters):  # noqa: F811
+    (waiter,) = waiters(1, queue, statement=f"CALL aq.receive('{queue}', timeout => '0.5 s')")
+    began = time.monotonic()
+    assert payloads(waiter.wait()) == []
+    assert time.monotonic() - began > 0.49
 
 
 @pytest.mark.parametrize("option", ["condition => 'payload > ''5'''", "correlation => 'wanted%'"])
