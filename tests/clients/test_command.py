@@ -602,7 +602,19 @@ def test_examples_of_the_page(server: Server, roles: None, tmp_path: Path) -> No
     assert re.search("Put [01] dead letters? back into orders.", done.stdout) and (tmp_path / "report.html").stat().st_size > 10_000
 
 
+def test_reader_has_left(server: Server, queue: str) -> None:
+    """A closed pipe ends a command in silence."""
+    for arguments in (["bench", "--list"], ["bench", "--help"], ["lab", "list"], ["lab", "--help"], ["--help"], ["queue", "list"], ["status", "--json"], ["top", "--every", "0.1", "-n", "3"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (1, ""), arguments
+
+
 def test_parts_for_later(pgaq: Callable[..., Result]) -> None:
     """bench and lab pass their arguments on."""
     assert "usage: bench/run" in subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True).stdout
+    for option in (["--json"], ["-d", "shop"]):
+        one_line(pgaq("bench", "--list", *option, ok=False), 2, "bench")
     assert "Commands" in pgaq("lab", "--help").out

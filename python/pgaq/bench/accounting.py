@@ -15,7 +15,6 @@ import contextlib
 import os
 import shutil
 import statistics
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable
@@ -149,4 +148,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.leave(main)

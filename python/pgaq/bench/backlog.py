@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -402,4 +401,4 @@ def _size(server: Server) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.leave(main)

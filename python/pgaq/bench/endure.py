@@ -16,7 +16,6 @@ import argparse
 import itertools
 import os
 import statistics
-import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -355,4 +354,4 @@ def endure(server: Server, workload: Workload, given: argparse.Namespace, grace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.leave(main)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from pgaq import db, places
 from pgaq.load import results
@@ -95,6 +95,8 @@ def carry_out(name: str, given: argparse.Namespace, run: Callable[[], int]) -> i
     except db.Error as error:
         print(f"\n{name}: the server says: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        raise  # to leave()
     except OSError as error:
         # no room, too many open files
         print(f"\n{name}: {error.filename or given.parent or 'this machine'}: {error.strerror or error}", file=sys.stderr)
@@ -105,3 +107,16 @@ def carry_out(name: str, given: argparse.Namespace, run: Callable[[], int]) -> i
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
         return 130
+
+
+def leave(main: Callable[[], int]) -> NoReturn:
+    """Runs the program and ends this process; the reader of its output may have left before."""
+    code = 1
+    try:
+        try:
+            code = main()
+        finally:
+            sys.stdout.flush()  # also what argparse wrote
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -269,4 +269,4 @@ def run(given: argparse.Namespace, chosen: list[Shape]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.leave(main)

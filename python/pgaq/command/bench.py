@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
+import sys
 from pathlib import Path
 
 import typer
 
 from pgaq import places
-from pgaq.command.common import FAILURE, Failure, command
+from pgaq.command.common import FAILURE, USAGE, Failure, chosen, command
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,9 +27,17 @@ def source() -> Path:
     raise Failure("the benchmark is built from source, and there is no source here", "Run it in a clone of the project, or set PGAQ_SOURCE to one", FAILURE)
 
 
-def bench(context: typer.Context) -> int:
+def bench(context: typer.Context) -> None:
     """Measure throughput and latency on a private server: bench/run.
 
     Arguments are those of bench/run: --quick, --long, --shapes NAME,..., --contestants pgaq,classic,pgq,skip,bare.
     """
-    return subprocess.run([str(source() / "bench" / "run"), *context.args]).returncode
+    if chosen().json:
+        raise Failure("the benchmark writes its JSON into files", "Use --output DIRECTORY instead of --json", USAGE)
+    if chosen().dbname:
+        raise Failure("the benchmark measures on a private server", "Leave -d out", USAGE)
+    program = str(source() / "bench" / "run")
+    sys.stdout.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and its programs would
+    # in place of this process: signals reach it, and it ends its server
+    os.execv(program, [program, *context.args])

@@ -74,35 +74,41 @@ for part in (status, top, queue, subscriber, send, receive, browse, dead, report
     part.add_to(app)
 
 
-def run(arguments: list[str] | None = None) -> int:
+def run(arguments: list[str] | None = None, application: typer.Typer = app, name: str = "pgaq") -> int:
     """The exit code; every error is one line on standard error."""
+    try:
+        code = _run(typer.main.get_command(application), arguments, name)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # the reader of the output has left: it has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+
+
+def _run(entry: click.Command, arguments: list[str] | None, name: str) -> int:
     # typer parses through click's own entry: with standalone_mode off, errors come back as exceptions
-    entry = typer.main.get_command(app)
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        result: Any = entry.main(args=arguments, prog_name="pgaq", standalone_mode=False)
+        result: Any = entry.main(args=arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         # click has ended the line for an Abort
-        sys.stderr.write(f"{'' if isinstance(error, click.Abort) else chr(10)}pgaq: interrupted\n")
+        sys.stderr.write(f"{'' if isinstance(error, click.Abort) else chr(10)}{name}: interrupted\n")
         return INTERRUPTED
     except click.ClickException as error:
-        where = error.ctx.command_path if getattr(error, "ctx", None) else "pgaq"
+        where = error.ctx.command_path if getattr(error, "ctx", None) else name
         write_failure(Failure(" ".join(error.format_message().split()), f"See {where} --help", USAGE), where, as_json)
         return USAGE
     except Failure as error:
-        write_failure(error, "pgaq", as_json)
+        write_failure(error, name, as_json)
         return error.code
     except db.Error as error:
         found = failure(error)
-        write_failure(found, "pgaq", as_json)
+        write_failure(found, name, as_json)
         return found.code
-    except BrokenPipeError:
-        # the reader of the output has left: it has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE
 
 
 def _leave(*_: object) -> None:
