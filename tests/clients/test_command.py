@@ -612,9 +612,16 @@ def test_reader_has_left(server: Server, queue: str) -> None:
         assert (done.returncode, done.stderr) == (1, ""), arguments
 
 
-def test_parts_for_later(pgaq: Callable[..., Result]) -> None:
-    """bench and lab pass their arguments on."""
-    assert "usage: bench/run" in subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True).stdout
-    for option in (["--json"], ["-d", "shop"]):
-        one_line(pgaq("bench", "--list", *option, ok=False), 2, "bench")
+def test_bench_and_lab(pgaq: Callable[..., Result]) -> None:
+    """They take the common options; what they cannot do with one they say."""
+    shown = subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True)
+    assert "usage: bench/run" in shown.stdout and shown.returncode == 0
+    one_line(pgaq("bench", "--list", "--json", ok=False), 2, "--output")
+    one_line(pgaq("bench", "--list", "-d", "shop", ok=False), 2, "private server")
     assert "Commands" in pgaq("lab", "--help").out
+    for arguments in (("lab", "list", "E7", "--json", "--no-color", "-d", "shop"), ("-d", "shop", "--json", "--no-color", "lab", "list", "E7")):
+        found = pgaq(*arguments)
+        assert [each["id"] for each in found.json] == ["E7"] and found.err == "The lab measures on private servers of its own: -d is not used.\n"
+    one_line(pgaq("lab", "list", "E777", ok=False), 2, "there is no experiment, run or source E777")
+    one_line(pgaq("lab", "run", "--quick", "--full", ok=False), 2, "exclude each other")
+    assert json.loads(pgaq("lab", "report", "nowhere", "--json", ok=False).err)["error"]["exit"] == 2

@@ -59,6 +59,12 @@ def test_slice(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()} == files, "nothing is measured twice"
     both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"))
     assert both.returncode == 0 and "F18" in both.stdout, both.stderr
+    both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"), "--json")
+    assert len({tuple(each["verdicts"]) for each in json.loads(both.stdout)["experiments"] if each["id"] in SLICE}) >= 1
+    written = json.loads(lab("report", str(output), "--json").stdout)
+    assert [each["id"] for each in written["experiments"]] and written["page"] == str(output / "index.html")
+    measured = json.loads(lab("run", "E7", "--quick", "--repeat", "1", "-o", str(output), "--json").stdout)
+    assert [each["id"] for each in measured["experiments"]] == ["E7"] and not measured["interrupted"]
 
 
 def test_interrupted(tmp_path):

@@ -11,18 +11,32 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from pgaq import places
+from pgaq.command import output
+from pgaq.command.common import FAILURE, INTERRUPTED, OK, USAGE, Failure, chosen, command, group
 from pgaq.lab import experiment as model
 from pgaq.lab import run as runs
 
-app = typer.Typer(help="Repeat the experiments of the sources and draw them beside the published figures.", no_args_is_help=True, add_completion=False)
+app = group("Repeat the experiments of the sources and draw them beside the published figures.", add_completion=False)
 COLORS = {"shows": "green", "weak": "yellow", "does not show": "red", "does not add up": "red"}
 
 
-def _stop(message: object, code: int = 2) -> None:
-    Console(stderr=True).print(f"lab: {message}", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
+@app.callback()
+def begin() -> None:
+    pass
+
+
+def _heed_options() -> None:
+    """The lab has a server of its own for each run of measurements: it needs other parameters, and a restart."""
+    if chosen().dbname:
+        output.notes(["The lab measures on private servers of its own: -d is not used."])
+
+
+def _console() -> Console:
+    """Where words and tables go: with --json to standard error."""
+    return output.console(stderr=chosen().json)
 
 
 def _needs_figures() -> None:
@@ -30,7 +44,7 @@ def _needs_figures() -> None:
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
-        _stop("the page needs matplotlib: run tools/setup lab, or apt-get install python3-matplotlib, or pip install matplotlib", 1)
+        raise Failure("the page needs matplotlib", "Run tools/setup lab, or apt-get install python3-matplotlib, or pip install matplotlib", FAILURE) from None
 
 
 def _load(wanted: list[str]) -> tuple[list[model.Source], list[model.Experiment]]:
@@ -38,13 +52,12 @@ def _load(wanted: list[str]) -> tuple[list[model.Source], list[model.Experiment]
         sources = model.load()
         return sources, model.choose(sources, wanted)
     except model.ExperimentError as error:
-        _stop(error)
-        raise AssertionError from error
+        raise Failure(str(error), code=USAGE) from None
 
 
 def _profile(quick: bool, full: bool) -> str:
     if quick and full:
-        _stop("--quick and --full exclude each other")
+        raise Failure("--quick and --full exclude each other", code=USAGE)
     return "quick" if quick else "full" if full else "standard"
 
 
@@ -53,76 +66,73 @@ def _minutes(work: list[runs.Task]) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-@app.command("list")
+@command(app, "list")
 def list_experiments(
     names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", help="ids, runs or sources; all without any"),
     quick: bool = typer.Option(False, "--quick", help="durations of the profile quick"),
     full: bool = typer.Option(False, "--full", help="durations of the profile full"),
-    as_json: bool = typer.Option(False, "--json", help="as JSON"),
 ) -> None:
     """List the experiments with their runs and durations."""
-    sources, chosen = _load(names or [])
+    sources, experiments = _load(names or [])
     profile = _profile(quick, full)
-    if as_json:
-        import json
-
+    _heed_options()
+    if chosen().json:
         keys = ("id", "title", "source", "lines", "finding", "run", "cannot", "settles")
-        print(json.dumps([{key: getattr(e, key) for key in keys} for e in chosen], indent=1))
+        output.write_json([{key: getattr(e, key) for key in keys} for e in experiments])
         return
     shown = Table("id", "experiment", "source", "run", "shows", box=None, pad_edge=False)
-    for e in chosen:
+    for e in experiments:
         shown.add_row(e.id, e.title, f"{e.source}:{e.lines}", e.run or "-", e.finding or f"cannot be compared: {e.cannot}")
-    console = Console()
+    console = _console()
     console.print(shown)
-    console.print(f"{len(chosen)} experiments, about {_minutes(runs.tasks(sources, chosen, profile))} with profile {profile}", highlight=False)
+    console.print(f"{len(experiments)} experiments, about {_minutes(runs.tasks(sources, experiments, profile))} with profile {profile}", highlight=False)
 
 
-@app.command("run")
+@command(app, "run")
 def run_experiments(
     names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", help="ids, runs or sources; all without any"),
     quick: bool = typer.Option(False, "--quick", help="under 10 minutes for all"),
     full: bool = typer.Option(False, "--full", help="the durations of the sources"),
     repeat: Optional[int] = typer.Option(None, "--repeat", min=1, help="repeats of each point instead of the profile's"),
     only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", help="like an argument; may be given several times"),
-    output: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
-) -> None:
+    directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
+) -> int:
     """Run experiments, then write the report."""
-    sources, chosen = _load([*(names or []), *(only or [])])
+    sources, experiments = _load([*(names or []), *(only or [])])
     profile = _profile(quick, full)
+    _heed_options()
     _needs_figures()
-    work = runs.tasks(sources, chosen, profile, repeat)
-    output = output or Path("lab-results") / f"{datetime.datetime.now():%Y%m%d-%H%M}-{profile}"
-    known = _known_profile(output)
+    work = runs.tasks(sources, experiments, profile, repeat)
+    directory = directory or Path("lab-results") / f"{datetime.datetime.now():%Y%m%d-%H%M}-{profile}"
+    known = _known_profile(directory)
     if known not in (None, profile):
-        _stop(f"{output} has measurements of profile {known}; choose another --output")
-    console = Console()
-    console.print(f"{len(chosen)} experiments, {len(work)} measurements, about {_minutes(work)}; results in {output}", highlight=False, soft_wrap=True)
+        raise Failure(f"{directory} has measurements of profile {known}", "Choose another --output", USAGE)
+    console = _console()
+    console.print(f"{len(experiments)} experiments, {len(work)} measurements, about {_minutes(work)}; results in {directory}", highlight=False, soft_wrap=True)
     places.clean_up_when_terminated()
     try:
-        whole = _execute(work, output, runs.about(profile, chosen), console)
+        whole = _execute(work, directory, runs.about(profile, experiments), console)
     except places.SurroundingsError as error:
-        _stop(error, 1)
-        return
-    results = _report(sources, output)
-    _summary(console, results, {e.id for e in chosen})
-    console.print(f"page: {output / 'index.html'}", highlight=False, soft_wrap=True)
+        raise Failure(str(error), code=FAILURE) from None
+    results = _report(sources, directory)
+    mine = [card for card in results["cards"] if card["id"] in {e.id for e in experiments}]
+    _tell(directory, mine, interrupted=not whole)
     if not whole:
         console.print("Interrupted. The same command with the same --output continues.")
-        raise typer.Exit(130)
-    mine = [c for c in results["cards"] if c["id"] in {e.id for e in chosen}]
-    raise typer.Exit(1 if any(c["failed"] or c["account"] == "does not add up" for c in mine) else 0)
+        return INTERRUPTED
+    return FAILURE if any(card["failed"] or card["account"] == "does not add up" for card in mine) else OK
 
 
-def _known_profile(output: Path) -> str | None:
+def _known_profile(directory: Path) -> str | None:
     import json
 
     try:
-        return json.loads((output / "run.json").read_text())["profile"]
+        return json.loads((directory / "run.json").read_text())["profile"]
     except (OSError, ValueError, KeyError):
         return None
 
 
-def _execute(work: list[runs.Task], output: Path, description: dict[str, Any], console: Console) -> bool:
+def _execute(work: list[runs.Task], directory: Path, description: dict[str, Any], console: Console) -> bool:
     """Measure with a progress bar, or a line for each measurement where there is no terminal."""
     columns = [TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)]
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -132,84 +142,93 @@ def _execute(work: list[runs.Task], output: Path, description: dict[str, Any], c
             progress.update(bar, description=f"{number + 1} of {len(work)}: {task}")
             if record is None:
                 if not console.is_terminal:
-                    print(f"{number + 1} of {len(work)}: {task}", flush=True)
+                    console.print(f"{number + 1} of {len(work)}: {task}", soft_wrap=True)
                 return
             progress.advance(bar, runs.expected_seconds(task))
             if "error" in record:
                 progress.console.print(f"{task}: {record['error']}", markup=False, highlight=False, soft_wrap=True)
 
-        return runs.execute(work, output, description, tell=tell)
+        return runs.execute(work, directory, description, tell=tell)
 
 
-def _report(sources: list[model.Source], output: Path) -> dict[str, Any]:
+def _report(sources: list[model.Source], directory: Path) -> dict[str, Any]:
     """results.json and the page."""
     from pgaq.lab import collect, page
 
-    results = collect.collect(sources, output)
-    collect.save(results, output)
-    page.write(results, output)
+    results = collect.collect(sources, directory)
+    collect.save(results, directory)
+    page.write(results, directory)
     return results
 
 
-def _summary(console: Console, results: dict[str, Any], ids: set[str]) -> None:
+def _tell(directory: Path, cards: list[dict[str, Any]], *, interrupted: bool = False) -> None:
+    """What the experiments have shown, and where the page is."""
+    page = str(directory / "index.html")
+    if chosen().json:
+        keys = ("id", "title", "verdict", "account", "failed")
+        output.write_json({"page": page, "interrupted": interrupted, "experiments": [{key: card[key] for key in keys} for card in cards]})
+        return
     shown = Table("id", "experiment", "finding", "account", box=None, pad_edge=False)
-    for card in results["cards"]:
-        if card["id"] in ids:
-            verdict, account = card["verdict"], card["account"]
-            color, other = COLORS.get(verdict, "default"), COLORS.get(account, "default")
-            shown.add_row(card["id"], card["title"], f"[{color}]{verdict}[/]", f"[{other}]{account}[/]")
+    for card in cards:
+        verdict, account = card["verdict"], card["account"]
+        shown.add_row(card["id"], card["title"], Text(verdict, COLORS.get(verdict, "default")), Text(account, COLORS.get(account, "default")))
+    console = _console()
     console.print(shown)
+    console.print(f"page: {page}", highlight=False, soft_wrap=True)
 
 
-@app.command("report")
+@command(app, "report")
 def report(
-    output: Path = typer.Argument(..., help="directory of the results"),
+    directory: Path = typer.Argument(..., metavar="DIRECTORY", help="directory of the results"),
     markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too"),
     pictures: str = typer.Option("", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows"),
 ) -> None:
     """Write the page again from the measurements of a directory."""
-    if not (output / "run.json").exists():
-        _stop(f"{output} has no results")
+    if not (directory / "run.json").exists():
+        raise Failure(f"{directory} has no results", code=USAGE)
+    _heed_options()
     _needs_figures()
     sources, _ = _load([])
-    results = _report(sources, output)
+    results = _report(sources, directory)
     if markdown is not None:
         from pgaq.lab import page
 
         try:
             page.write_markdown(results, markdown, pictures.split(","))
         except (OSError, ValueError) as error:
-            _stop(error)
-    _summary(Console(), results, {c["id"] for c in results["cards"] if c["verdict"] != "not run"})
-    Console().print(f"page: {output / 'index.html'}", highlight=False, soft_wrap=True)
+            raise Failure(str(error), code=USAGE) from None
+    _tell(directory, [card for card in results["cards"] if card["verdict"] != "not run"])
 
 
-@app.command("compare")
+@command(app, "compare")
 def compare(
-    first: Path = typer.Argument(..., help="a directory of results, or a results.json"),
-    second: Path = typer.Argument(..., help="another one"),
-    output: Path = typer.Option(Path("lab-compare.html"), "--output", "-o", help="the page"),
+    first: Path = typer.Argument(..., metavar="FIRST", help="a directory of results, or a results.json"),
+    second: Path = typer.Argument(..., metavar="SECOND", help="another one"),
+    file: Path = typer.Option(Path("lab-compare.html"), "--output", "-o", metavar="FILE", help="the page"),
 ) -> None:
     """Put two runs side by side: machines, versions or settings."""
+    _heed_options()
     _needs_figures()
     from pgaq.lab import collect, page
 
     try:
         both = collect.read(first), collect.read(second)
     except OSError as error:
-        _stop(f"no results: {error.filename}: {error.strerror}")
-        return
+        raise Failure(f"no results: {error.filename}: {error.strerror}", code=USAGE) from None
     except ValueError as error:
-        _stop(f"no results: {error}")
+        raise Failure(f"no results: {error}", code=USAGE) from None
+    file.write_text(page.compare(*both, (first.name, second.name)), encoding="utf-8")
+    theirs = {card["id"]: card["verdict"] for card in both[1]["cards"]}
+    cards = [card for card in both[0]["cards"] if card["id"] in theirs]
+    if chosen().json:
+        output.write_json({"page": str(file), "experiments": [{"id": card["id"], "title": card["title"], "verdicts": [card["verdict"], theirs[card["id"]]]} for card in cards]})
         return
-    output.write_text(page.compare(*both, (first.name, second.name)), encoding="utf-8")
-    theirs = {c["id"]: c for c in both[1]["cards"]}
     shown = Table("id", "experiment", first.name, second.name, box=None, pad_edge=False)
-    for card in both[0]["cards"]:
-        if card["id"] in theirs:
-            shown.add_row(card["id"], card["title"], card["verdict"], theirs[card["id"]]["verdict"])
-    Console().print(shown)
-    Console().print(f"page: {output}", highlight=False, soft_wrap=True)
+    for card in cards:
+        shown.add_row(card["id"], card["title"], card["verdict"], theirs[card["id"]])
+    console = _console()
+    console.print(shown)
+    console.print(f"page: {file}", highlight=False, soft_wrap=True)
 
 
 def main() -> None:
@@ -217,7 +236,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("--help", "-h")):
         arguments = ["run", *arguments]
-    app(args=arguments, prog_name="lab")
+    from pgaq.command.main import run  # noqa: PLC0415  it loads the lab when it is asked for
+
+    sys.exit(run(arguments, app, "lab"))
 
 
 if __name__ == "__main__":
