@@ -158,7 +158,7 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     assert "for life" in pgaq("queue", "show", "life").out
     assert pgaq("queue", "purge", "life", ok=False).code == 2
     assert pgaq("queue", "purge", "life", "--yes", "--json", "-w", "payload = '2'").json == {"queue": "life", "removed": 1}
-    one_line(pgaq("queue", "drop", "life", ok=False), 1, "use --force")
+    one_line(pgaq("queue", "drop", "life", ok=False), 1, "use pgaq queue drop --force")
     assert pgaq("queue", "drop", "life", "--force", ok=False).code == 2
     assert pgaq("queue", "drop", "life", "--force", "-y", "--json").json["dropped"] is True
 
@@ -230,7 +230,7 @@ def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
     again = pgaq("receive", queue, "--all", "--json").lines
     assert [[each[key] for key in kept] for each in again] == [[json.loads(line)[key] for key in kept] for line in written.splitlines()]
     wrong = pgaq("send", queue, "-m", "-", stdin=b"{}\n", ok=False)
-    assert wrong.code == 2 and "-:1 is not a JSON object with a payload" in wrong.err
+    assert wrong.code == 2 and "standard input, line 1 is not a JSON object with a payload" in wrong.err
 
 
 def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: Path) -> None:
@@ -264,8 +264,24 @@ def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: P
 def test_error_in_the_middle(pgaq: Callable[..., Result], queue: str) -> None:
     """What was sent before an error is sent, and the error says how many."""
     failed = pgaq("send", queue, "--batch", "2", stdin=b"1\n2\n3\nno json\n5\n", ok=False)
-    assert failed.code == 1 and "2 messages were sent before it" in failed.err and failed.err.count("\n") == 1
+    one_line(failed, 1, "standard input, line 4: invalid input syntax for type json", "2 messages were sent before it")
     assert pgaq("receive", queue, "--all").out == "1\n2\n"
+
+
+def test_place_of_a_wrong_message(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    """The line, the file or the argument; not where all messages have the same fault."""
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"1\n\n2\n3\n{\n4\n[\n")
+    one_line(pgaq("send", queue, "--lines", str(lines), ok=False), 1, f"{lines}, line 5: invalid input syntax")
+    one_line(pgaq("send", queue, "--file", str(lines), ok=False), 1, f"{lines}: invalid input syntax")
+    one_line(pgaq("send", queue, "1", "{", ok=False), 1, "payload 2: invalid input syntax")
+    one_line(pgaq("send", queue, "{", ok=False), 1, "pgaq: invalid input syntax")
+    lines.write_text('{"payload": 1}\n{"payload": 2, "priority": 77}\n{"payload": 3}\n')
+    one_line(pgaq("send", queue, "--messages", str(lines), ok=False), 1, f"{lines}, line 2: ", "priority")
+    assert "line" not in pgaq("send", queue, "-p", "77", stdin=b"1\n2\n", ok=False).err
+    lines.write_bytes(b"1\n\xff\n")
+    one_line(pgaq("send", queue, "--lines", str(lines), ok=False), 1, f"{lines}, line 2: this is not text")
+    assert pgaq("receive", queue, "--all").out == ""
 
 
 def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
@@ -497,6 +513,116 @@ def test_no_right(pgaq: Callable[..., Result], server: Server, queue: str, roles
     one_line(pgaq("snapshot", user="nothing", ok=False), 5, "pg_monitor")
 
 
+def test_grants(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    """The hint of a denied permission is the command that the owner runs."""
+    hidden = pgaq("send", queue, "1", user="nothing", ok=False)
+    one_line(hidden, 6, "does not exist", "can share it: pgaq queue grant")
+    pgaq("queue", "grant", queue, "nothing", "dequeue")
+    denied = pgaq("send", queue, "1", user="nothing", ok=False)
+    one_line(denied, 5, f"pgaq queue grant {queue} nothing enqueue")
+    granted = pgaq(*denied.err.split("pgaq ")[1].rstrip(".\n").split(), "--json").json
+    assert granted == {"queue": queue, "role": "nothing", "granted": "enqueue"}
+    pgaq("send", queue, "1", user="nothing")
+    shown = pgaq("queue", "show", queue, "--json").json["privileges"]
+    assert [(row["role"], row["privilege"], row["grant_option"]) for row in shown] == [("nothing", "dequeue", False), ("nothing", "enqueue", False)]
+    assert "nothing" in pgaq("queue", "show", queue).out
+    assert pgaq("queue", "revoke", queue, "nothing", "enqueue").out == f"Revoked enqueue on {queue} from nothing.\n"
+    assert pgaq("send", queue, "1", user="nothing", ok=False).code == 5
+    assert pgaq("receive", queue, user="nothing").out == "1\n"
+    pgaq("queue", "revoke", queue, "nothing")
+    assert pgaq("receive", queue, user="nothing", ok=False).code == 6
+    assert pgaq("queue", "grant", queue, "nothing", "enqueue", "dequeue", "--grant-option").out == f"Granted enqueue, dequeue on {queue} to nothing.\n"
+    assert {row["grant_option"] for row in pgaq("queue", "show", queue, "--json").json["privileges"]} == {True}
+    one_line(pgaq("queue", "grant", queue, "nobody_here", ok=False), 6, "nobody_here")
+    one_line(pgaq("queue", "grant", queue, "nothing", "select", ok=False), 1, "select")
+    one_line(pgaq("queue", "grant", queue, "nothing", user="watcher", ok=False), 5)
+
+
+def test_grants_of_one_subscriber(pgaq: Callable[..., Result], roles: None) -> None:
+    pgaq("queue", "create", "shared", "--topic")
+    pgaq("subscriber", "add", "shared", "s1")
+    pgaq("send", "shared", "1")
+    pgaq("subscriber", "grant", "shared", "s2", "nothing")
+    denied = pgaq("receive", "shared", "-c", "s1", user="nothing", ok=False)
+    one_line(denied, 5, "pgaq subscriber grant shared s1 nothing")
+    pgaq(*denied.err.split("pgaq ")[1].rstrip(".\n").split())
+    assert pgaq("receive", "shared", "-c", "s1", user="nothing").out == "1\n"
+    pgaq("subscriber", "revoke", "shared", "s1", "nothing")
+    pgaq("send", "shared", "2")
+    assert pgaq("receive", "shared", "-c", "s1", user="nothing", ok=False).code == 5
+
+
+def test_hints_name_commands() -> None:
+    for hint, words in (
+        ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
+        ("Dequeue or purge them, or call aq.drop_queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
+        ("Drop one with aq.drop_queue, or wait.", "Drop one with pgaq queue drop, or wait."),
+        ("Use aq.rtpctx_start() and aq.rtpctx_report(), which store nothing.", "Use pgaq report rtpctx, which stores nothing."),
+        ("The view aq.subscribers counts them; aq.drop_queue_table drops it.", "The view aq.subscribers counts them; aq.drop_queue_table drops it."),
+    ):
+        assert common.as_commands(hint) == words
+
+
+def test_options_that_exclude_each_other(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    for arguments, words in (
+        (("--follow", "--all"), "--follow and --all exclude each other"),
+        (("--follow", "--wait", "1s"), "--follow and --wait exclude each other"),
+        (("--exec", "true", "--lease", "0"), "--lease 0 is no time for a program"),
+        (("--exec", "true", "--lease", "0ms"), "--lease 0ms is no time for a program"),
+        (("--lease", "1s"), "--lease is for --exec"),
+        (("--exec", "true", "--directory", str(tmp_path)), "--exec and --directory exclude each other"),
+    ):
+        one_line(pgaq("receive", queue, *arguments, ok=False), 2, words)
+    one_line(pgaq("top", "--every", "1ms", ok=False), 2, "--every 1ms is too short")
+    one_line(pgaq("send", queue, "1", "--delay", "999999999999d", ok=False), 2, "is too long")
+
+
+def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
+    """Every option that is a length of time, and only those; the help says which forms there are."""
+    found = {}
+
+    def look(command: Any, name: str) -> None:
+        for each in getattr(command, "commands", {}).values():
+            look(each, f"{name} {each.name}".strip())
+        spans = sorted(parameter.opts[-1] if len(parameter.opts) == 1 else parameter.opts[0] for parameter in command.params if parameter.metavar == common.DURATION)
+        if spans:
+            found[name] = spans
+
+    look(main.typer.main.get_command(main.app), "")
+    assert found == {
+        "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "top": ["--every"],
+    }  # fmt: skip
+    for name in found:
+        shown = " ".join(pgaq(*name.split(), "--help").out.split())
+        assert "DURATION" in shown and "500ms, 30s, 5min, 2h or 1d" in shown
+
+
+def test_averages_are_named(pgaq: Callable[..., Result], queue: str) -> None:
+    """What is an average since the queue came into use says so; top shows the rate between two readings."""
+    pgaq("send", queue, "1")
+    until(lambda: pgaq("queue", "show", queue, "--json").json["consumers"][0]["enqueue_rate"] is not None, "the queue has been in use for a moment")
+    for arguments in (("status",), ("queue", "list"), ("queue", "show", queue)):
+        shown = pgaq(*arguments).out
+        assert "Avg in/s" in shown and " In/s" not in shown
+    assert "In/s" in pgaq("top", "--times", "2", "--every", "0.1").out.split("Queues")[2]
+
+
+def test_no_trailing_spaces(pgaq: Callable[..., Result], queue: str) -> None:
+    """In a pipe; what is received is written as it is."""
+    pgaq("send", queue, '"a"', "--correlation", "c")
+    pgaq("snapshot")
+    pgaq("snapshot")
+    for arguments in (
+        ("status", "--all"), ("doctor",), ("queue", "list"), ("queue", "show", queue), ("browse", queue), ("subscriber", "list"), ("dead", "list"), ("top", "--view", "latches"),
+        ("snapshot", "list"), ("report", "awr"), ("report", "rtpctx", "--seconds", "0.1"), ("--help",), ("receive", "--help"), ("queue",), ("lab", "list"), ("lab", "--help"),
+    ):  # fmt: skip
+        out = pgaq(*arguments).out
+        assert out and [line for line in out.splitlines() if line != line.rstrip()] == [], arguments
+    pgaq("queue", "create", "spaces", "--type", "text")
+    pgaq("send", "spaces", "a  ")
+    assert pgaq("receive", "spaces").out == "a  \n"
+
+
 def test_mistyped(pgaq: Callable[..., Result], server: Server) -> None:
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('invoices')")
@@ -583,23 +709,43 @@ def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
     assert "there is no source here" in run(venv / "bin/pgaq", "bench", "--quick").stderr
 
 
-def test_examples_of_the_page(server: Server, roles: None, tmp_path: Path) -> None:
+def test_examples_of_the_page(server: Server, pgaq: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every example of docs/command.md, in its order, in a database of its own."""
     import re
 
     page = (places.ROOT / "docs" / "command.md").read_text()
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S))
-    program = tmp_path / "pgaq"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pgaq "$@"\n')
-    program.chmod(0o755)
     with server.connect() as conn:
         conn.execute("CREATE DATABASE page")
     with server.connect("page") as conn:
         conn.execute("CREATE EXTENSION pgaq")
-    environment = {**os.environ, **server.environment("page"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert re.search("Put [01] dead letters? back into orders.", done.stdout) and (tmp_path / "report.html").stat().st_size > 10_000
+    monkeypatch.setenv("PGDATABASE", "page")
+    monkeypatch.chdir(tmp_path)
+    said = ""
+    for block in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S):
+        for line in block.splitlines():
+            said += example(pgaq, line)
+    assert re.search("Put [01] dead letters? back into orders.", said) and (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def example(pgaq: Callable[..., Result], line: str) -> str:
+    """Runs a line of the page: pgaq in this process, without a process for each, its neighbours in a pipe as they are."""
+    import shlex
+
+    words = list(shlex.shlex(line, posix=True, punctuation_chars="|>"))
+    ok = words[-2:] != ["||", "true"]
+    words = words if ok else words[:-2]
+    data = b""
+    while words:
+        end = next((number for number, word in enumerate(words) if word in ("|", ">")), len(words))
+        part, mark, words = words[:end], words[end : end + 1], words[end + 1 :]
+        if part[0] == "pgaq":
+            data = pgaq(*part[1:], stdin=data, ok=ok).out.encode()
+        else:
+            data = subprocess.run(part, input=data, capture_output=True, check=True).stdout
+        if mark == [">"]:
+            Path(words[0]).write_bytes(data)
+            break
+    return data.decode()
 
 
 def test_reader_has_left(server: Server, queue: str) -> None:

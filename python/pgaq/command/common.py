@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import os
 import re
-import uuid
+import shlex
 import sys
+import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Callable
@@ -91,15 +94,29 @@ def _common() -> list[TyperOption]:
     ]  # fmt: skip
 
 
-class Command(TyperCommand):
+class _Help:
+    """Help without the spaces that fill its lines, where it goes into a pipe or a file."""
+
+    def format_help(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        if sys.stdout.isatty():
+            super().format_help(context, formatter)  # type: ignore[misc]
+            return
+        with contextlib.redirect_stdout(io.StringIO()) as written:
+            super().format_help(context, formatter)  # type: ignore[misc]
+        sys.stdout.write(without_trailing_spaces(written.getvalue()))
+
+
+class Command(_Help, TyperCommand):
     """A command with the common options."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        if any(parameter.metavar == DURATION for parameter in self.params):
+            self.epilog = FORMS
         self.params.extend(_common())
 
 
-class Group(TyperGroup):
+class Group(_Help, TyperGroup):
     """A group with the common options, which suggests the command that was meant."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
@@ -114,6 +131,11 @@ class Group(TyperGroup):
             if near and "Did you mean" not in error.message:  # later versions of typer ask it themselves
                 error.message = f"{error.message.rstrip('.')}. Did you mean '{near[0]}'?"
             raise
+
+
+def without_trailing_spaces(words: str) -> str:
+    """The same lines without spaces at their ends."""
+    return re.sub(r" +(?=\n|\Z)", "", words)
 
 
 def group(text: str, **more: Any) -> typer.Typer:
@@ -169,7 +191,7 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
     sqlstate, message, detail, hint = db.said(error)
     if sqlstate is None or sqlstate.startswith(("08", "57P")):
         return Failure(f"the connection is lost: {message}", "Run the command again when the server answers", CONNECT, sqlstate)
-    do = hint
+    do = as_commands(hint)
     named = re.search(r'^queue "(.*?)" does not exist', message)
     if sqlstate == "42501" and not do:
         do, detail = detail or _who_grants(message), ""
@@ -178,6 +200,32 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
     if detail:
         message = f"{message}: {detail}"
     return Failure(message, do, KIND_OF_STATE.get(sqlstate, FAILURE), sqlstate)
+
+
+# what the server's hints call, and the command that does it; the longer forms first
+COMMANDS = (
+    ("drop the queue with force => true", "pgaq queue drop --force"), ("aq.drop_queue with force => true", "pgaq queue drop --force"),
+    ("aq.rtpctx_start() and aq.rtpctx_report(), which store nothing", "pgaq report rtpctx, which stores nothing"),
+    ("aq.grant_queue", "pgaq queue grant"), ("aq.revoke_queue", "pgaq queue revoke"), ("aq.drop_queue", "pgaq queue drop"),
+    ("aq.create_queue", "pgaq queue create"), ("aq.start_queue", "pgaq queue start"), ("aq.stop_queue", "pgaq queue stop"),
+    ("aq.purge_queue", "pgaq queue purge"), ("aq.convert_queue", "pgaq queue convert"), ("aq.redrive", "pgaq dead redrive"),
+    ("aq.grant_consumer", "pgaq subscriber grant"), ("aq.revoke_consumer", "pgaq subscriber revoke"), ("aq.subscribe", "pgaq subscriber add"),
+    ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
+)  # fmt: skip
+
+
+def as_commands(hint: str) -> str:
+    """A hint of the server with commands instead of functions, where there is a command."""
+    for function, words in COMMANDS:
+        call = re.compile(rf"(\bcall )?{re.escape(function)}(?![\w])(?:\(([^()]*)\))?")
+        hint = call.sub(lambda found: f"{'use ' if found[1] else ''}{words}{_arguments(found[2])}", hint)
+    return hint
+
+
+def _arguments(words: str | None) -> str:
+    """The literals of a call as arguments of a command."""
+    literals = re.findall(r"'((?:[^']|'')*)'", words or "")
+    return "".join(" " + shlex.quote(each.replace("''", "'")) for each in literals)
 
 
 def _who_grants(message: str) -> str:
@@ -189,20 +237,23 @@ def _who_grants(message: str) -> str:
         return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]}"
     if re.search("for (view|table|schema)", message):
         return "It takes membership in pg_monitor"
-    return "The owner of the queue grants it: aq.grant_queue"
+    return "The owner of the queue can grant it: pgaq queue grant"
 
 
 def near_queue(conn: db.Connection | None, name: str) -> str:
-    """What to do about a queue that does not exist, or that the role cannot use."""
+    """What to do about a queue that does not exist, or that the role cannot use: the server does not tell which."""
     listed = "pgaq queue list shows the queues that this role can use"
     if conn is None or conn.closed:
         return listed
     try:
         names = [row["queue_name"] for row in db.rows(conn, "SELECT queue_name FROM aq.queues")]
+        hidden = not db.value(conn, "SELECT pg_has_role('pg_monitor', 'USAGE')")
     except db.Error:
         return listed
     near = difflib.get_close_matches(name, names, 1) or [each for each in names if each.lower() == name.lower()]
-    return f'Did you mean "{near[0]}"?' if near else listed
+    if near:
+        return f'Did you mean "{near[0]}"?'
+    return f"{listed}; the owner of another one can share it: pgaq queue grant" if hidden else listed
 
 
 class asking:
@@ -241,14 +292,26 @@ def queue_type(conn: db.Connection, queue: str) -> dict[str, Any]:
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400}  # fmt: skip
 
 
+DURATION = "DURATION"
+FORMS = "DURATION: a number and its unit, such as 500ms, 30s, 5min, 2h or 1d; without a unit it is seconds."
+
+
+def duration(default: str | None, *names: str, help: str, show_default: Any = False) -> Any:
+    """An option that is a length of time."""
+    return typer.Option(default, *names, metavar=DURATION, callback=span_option, help=help, show_default=True if default is not None else show_default)
+
+
 def span(word: str | None) -> timedelta | None:
     """'30', '30s', '5 min', '1.5h', '2d': a length of time; a number alone is seconds."""
     if word is None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", word)
     if not found or (found[2] or "s") not in UNITS:
-        raise click.BadParameter(f"'{word}' is not a length of time such as 30s, 5min, 2h or 1d")
-    return timedelta(seconds=float(found[1]) * UNITS[found[2] or "s"])
+        raise click.BadParameter(f"'{word}' is not a length of time such as 500ms, 30s, 5min, 2h or 1d")
+    try:
+        return timedelta(seconds=float(found[1]) * UNITS[found[2] or "s"])
+    except OverflowError:
+        raise click.BadParameter(f"'{word}' is too long") from None
 
 
 def span_option(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

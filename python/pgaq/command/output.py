@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import uuid
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Sequence, TextIO, cast
 
 from rich import box
 from rich.console import Console
@@ -16,11 +16,24 @@ from rich.table import Table
 from rich.text import Text
 
 from pgaq import db, text
-from pgaq.command.common import Failure, chosen, failure
+from pgaq.command.common import Failure, chosen, failure, without_trailing_spaces
 from pgaq.subjects import Column, Subject
 
 RIGHT_HAND = {"count", "rate", "share", "seconds", "us", "ns", "bytes"}
 WIDE = 100_000  # of a pipe: nothing is cut
+
+
+class _Trimmed:
+    """A pipe or file that gets tables without the spaces that fill their lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, words: str) -> int:
+        return self.stream.write(without_trailing_spaces(words))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def console(stderr: bool = False) -> Console:
@@ -28,7 +41,7 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     plain = not chosen().color or bool(os.environ.get("NO_COLOR"))
     width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDE
-    return Console(file=stream, no_color=plain, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    return Console(file=stream if stream.isatty() else cast(TextIO, _Trimmed(stream)), no_color=plain, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
 
 
 # -- values

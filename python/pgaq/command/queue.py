@@ -1,18 +1,18 @@
-"""pgaq queue: list, show, create, drop, stop, start, purge, convert."""
+"""pgaq queue: list, show, create, drop, stop, start, grant, revoke, purge, convert."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional
 
 import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, failure, group, near_queue, span, span_option
-from pgaq.subjects import CONSUMERS, QUEUES, SHARDS, SUBSCRIBERS
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, near_queue, span
+from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUES, SHARDS, SUBSCRIBERS
 from pgaq.subjects import QUEUE as SETTINGS
 
-app = group("Queues and topics: list, create, stop, purge, drop them.")
+app = group("Queues and topics: list, create, stop, purge, drop them, grant privileges on them.")
 YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
 
 
@@ -36,18 +36,19 @@ def list_queues(
 
 @command(app, "show")
 def show(queue: str = QUEUE) -> None:
-    """One queue: its settings, consumers and shards."""
+    """One queue: its settings, consumers, privileges and shards."""
     with asking() as conn:
         settings = output.ask(conn, SETTINGS, queue=queue)
         if not settings:
             raise Failure(f'queue "{queue}" does not exist', near_queue(conn, queue), MISSING)
         consumers, subscribers = output.ask(conn, CONSUMERS, queue=queue), output.ask(conn, SUBSCRIBERS, queue=queue)
+        privileges = output.ask(conn, PRIVILEGES, queue=queue)
         shards, note = output.ask_or_note(conn, SHARDS, queue=queue)
     if chosen().json:
-        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "shards": shards})
+        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shards": shards})
         return
     output.show_one(SETTINGS, settings[0])
-    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (SHARDS, shards)):
+    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards)):
         if rows:
             print()
             output.show(subject, rows, title=True)
@@ -61,8 +62,8 @@ def create(
     payload_type: str = typer.Option("jsonb", "--type", metavar="TYPE", help="Type of the payload: jsonb, text, bytea, xml or a composite type."),
     shards: Optional[int] = typer.Option(None, "--shards", min=1, max=32, help="Number of shards; 1 keeps one order for all sessions.", show_default="pgaq.default_shards"),
     max_retries: int = typer.Option(5, "--max-retries", help="Failed attempts before a message is a dead letter; -1: no limit."),
-    retry_delay: str = typer.Option("1s", "--retry-delay", callback=span_option, help="Delay after the first failed attempt."),
-    retention: Optional[str] = typer.Option(None, "--retention", callback=span_option, help="How long consumed messages remain visible.", show_default="0"),
+    retry_delay: str = duration("1s", "--retry-delay", help="Delay after the first failed attempt."),
+    retention: Optional[str] = duration(None, "--retention", help="How long consumed messages remain visible.", show_default="0"),
     exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
     queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table."),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
@@ -93,11 +94,7 @@ def drop(queue: str = QUEUE, force: bool = typer.Option(False, "--force", help="
         common.queue_type(conn, queue)
         if force:
             confirm(f'Drop queue "{queue}" with all its messages?', yes)
-        try:
-            db.execute(conn, "SELECT aq.drop_queue(%s, force => %s)", [queue, force])
-        except db.Error as error:
-            found = failure(error, conn)
-            raise Failure(found.message, found.do.replace("call aq.drop_queue with force => true", "use --force"), found.code, found.sqlstate) from None
+        db.execute(conn, "SELECT aq.drop_queue(%s, force => %s)", [queue, force])
     output.say(f"Dropped queue {queue}.", queue=queue, dropped=True)
 
 
@@ -126,6 +123,33 @@ def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **va
     words = {(True, True): "started", (True, False): "stopped for dequeue", (False, True): "stopped for enqueue", (False, False): "stopped"}
     now = words.get((state.get("enqueue_enabled"), state.get("dequeue_enabled")), "changed")
     output.say(f"Queue {queue} is {now}.", queue=queue, state=now)
+
+
+ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public.", show_default=False)
+PRIVILEGE = typer.Argument(None, metavar="[PRIVILEGE...]", help="enqueue, dequeue, subscribe or all.", show_default="all")
+
+
+@command(app, "grant")
+def grant(
+    queue: str = QUEUE,
+    role: str = ROLE,
+    privileges: Optional[List[str]] = PRIVILEGE,
+    grant_option: bool = typer.Option(False, "--grant-option", help="The role may grant them to others."),
+) -> None:
+    """Grant privileges on a queue to a role."""
+    words = ", ".join(privileges or ["all"])
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.grant_queue(%s, %s, %s, grant_option => %s)", [queue, role, words, grant_option])
+    output.say(f"Granted {words} on {queue} to {role}.", queue=queue, role=role, granted=words)
+
+
+@command(app, "revoke")
+def revoke(queue: str = QUEUE, role: str = ROLE, privileges: Optional[List[str]] = PRIVILEGE) -> None:
+    """Revoke privileges on a queue from a role."""
+    words = ", ".join(privileges or ["all"])
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.revoke_queue(%s, %s, %s)", [queue, role, words])
+    output.say(f"Revoked {words} on {queue} from {role}.", queue=queue, role=role, revoked=words)
 
 
 @command(app, "purge")

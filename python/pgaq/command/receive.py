@@ -19,7 +19,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, span, span_option
+from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
 
 REJECT = 65  # EX_DATAERR: the message can never succeed
 LONG = timedelta(days=1)
@@ -51,10 +51,10 @@ def receive(
     consumer: Optional[str] = CONSUMER,
     number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="At most so many messages.", show_default="1, with --follow all"),
     follow: bool = typer.Option(False, "--follow", "-f", help="Continue until Ctrl-C, waiting for messages."),
-    wait: Optional[str] = typer.Option(None, "--wait", callback=span_option, help="How long to wait for a message, such as 30s.", show_default="not at all"),
+    wait: Optional[str] = duration(None, "--wait", help="How long to wait for a message.", show_default="not at all"),
     all_ready: bool = typer.Option(False, "--all", help="All messages that are ready."),
     program: Optional[str] = typer.Option(None, "--exec", "-x", metavar="COMMAND", help="Run this shell command for each message, with the payload as its input.", show_default=False),
-    lease: str = typer.Option("1min", "--lease", callback=span_option, help="With --exec: the message is the program's for this time, and extended while it runs."),
+    lease: Optional[str] = duration(None, "--lease", help="With --exec: the message is the program's for this time, and extended while it runs.", show_default="1min"),
     reject_code: int = typer.Option(REJECT, "--reject-code", help="Exit code of the program for a message that can never succeed."),
     directory: Optional[Path] = typer.Option(None, "--directory", metavar="DIR", help="Write each payload into a file of this directory, named by its id.", show_default=False),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
@@ -66,6 +66,16 @@ def receive(
     A message is removed when it was written, or when its program has ended with exit code 0. After another exit code it
     is given back and tried again later; after --reject-code it is a dead letter.
     """
+    if follow and all_ready:
+        raise Failure("--follow and --all exclude each other", "--follow takes what is ready, too, and then waits", USAGE)
+    if follow and wait is not None:
+        raise Failure("--follow and --wait exclude each other", "--follow waits until Ctrl-C", USAGE)
+    if lease is not None and program is None:
+        raise Failure("--lease is for --exec", "Without a program a message is removed when it was written", USAGE)
+    if program is not None and directory is not None:
+        raise Failure("--exec and --directory exclude each other", "The program gets the payload as its standard input", USAGE)
+    if lease is not None and not span(lease):
+        raise Failure(f"--lease {lease} is no time for a program", "Give a lease such as 30s: it is extended while the program runs", USAGE)
     if directory is not None and not directory.is_dir():
         raise Failure(f"--directory: there is no directory {directory}", "Create it first", USAGE)
     with asking() as conn:

@@ -12,7 +12,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import output
-from pgaq.command.common import MISSING, USAGE, Failure, asking, chosen, command, group, span, span_option
+from pgaq.command.common import MISSING, USAGE, Failure, asking, chosen, command, duration, group, span
 from pgaq.subjects import SNAPSHOTS
 
 app = group("Where the time went: reports between snapshots, from samples, of an interval.")
@@ -42,7 +42,7 @@ def _write(conn: db.Connection, model: Any, html: Path | None) -> None:
         output.write_json(model)
     else:
         for (line,) in conn.execute("SELECT * FROM aq.report_text(%s::jsonb)", [document]):
-            print(line)
+            print(line.rstrip())
 
 
 def _latest(conn: db.Connection, number: int) -> list[int]:
@@ -88,7 +88,7 @@ def diff(
 
 @command(app, "ash")
 def ash(
-    last: str = typer.Option("15min", "--last", callback=span_option, help="Length of the interval, which ends now."),
+    last: str = duration("15min", "--last", help="Length of the interval, which ends now."),
     begin: Optional[datetime.datetime] = typer.Option(None, "--from", help="Beginning.", show_default=False),
     end: Optional[datetime.datetime] = typer.Option(None, "--to", help="End.", show_default="now"),
     html: Optional[Path] = HTML,

@@ -9,13 +9,16 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import Any, BinaryIO, Iterator, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tuple
 
 import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import FAILURE, QUEUE, USAGE, Failure, asking, chosen, command, span, span_option
+from pgaq.command.common import FAILURE, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
+
+# payload, options of its own, and where it was read (empty: the only argument)
+Message = Tuple[bytes, Dict[str, Any], str]
 
 # keys of a message in the form of pgaq receive --json that are options of its own
 OWN = ("priority", "correlation", "properties")
@@ -33,9 +36,9 @@ def send(
     lines: Optional[List[str]] = typer.Option(None, "--lines", "-l", metavar="FILE", help="Each line of the file is a message: NDJSON for jsonb (- standard input).", show_default=False),
     messages: Optional[List[str]] = typer.Option(None, "--messages", "-m", metavar="FILE", help="Lines as pgaq receive --json writes them: payload, priority, correlation, properties, delay, ...", show_default=False),
     priority: Optional[int] = typer.Option(None, "--priority", "-p", help="0 to 9, smaller goes first.", show_default="1"),
-    delay: Optional[str] = typer.Option(None, "--delay", callback=span_option, help="Time until the message is ready, such as 30s or 2h.", show_default=False),
+    delay: Optional[str] = duration(None, "--delay", help="Time until the message is ready."),
     run_at: Optional[str] = typer.Option(None, "--at", metavar="TIME", help="Time at which it becomes ready.", show_default=False),
-    expiration: Optional[str] = typer.Option(None, "--expires", callback=span_option, help="Time after which it is a dead letter.", show_default=False),
+    expiration: Optional[str] = duration(None, "--expires", help="Time after which it is a dead letter."),
     correlation: Optional[str] = typer.Option(None, "--correlation", help="A text by which consumers find it.", show_default=False),
     properties: Optional[str] = typer.Option(None, "--properties", metavar="JSON", help="Free properties.", show_default=False),
     recipients: Optional[List[str]] = typer.Option(None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False),
@@ -63,7 +66,7 @@ def send(
         source = _source(payloads or [], files or [], lines or [], messages or [], kind)
         try:
             for chunk in _chunks(source, _step(rate, batch), rate):
-                ids = _enqueue(conn, queue, kind, chunk, options)
+                ids = _send(conn, queue, kind, chunk, options)
                 number += len(ids)
                 if print_ids and not chosen().json:
                     print("\n".join(str(each) for each in ids if each), flush=True)
@@ -98,23 +101,27 @@ def _open(name: str) -> BinaryIO:
         raise Failure(f"{name}: {error.strerror}", code=USAGE) from None
 
 
-def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str], kind: str) -> Iterator[tuple[bytes, dict[str, Any]] | None]:
-    """Payload and own options of each message, in the order arguments, files, lines, messages; null: no more at the moment."""
-    for payload in payloads:
-        yield payload.encode(), {}
+def _source(payloads: list[str], files: list[str], lines: list[str], messages: list[str], kind: str) -> Iterator[Message | None]:
+    """The messages, in the order arguments, files, lines, messages; null: no more at the moment."""
+    for number, payload in enumerate(payloads, 1):
+        yield payload.encode(), {}, f"payload {number}" if len(payloads) > 1 else ""
     for name in files:
         with _open(name) as file:
-            yield file.read(), {}
-    for name in lines:
-        for line in _read_lines(name):
-            if line is None or line.strip():
-                yield None if line is None else (line.rstrip(b"\r\n"), {})
-    for name in messages:
-        number = 0
-        for line in _read_lines(name):
-            number += line is not None
-            if line is None or line.strip():
-                yield None if line is None else _message(line, f"{name}:{number}", kind)
+            yield file.read(), {}, _shown(name)
+    for names, whole in ((lines, False), (messages, True)):
+        for name in names:
+            number = 0
+            for line in _read_lines(name):
+                number += line is not None
+                where = f"{_shown(name)}, line {number}"
+                if line is None:
+                    yield None
+                elif line.strip():
+                    yield _message(line, where, kind) if whole else (line.rstrip(b"\r\n"), {}, where)
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == "-" else name
 
 
 def _read_lines(name: str) -> Iterator[bytes | None]:
@@ -141,7 +148,7 @@ def _read_lines(name: str) -> Iterator[bytes | None]:
             yield rest
 
 
-def _message(line: bytes, where: str, kind: str) -> tuple[bytes, dict[str, Any]]:
+def _message(line: bytes, where: str, kind: str) -> Message:
     try:
         given = json.loads(line)
         payload = given["payload"]
@@ -149,10 +156,13 @@ def _message(line: bytes, where: str, kind: str) -> tuple[bytes, dict[str, Any]]
         raise Failure(f"{where} is not a JSON object with a payload", "--lines sends each line as a payload", USAGE) from None
     own = {key: given[key] for key in sorted(SETTABLE & given.keys()) if given[key] is not None}
     if kind == "jsonb" or not isinstance(payload, str):
-        return json.dumps(payload).encode(), own
+        return json.dumps(payload).encode(), own, where
     if kind == "bytea" and payload.startswith("\\x"):
-        return bytes.fromhex(payload[2:]), own
-    return payload.encode(), own
+        try:
+            return bytes.fromhex(payload[2:]), own, where
+        except ValueError:
+            raise Failure(f"{where}: the payload is not bytea in hexadecimal form", code=USAGE) from None
+    return payload.encode(), own, where
 
 
 def _step(rate: float | None, batch: int) -> int:
@@ -177,16 +187,58 @@ def _chunks(source: Iterator[Any], step: int, rate: float | None) -> Iterator[li
         yield chunk
 
 
-def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[tuple[bytes, dict[str, Any]]], options: dict[str, Any]) -> list[str | None]:
+def _send(conn: db.Connection, queue: str, kind: str, chunk: list[Message], options: dict[str, Any]) -> list[str | None]:
+    """One transaction; the error of a message says where it was read."""
+    try:
+        return _enqueue(conn, queue, kind, chunk, options)
+    except db.Error as error:
+        found = common.failure(error, conn)
+        if (found.sqlstate or "")[:2] in ("22", "23"):
+            where = _first_wrong(conn, queue, kind, chunk, options)
+            found.message = f"{where}: {found.message}" if where else found.message
+        raise found from None
+
+
+def _first_wrong(conn: db.Connection, queue: str, kind: str, chunk: list[Message], options: dict[str, Any]) -> str:
+    """Where the first message was read that the server refuses; empty if no single message is at fault."""
+
+    def cast(number: int) -> None:
+        db.execute(conn, f"SELECT %(values)s::text[]::{kind.replace('%', '%%')}[]", {"values": [payload.decode() for payload, _, _ in chunk[:number]]})
+
+    def enqueue(number: int) -> None:
+        with conn.transaction(force_rollback=True):
+            _enqueue(conn, queue, kind, chunk[:number], options)
+
+    def passes(attempt: Callable[[int], None], number: int) -> bool:
+        try:
+            attempt(number)
+        except db.Error:
+            return False
+        return True
+
+    for attempt in ([cast] if kind != "bytea" else []) + ([enqueue] if any(own for _, own, _ in chunk) else []):
+        if not passes(attempt, len(chunk)):
+            good, bad = 0, len(chunk)
+            while bad - good > 1:
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if passes(attempt, middle) else (good, middle)
+            return chunk[bad - 1][2]
+    return ""
+
+
+def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[Message], options: dict[str, Any]) -> list[str | None]:
     """One call, one transaction."""
     if kind == "bytea":
-        values: list[Any] = [payload for payload, _ in chunk]
+        values: list[Any] = [payload for payload, _, _ in chunk]
         cast = "::bytea[]"
     else:
-        try:
-            values = [payload.decode() for payload, _ in chunk]
-        except UnicodeDecodeError:
-            raise Failure(f'a payload is not text, and queue "{queue}" has payloads of type {kind}', "Create a queue with --type bytea", FAILURE) from None
+        values = []
+        for payload, _, where in chunk:
+            try:
+                values.append(payload.decode())
+            except UnicodeDecodeError:
+                words = f"{where or 'the payload'}: this is not text, and queue \"{queue}\" has payloads of type {kind}"
+                raise Failure(words, "Create a queue with --type bytea", FAILURE) from None
         cast = "::text[]"
     given = {name: value for name, value in options.items() if value is not None}
     casts = {"properties": "::jsonb", "recipients": "::text[]", "run_at": "::timestamptz"}
@@ -194,8 +246,8 @@ def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[tuple[bytes
     parameters: dict[str, Any] = {**given, "queue": queue, "payloads": values}
     if "properties" in parameters:
         parameters["properties"] = json.dumps(parameters["properties"])
-    if any(own for _, own in chunk):
+    if any(own for _, own, _ in chunk):
         arguments.append("options => %(options)s::jsonb")
-        parameters["options"] = json.dumps([own for _, own in chunk])
+        parameters["options"] = json.dumps([own for _, own, _ in chunk])
     query = f"SELECT aq.enqueue_array(%(queue)s, %(payloads)s{cast}{''.join(', ' + each for each in arguments)})::text[]"
     return db.value(conn, query, parameters)

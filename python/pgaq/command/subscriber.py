@@ -1,4 +1,4 @@
-"""pgaq subscriber: list, add, alter, remove."""
+"""pgaq subscriber: list, add, alter, remove, grant, revoke."""
 
 from __future__ import annotations
 
@@ -67,3 +67,22 @@ def remove(queue: str = QUEUE, name: str = NAME, yes: bool = typer.Option(False,
             common.confirm(f'Remove subscriber "{name}" of "{queue}" with its {lag} messages?', yes)
         db.execute(conn, "SELECT aq.unsubscribe(%s, %s)", [queue, name])
     output.say(f"Removed {name} from {queue}.", queue=queue, consumer=name, removed=True)
+
+
+ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public.", show_default=False)
+
+
+@command(app, "grant")
+def grant(queue: str = QUEUE, name: str = NAME, role: str = ROLE) -> None:
+    """Grant a role the right to receive the messages of this subscriber only."""
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.grant_consumer(%s, %s, %s)", [queue, name, role])
+    output.say(f"Granted {name} of {queue} to {role}.", queue=queue, consumer=name, role=role, granted=True)
+
+
+@command(app, "revoke")
+def revoke(queue: str = QUEUE, name: str = NAME, role: str = ROLE) -> None:
+    """Revoke the right of a role to receive the messages of this subscriber."""
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.revoke_consumer(%s, %s, %s)", [queue, name, role])
+    output.say(f"Revoked {name} of {queue} from {role}.", queue=queue, consumer=name, role=role, revoked=True)

@@ -10,6 +10,7 @@ import termios
 import time
 import tty
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Iterator, Optional
 
 import typer
@@ -19,7 +20,7 @@ from rich.text import Text
 
 from pgaq import db
 from pgaq.command import output
-from pgaq.command.common import USAGE, Failure, asking, chosen, command
+from pgaq.command.common import USAGE, Failure, asking, chosen, command, duration, span
 from pgaq.command.status import heading
 from pgaq.subjects import CACHE, CONSUMERS, LATCH_CHILDREN, LATCH_MISSES, LATCHES, QUEUES, SERVER, SESSION_STATISTICS, SESSION_WAITS, SESSIONS, SHARDS, WAITS, Subject
 
@@ -118,6 +119,10 @@ class Screen:
         now = self.sort.get(subject.name, subject.order or names[0])
         self.sort[subject.name] = names[(names.index(now) + step) % len(names)]
 
+    @staticmethod
+    def _place(subject: Subject, name: str) -> int:
+        return [column.name for column in subject.columns].index(name)
+
     # -- drawing
 
     def draw(self, width: int, height: int) -> Group:
@@ -146,7 +151,7 @@ class Screen:
     def _title(self, subject: Subject, number: int) -> str:
         inside = f" of {self.inside}" if self.inside is not None else ""
         sort = self.sort.get(subject.name, subject.order)
-        by = f", by {subject.column(sort).title}{' upwards' if self.reverse else ''}" if sort else ""
+        by = f", by {self._live(subject).columns[self._place(subject, sort)].title}{' upwards' if self.reverse else ''}" if sort else ""
         return f"{subject.title}{inside}: {number}{by}"
 
     def _live(self, subject: Subject) -> Subject:
@@ -156,6 +161,8 @@ class Screen:
         rows = self.rows.get(subject.name, [])
 
         def live(column: Any) -> Any:
+            if column.rate_of:
+                return replace(column, title=column.live)
             name = f"{column.name} per second"
             return replace(column, name=name, title=f"{column.title}/s", unit="rate") if column.counter and rows and name in rows[0] else column
 
@@ -231,22 +238,24 @@ def read_key(number: int, patience: float) -> str | None:
 
 def top(
     view: str = typer.Option("queues", "--view", metavar="VIEW", help=f"Begin with {', '.join(VIEWS)}."),
-    every: float = typer.Option(2, "--every", "-s", min=0.1, help="Seconds between readings."),
+    every: str = duration("2s", "--every", "-s", help="Time between readings, at least 100ms."),
     times: Optional[int] = typer.Option(None, "--times", "-n", min=1, help="Only so many readings, written one below the other.", show_default=False),
 ) -> None:
     """Live: queues, sessions with their waits, latches; keys to sort and to drill down."""
     if view not in VIEWS:
         raise Failure(f"there is no view '{view}'", f"Views: {', '.join(VIEWS)}", USAGE)
-    screen = Screen(view=view, every=every)
+    pause = (span(every) or timedelta()).total_seconds()
+    if pause < 0.1:
+        raise Failure(f"--every {every} is too short", "At least 100ms", USAGE)
+    screen = Screen(view=view, every=pause)
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and times is None and not chosen().json
     with asking() as conn:
         if interactive:
-            with contextlib.suppress(KeyboardInterrupt):
-                _live(conn, screen)
+            _live(conn, screen)
             return
         for number in range(times or 1):
             if number:
-                time.sleep(every)
+                time.sleep(pause)
             screen.read(conn)
             _frame(screen)
 

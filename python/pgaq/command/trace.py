@@ -48,4 +48,4 @@ def trace(
             print()
             output.show(subject, found, title=True)
     if lines:
-        print("\n" + "\n".join(lines))
+        print("\n" + "\n".join(line.rstrip() for line in lines))

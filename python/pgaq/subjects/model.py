@@ -32,6 +32,7 @@ class Column:
     rank: int = 0  # 0: always shown; of the others the highest goes first where there is too little room; 9: not in tables
     counter: bool = False  # grows since the start of the server: a live view shows it per second
     rate_of: str = ""  # an average since this counter of the row began; a live view shows the rate between two readings
+    live: str = ""  # title over that rate
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
         Column("queue", "Queue", text="name"),
         Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not", rank=5),
         Column("state", "State", text="started, stopped, or stopped for one side", rank=3),
-        Column("enqueue_rate", "In/s", "rate", "messages enqueued per second, since the queue came into use", rank=1, rate_of="enqueued"),
-        Column("dequeue_rate", "Out/s", "rate", "messages finished per second by all consumers, since then", rank=1, rate_of="dequeued"),
+        Column("enqueue_rate", "Avg in/s", "rate", "messages enqueued per second, since the queue came into use", rank=1, rate_of="enqueued", live="In/s"),
+        Column("dequeue_rate", "Avg out/s", "rate", "messages finished per second by all consumers, since then", rank=1, rate_of="dequeued", live="Out/s"),
         Column("backlog", "Backlog", "count", "committed messages that are not finished, of all consumers"),
         Column("ready", "Ready", "count", "of the backlog: can be dequeued now", rank=2),
         Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=7),
@@ -93,8 +93,8 @@ FROM aq.metrics() WHERE queue_name = %(queue)s ORDER BY lag DESC NULLS LAST, con
     columns=(
         Column("consumer", "Consumer", text="name; none: the queue has a single consumer"),
         Column("delivery_mode", "Messages", text="persistent or buffered", rank=6),
-        Column("enqueue_rate", "In/s", "rate", "messages enqueued for it per second, since the queue came into use", rank=1, rate_of="enqueued"),
-        Column("dequeue_rate", "Out/s", "rate", "messages it has finished per second, since then", rank=1, rate_of="dequeued"),
+        Column("enqueue_rate", "Avg in/s", "rate", "messages enqueued for it per second, since the queue came into use", rank=1, rate_of="enqueued", live="In/s"),
+        Column("dequeue_rate", "Avg out/s", "rate", "messages it has finished per second, since then", rank=1, rate_of="dequeued", live="Out/s"),
         Column("backlog", "Backlog", "count", "committed messages that it has not finished"),
         Column("ready", "Ready", "count", "of the backlog: it can dequeue them now", rank=2),
         Column("delayed", "Delayed", "count", "of the backlog: the delay or retry delay is not over", rank=5),
@@ -138,6 +138,25 @@ FROM aq.subscribers WHERE consumer IS NOT NULL AND (%(queue)s::text IS NULL OR q
     order="backlog",
     parameters=("queue",),
     empty="no subscriber",
+)
+
+PRIVILEGES = Subject(
+    name="privileges",
+    title="Privileges",
+    text="Privileges that were granted on a queue, as far as the role may see them.",
+    query="""
+SELECT COALESCE(grantee::text, 'public') AS role, privilege, consumer, grantor::text AS grantor, is_grantable AS grant_option FROM aq.privileges
+WHERE queue_name = %(queue)s ORDER BY 1, 2, 3""",
+    columns=(
+        Column("role", "Role", text="the role that has it"),
+        Column("privilege", "Privilege", text="enqueue, dequeue, subscribe, or consumer: dequeue for one consumer"),
+        Column("consumer", "Consumer", text="that consumer", rank=1),
+        Column("grantor", "Granted by", text="the role that granted it", rank=3),
+        Column("grant_option", "Grant option", "flag", "the role may grant it to others", rank=2),
+    ),
+    key="role",
+    parameters=("queue",),
+    empty="none is granted",
 )
 
 SHARDS = Subject(
