@@ -81,7 +81,7 @@ class XaSessionTest extends ServerTest {
 
     private String receive(Session session) throws JMSException {
         try (MessageConsumer consumer = session.createConsumer(session.createQueue(queue))) {
-            Message message = consumer.receive(2000);
+            Message message = consumer.receive(10_000);
             return message == null ? null : ((TextMessage) message).getText();
         }
     }
@@ -368,7 +368,7 @@ class XaSessionTest extends ServerTest {
             assertEquals("a,a,a,a", texts());
         }
         // less, if those of an earlier test were still ending
-        for (int i = 0; i < 100 && connections() > before; i++)
+        for (int i = 0; i < 600 && connections() > before; i++)
             Thread.sleep(50);
         assertTrue(connections() <= before);
     }
