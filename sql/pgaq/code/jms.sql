@@ -7,16 +7,18 @@ CREATE PROCEDURE aq.jms_receive(queue_names text[], consumers text[], conditions
 	ack_consumers text[] DEFAULT NULL,
 	ack_msgids uuid[] DEFAULT NULL,
 	ack_receipts bigint[] DEFAULT NULL,
+	max_bytes integer DEFAULT NULL,
 	INOUT messages bytea DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_jms_receive';
-COMMENT ON PROCEDURE aq.jms_receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], bytea) IS
-'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of several sources that has messages, or wait for one until timeout (null: forever). A source is a queue, its consumer (null: none), a condition (null: none) and the most messages to dequeue; the lists have one element for each. lease: null: the messages are consumed by the transaction. Leases on sharded queues also end soon after the session that has taken them, as if their time were over. The four last lists have one element for each lease that is acknowledged, as in aq.jms_acknowledge; called by CALL outside a transaction block and outside a function, it commits these before it waits. It does not wait if one of them is busy. messages: a binary value that jms/README.md describes. Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+COMMENT ON PROCEDURE aq.jms_receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], integer, bytea) IS
+'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of several sources that has messages, or wait for one until timeout (null: forever). A source is a queue, its consumer (null: none), a condition (null: none) and the most messages to dequeue; the lists have one element for each. lease: null: the messages are consumed by the transaction. Leases on sharded queues also end soon after the session that has taken them, as if their time were over. Each list ack_... has one element for each lease that is acknowledged, as in aq.jms_acknowledge; called by CALL outside a transaction block and outside a function, it commits these before it waits. It does not wait if one of them is busy. max_bytes: null: no limit; once the payloads are larger together, the messages behind the first one come without payload, to be released. messages: a binary value that jms/README.md describes. Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
 CREATE FUNCTION aq.jms_browse(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL, after uuid DEFAULT NULL,
-	max_messages integer DEFAULT 100)
+	max_messages integer DEFAULT 100,
+	max_bytes integer DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_browse';
-COMMENT ON FUNCTION aq.jms_browse(text, text, text, uuid, integer) IS
-'For the Jakarta Messaging provider: messages that a consumer could dequeue, behind the message after (null: from the head), in the form of aq.jms_receive, with receipt 0. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+COMMENT ON FUNCTION aq.jms_browse(text, text, text, uuid, integer, integer) IS
+'For the Jakarta Messaging provider: messages that a consumer could dequeue, behind the message after (null: from the head), in the form of aq.jms_receive, with receipt 0. max_bytes: as there. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
 CREATE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';

@@ -18,6 +18,7 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -40,13 +41,14 @@
 /* the arguments of aq.jms_receive; the last one is the result */
 enum
 {
-	ARG_QUEUES, ARG_CONSUMERS, ARG_CONDITIONS, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_LEASE, ARG_ACKNOWLEDGE
+	ARG_QUEUES, ARG_CONSUMERS, ARG_CONDITIONS, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_LEASE, ARG_ACKNOWLEDGE,
+	ARG_MAX_BYTES = ARG_ACKNOWLEDGE + 4
 };
 
 /* the arguments of aq.jms_browse */
 enum
 {
-	BROWSE_QUEUE, BROWSE_CONSUMER, BROWSE_CONDITION, BROWSE_AFTER, BROWSE_MAX_MESSAGES
+	BROWSE_QUEUE, BROWSE_CONSUMER, BROWSE_CONDITION, BROWSE_AFTER, BROWSE_MAX_MESSAGES, BROWSE_MAX_BYTES
 };
 
 /* the columns of aq.jms_message */
@@ -66,6 +68,9 @@ typedef struct Writing
 	StringInfoData result;		/* a bytea */
 	int			head;			/* where the numbers of source and messages will be */
 	int			n;
+	int64		bytes;			/* of the payloads so far */
+	int64		max_bytes;		/* 0: no limit */
+	bool		full;			/* the messages from here on are written without payload */
 	Oid			payload_type;	/* of the current queue */
 	Oid			message_type;	/* aq.jms_message */
 	TupleDesc	desc;			/* of message_type */
@@ -264,9 +269,25 @@ put_message(const Writing *writing, StringInfo row, Datum message)
 	end_length(row, begin);
 }
 
+/*
+ * Is the payload left out?  How large the messages are is not known before they
+ * are taken.  The first one is always written, so that each call gets further;
+ * behind the first one that is left out all are, so that the order stays.
+ */
+static bool
+leaves_out(Writing *writing, const AqMessage *m)
+{
+	if (writing->max_bytes == 0)
+		return false;
+	if (!m->payload_null)
+		writing->bytes += toast_raw_datum_size(m->payload) - VARHDRSZ;
+	writing->full |= writing->n > 0 && writing->bytes > writing->max_bytes;
+	return writing->full;
+}
+
 /* As record_send writes a row. */
 static void
-put_row(const Writing *writing, StringInfo row, const AqMessage *m)
+put_row(Writing *writing, StringInfo row, const AqMessage *m)
 {
 	bool		is_message = writing->payload_type == writing->message_type && !m->payload_null;
 
@@ -279,7 +300,10 @@ put_row(const Writing *writing, StringInfo row, const AqMessage *m)
 	put_number(row, TIMESTAMPTZOID, m->ready_at, m->ready_at == 0);
 	put_number(row, TIMESTAMPTZOID, m->expires_at, m->expires_at == 0);
 	put_field(row, TEXTOID, PointerGetDatum(m->sender), m->sender == NULL);
-	put_message(writing, row, is_message ? m->payload : make_message(writing, m));
+	if (leaves_out(writing, m))
+		put_column(row, writing->message_type, NULL, 0);
+	else
+		put_message(writing, row, is_message ? m->payload : make_message(writing, m));
 }
 
 static void
@@ -384,6 +408,17 @@ read_limits(FunctionCallInfo fcinfo, Receiving *receiving)
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not contain nulls", "max_messages"));
 		receiving->max[i] = DatumGetInt32(values[i]);
 	}
+}
+
+/* The limit of payloads of a call; 0: none. */
+static int64
+read_max_bytes(FunctionCallInfo fcinfo, int arg)
+{
+	int			limit = PG_ARGISNULL(arg) ? 0 : PG_GETARG_INT32(arg);
+
+	if (!PG_ARGISNULL(arg) && limit < 1)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_bytes must be positive, not %d", limit));
+	return limit;
 }
 
 /* The arguments that the wait needs are copied: there is no snapshot for detoasting then. */
@@ -537,6 +572,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
 	undone = palloc(Max(nleases, 1) * sizeof(int));
 	begin_writing(&receiving.writing);
+	receiving.writing.max_bytes = read_max_bytes(fcinfo, ARG_MAX_BYTES);
 	receiving.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
 	nundone = acknowledge_and_take(&receiving, leases, nleases, undone);
 	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
@@ -575,6 +611,7 @@ aq_jms_receive_browse(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(BROWSE_AFTER))
 		call.after = PG_GETARG_UUID_P(BROWSE_AFTER);
 	begin_writing(&writing);
+	writing.max_bytes = read_max_bytes(fcinfo, BROWSE_MAX_BYTES);
 	write_head(&writing, NULL, 0);
 	set_payload_type(&writing, aq_catalog_get_for(queue, consumer, 0));
 	call.payload_type = writing.payload_type;

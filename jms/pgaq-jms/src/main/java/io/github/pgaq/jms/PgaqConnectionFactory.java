@@ -148,6 +148,11 @@ public class PgaqConnectionFactory
         setOption(PgaqOption.PREFETCH, Integer.toString(messages));
     }
 
+    /** Sets {@link PgaqOption#PREFETCH_BYTES}. */
+    public final void setPrefetchBytes(int bytes) {
+        setOption(PgaqOption.PREFETCH_BYTES, Integer.toString(bytes));
+    }
+
     /** Sets {@link PgaqOption#LEASE}. */
     public final void setLease(Duration lease) {
         setOption(PgaqOption.LEASE, Long.toString(lease.toMillis()));

@@ -13,6 +13,8 @@ import java.util.Locale;
 public enum PgaqOption {
     /** Messages that a consumer leases ahead, 0 to 10000. */
     PREFETCH("prefetch", 100, 0, 10_000),
+    /** Bytes of the messages that a consumer leases ahead, together; a message that is larger comes alone. */
+    PREFETCH_BYTES("prefetchBytes", 4 << 20, 1, 1 << 29),
     /** Length of a lease in milliseconds, 1000 or more. It is extended while a message is processed. */
     LEASE("lease", 30_000, 1000, Integer.MAX_VALUE),
     /**

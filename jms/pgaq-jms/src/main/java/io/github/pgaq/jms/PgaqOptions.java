@@ -54,6 +54,11 @@ public final class PgaqOptions implements Serializable {
         return (int) number(PgaqOption.PREFETCH);
     }
 
+    /** {@link PgaqOption#PREFETCH_BYTES}. */
+    public int prefetchBytes() {
+        return (int) number(PgaqOption.PREFETCH_BYTES);
+    }
+
     /** {@link PgaqOption#LEASE}. */
     public Duration lease() {
         return Duration.ofMillis(number(PgaqOption.LEASE));

@@ -8,7 +8,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.zip.CRC32;
 
-/** Sends and receives a message of many megabytes; {@link LargeMessageTest} runs it with a small heap. */
+/** Sends and receives messages of many megabytes; {@link LargeMessageTest} runs it with a small heap. */
 final class LargeMain {
 
     private LargeMain() {}
@@ -42,8 +42,31 @@ final class LargeMain {
         }
     }
 
-    /** Arguments: URL, queue, megabytes. */
+    /** Arguments: URL, queue, megabytes, and, if they are messages of 3 MB, anything else. */
     public static void main(String[] arguments) throws Exception {
+        if (arguments.length > 3) {
+            passMany(arguments[0], arguments[1], Integer.parseInt(arguments[2]) / 3);
+        } else {
+            passOne(arguments);
+        }
+    }
+
+    private static void passMany(String url, String queue, int count) throws Exception {
+        try (JMSContext context = new PgaqConnectionFactory(url).createContext();
+                JMSConsumer consumer = context.createConsumer(context.createQueue(queue))) {
+            byte[] body = new byte[3 << 20];
+            for (int i = 0; i < count; i++) {
+                context.createProducer().send(context.createQueue(queue), body);
+            }
+            for (int i = 0; i < count; i++) {
+                if (((BytesMessage) consumer.receive(600_000)).getBodyLength() != body.length) {
+                    throw new IOException("message " + i);
+                }
+            }
+        }
+    }
+
+    private static void passOne(String[] arguments) throws Exception {
         long length = Long.parseLong(arguments[2]) << 20;
         try (JMSContext context = new PgaqConnectionFactory(arguments[0]).createContext();
                 JMSConsumer consumer = context.createConsumer(context.createQueue(arguments[1]))) {

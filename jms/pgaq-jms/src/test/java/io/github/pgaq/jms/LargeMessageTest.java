@@ -18,8 +18,10 @@ import jakarta.jms.Session;
 import jakarta.jms.StreamMessage;
 import java.io.File;
 import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Enumeration;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -231,11 +233,18 @@ class LargeMessageTest extends ServerTest {
         pass(1024);
     }
 
-    private void pass(int megabytes) throws Exception {
+    @Test
+    void messagesThatAreLeasedAheadFitIntoASmallHeap() throws Exception {
+        pass(180, "many");
+    }
+
+    private void pass(int megabytes, String... more) throws Exception {
         String path = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
-        Process process = new ProcessBuilder(System.getProperty("java.home") + File.separator + "bin" + File.separator
-                + "java", "-Xmx64m", "-cp", path, LargeMain.class.getName(), url(), queue, "" + megabytes)
-                .redirectErrorStream(true).start();
+        List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + File.separator + "bin"
+                + File.separator + "java", "-Xmx64m", "-cp", path, LargeMain.class.getName(), url(), queue,
+                "" + megabytes));
+        command.addAll(List.of(more));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         String output = new String(process.getInputStream().readAllBytes());
         assertEquals(0, process.waitFor(), output);
     }

@@ -75,12 +75,14 @@ class OptionsTest {
         PgaqConnectionFactory factory = new PgaqConnectionFactory(URL, properties);
         assertEquals(Duration.ofSeconds(5), factory.getOptions().lease());
         factory.setPrefetch(0);
+        factory.setPrefetchBytes(9);
         factory.setLease(Duration.ofMinutes(1));
         factory.setClientId("c");
         factory.setAllowedClasses("a.*");
         factory.setOptions(Map.of("reconnectAttempts", "-1", "pgaq.reconnectDelay", "50"));
         PgaqOptions options = factory.getOptions();
         assertEquals(0, options.prefetch());
+        assertEquals(9, options.prefetchBytes());
         assertEquals(Duration.ofMinutes(1), options.lease());
         assertEquals("c", options.clientId());
         assertEquals("a.*", options.get(PgaqOption.ALLOWED_CLASSES));

@@ -30,7 +30,8 @@ final class Browser implements QueueBrowser {
         this.session = session;
         this.queue = queue;
         this.selector = selector;
-        this.source = new Source(queue.serverName(), null, condition, PAGE);
+        this.source = new Source(queue.serverName(), null, condition, PAGE,
+                session.connection().options().prefetchBytes());
     }
 
     @Override
@@ -73,11 +74,16 @@ final class Browser implements QueueBrowser {
 
         private void load() throws JMSException {
             List<Delivery> read = session.browse(source, last);
+            more = read.size() == PAGE;
             for (Delivery delivery : read) {
+                if (delivery.body() == null) {
+                    // behind the limit of bytes: of the next page
+                    more = true;
+                    break;
+                }
                 page.add(delivery);
                 last = delivery.msgid();
             }
-            more = read.size() == PAGE;
         }
 
         @Override

@@ -41,7 +41,7 @@ class Consumer implements MessageConsumer {
         this.selector = selector;
         this.condition = condition;
         this.subscription = subscription;
-        this.window = new Window(session.connection().options().prefetch());
+        this.window = new Window(session.connection().options());
     }
 
     ClientSession session() {
@@ -67,7 +67,7 @@ class Consumer implements MessageConsumer {
     /** What to take at most that many messages from. */
     Source source(int max) {
         return new Source(destination.serverName(), subscription == null ? null : subscription.subscriber(), condition,
-                max);
+                max, session.connection().options().prefetchBytes());
     }
 
     boolean isClosed() {

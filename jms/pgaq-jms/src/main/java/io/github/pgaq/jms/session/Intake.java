@@ -154,40 +154,51 @@ final class Intake {
             settlement.acknowledgeNow(due);
             return;
         }
+        List<Lease> beyond;
         try {
-            take(consumers, wait ? deadline : Deadline.in(0), due, want);
+            beyond = take(consumers, wait ? deadline : Deadline.in(0), due, want);
         } finally {
             if (wait) {
                 gate.endWaiting();
             }
         }
+        settlement.release(List.of(), beyond);
     }
 
-    private void take(List<Consumer> consumers, Deadline deadline, List<Lease> due, int want) throws JMSException {
+    /** Returns the leases of messages that came without their bodies, because of the limit of bytes. */
+    private List<Lease> take(List<Consumer> consumers, Deadline deadline, List<Lease> due, int want)
+            throws JMSException {
         boolean joined = settlement.isJoined();
         long now = System.nanoTime();
         List<Source> sources = new ArrayList<>(consumers.size());
         for (Consumer consumer : consumers) {
-            sources.add(consumer.source(joined ? 1 : Math.max(want, consumer.window().next(now))));
+            Window window = consumer.window();
+            sources.add(consumer.source(joined ? 1 : Math.max(window.fitting(want), window.next(now))));
         }
         keeper.settle(due);
         Received received = settlement.call("could not receive",
                 store -> store.receive(sources, deadline.timeout(), joined ? null : lease, due));
         LeaseKeeper.logStale(received.stale(), "was acknowledged");
+        List<Lease> beyond = new ArrayList<>();
         if (received.source() < 0) {
-            return;
+            return beyond;
         }
         Consumer consumer = consumers.get(received.source());
-        consumer.window().taken(received.messages().size(), System.nanoTime());
+        consumer.window().taken(received.messages(), System.nanoTime());
         for (Delivery delivery : received.messages()) {
             Source source = sources.get(received.source());
             Taken taken = new Taken(consumer, delivery, joined ? null
                     : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
+            if (delivery.body() == null) {
+                beyond.add(taken.lease());
+                continue;
+            }
             consumer.buffer().add(taken);
             if (!joined) {
                 keeper.keep(taken);
             }
         }
+        return beyond;
     }
 
     /** Whether the consumer has a message that the open transaction has consumed. */

@@ -111,7 +111,7 @@ final class Temporaries implements TemporaryOwner {
     /** Consumes what is left in a queue. */
     private void discard(PgaqDestination destination) throws JMSException {
         Source source = new Source(destination.serverName(), null, Conditions.destination(destination.address()),
-                DISCARD);
+                DISCARD, 1);
         int count;
         do {
             count = control().call("could not delete a temporary queue",

@@ -18,13 +18,13 @@ import java.util.UUID;
 final class Receiver {
 
     private static final String RECEIVE = "CALL aq.jms_receive(?::text[], ?::text[], ?::text[], ?::int4[], "
-            + "make_interval(secs => ?), make_interval(secs => ?), NULL, NULL, NULL, NULL, NULL)";
+            + "make_interval(secs => ?), make_interval(secs => ?), max_bytes => ?, messages => NULL)";
 
     private static final String ACKNOWLEDGE_AND_RECEIVE = "CALL aq.jms_receive(?::text[], ?::text[], ?::text[], "
             + "?::int4[], make_interval(secs => ?), make_interval(secs => ?), ?::text[], ?::text[], ?::uuid[], "
-            + "?::int8[], NULL)";
+            + "?::int8[], ?, NULL)";
 
-    private static final String BROWSE = "SELECT aq.jms_browse(?, ?, ?, ?, ?)";
+    private static final String BROWSE = "SELECT aq.jms_browse(?, ?, ?, ?, ?, ?)";
 
     private final Connection connection;
     private final Statements statements;
@@ -49,6 +49,7 @@ final class Receiver {
         if (!acknowledge.isEmpty()) {
             Leases.arguments(connection, statement, 7, acknowledge);
         }
+        limit(statement, acknowledge.isEmpty() ? 7 : 11, from.isEmpty() ? 0 : from.get(0).maxBytes());
         Rows rows = rows(statement);
         Leases.Undone undone = rows.undone(acknowledge);
         busy = undone.busy;
@@ -67,10 +68,15 @@ final class Receiver {
         statement.setString(3, source.condition());
         statement.setObject(4, after, Types.OTHER);
         statement.setInt(5, source.max());
+        limit(statement, 6, source.maxBytes());
         Rows rows = rows(statement);
         rows.undone(List.of());
         rows.source();
         return rows.messages();
+    }
+
+    private static void limit(PreparedStatement statement, int parameter, int bytes) throws SQLException {
+        statement.setObject(parameter, bytes == 0 ? null : bytes, Types.INTEGER);
     }
 
     /** A session calls for the same sources over and over. */

@@ -65,8 +65,8 @@ final class Rows {
         long ready = time();
         long expires = time();
         String sender = text();
-        field();
-        return new Delivery(msgid, receipt, attempts, priority, enqueued, ready, expires, sender, body());
+        Body body = field() < 0 ? null : body();
+        return new Delivery(msgid, receipt, attempts, priority, enqueued, ready, expires, sender, body);
     }
 
     private Body body() throws SQLException {

@@ -13,7 +13,7 @@ import java.util.UUID;
  * @param readyTime when it was or is ready, milliseconds since 1970; 0: at once
  * @param expireTime when it expires, milliseconds since 1970; 0: never
  * @param sender the server's property {@code sender}, or null
- * @param body its payload
+ * @param body its payload; null: it is behind the limit of bytes, see {@link Source}
  */
 public record Delivery(UUID msgid, long receipt, int attempts, int priority, long enqueueTime, long readyTime,
         long expireTime, String sender, Body body) {}

@@ -120,12 +120,15 @@ final class FakeStore implements Store {
     private List<Delivery> take(Source source, boolean leased) {
         List<Delivery> taken = new ArrayList<>();
         String key = FakeServer.key(source.queue(), source.consumer());
+        long bytes = 0;
         for (FakeServer.Stored message : server.ready(key, source.condition())) {
             if (taken.size() == source.max()) {
                 break;
             }
+            bytes += message.outgoing.body().size();
+            boolean beyond = source.maxBytes() > 0 && bytes > source.maxBytes() && !taken.isEmpty();
             taken.add(new Delivery(message.msgid, leased ? server.nextReceipt() : 0, message.attempts,
-                    message.outgoing.priority(), 0, 0, 0, null, message.outgoing.body()));
+                    message.outgoing.priority(), 0, 0, 0, null, beyond ? null : message.outgoing.body()));
             if (leased) {
                 message.receipt = taken.get(taken.size() - 1).receipt();
                 message.leasedBy = this;

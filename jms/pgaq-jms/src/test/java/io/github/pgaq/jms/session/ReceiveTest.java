@@ -8,13 +8,18 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.PgaqOptions;
+import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Delivery;
 import jakarta.jms.BytesMessage;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.Session;
+import java.util.Collections;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
@@ -274,23 +279,60 @@ class ReceiveTest extends SessionFixture {
 
     @Test
     void theWindowGrowsAndShrinksWithItsUse() {
-        Window window = new Window(5);
+        Window window = new Window(PgaqOptions.DEFAULTS.with(PgaqOption.PREFETCH, "5"));
         long second = 1_000_000_000;
         long now = 100 * second;
         assertEquals(1, window.next(now));
         for (int expected : new int[] {2, 4, 5, 5}) {
-            window.taken(window.next(now), now);
+            window.taken(messages(window.next(now), 1), now);
             assertEquals(expected, window.next(now), "it ran dry at once");
         }
-        window.taken(5, now);
+        window.taken(messages(5, 1), now);
         assertEquals(5, window.next(now + 2 * second));
         assertEquals(5, window.next(now + 6 * second), "asked again without a take");
-        window.taken(5, now);
+        window.taken(messages(5, 1), now);
         assertEquals(2, window.next(now + 6 * second));
-        window.taken(1, now + 6 * second);
+        window.taken(messages(1, 1), now + 6 * second);
         assertEquals(2, window.next(now + 6 * second), "there were no more");
         window.reset();
         assertEquals(1, window.next(now + 6 * second));
+    }
+
+    /** That many messages of a size. */
+    private static List<Delivery> messages(int count, int size) {
+        Body body = new Body("text", "", null, null, "x".repeat(size), null);
+        return Collections.nCopies(count, new Delivery(new UUID(0, 0), 1, 0, 5, 0, 0, 0, null, body));
+    }
+
+    @Test
+    void theWindowHasTheLimitOfBytes() {
+        Window window = new Window(PgaqOptions.DEFAULTS.with(PgaqOption.PREFETCH_BYTES, "1000"));
+        for (int expected : new int[] {2, 4, 8, 16}) {
+            window.taken(messages(window.next(0), 10), 0);
+            assertEquals(expected, window.next(0));
+        }
+        window.taken(messages(16, 50), 0);
+        assertEquals(20, window.next(0), "32 would not fit");
+        assertEquals(20, window.fitting(100));
+        window.taken(messages(1, 5000), 0);
+        assertEquals(1, window.next(0));
+        window.taken(messages(1, 10), 0);
+        assertEquals(64, window.next(0), "small ones again");
+    }
+
+    @Test
+    void whatExceedsTheLimitOfBytesGoesBack() throws Exception {
+        options = options.with(PgaqOption.PREFETCH_BYTES, "1000");
+        server.text("q", "x".repeat(5000), "y".repeat(900), "z".repeat(900));
+        ClientSession session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals(5000, text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)).length());
+        assertEquals(0, consumer.buffer().size());
+        assertEquals(2, server.ready("q", null).size());
+        assertEquals(List.of(1, 0, 0), server.attempts("q"));
+        assertEquals('y', text(consumer.receive()).charAt(0));
+        assertEquals('z', text(consumer.receive()).charAt(0));
+        assertEquals(1, server.count("release"), "the window has become smaller");
     }
 
     @Test

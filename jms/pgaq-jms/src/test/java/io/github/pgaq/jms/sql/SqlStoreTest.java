@@ -345,6 +345,27 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void messagesBehindTheLimitOfBytesComeWithoutBody() throws SQLException {
+        store.send(List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(2000)), text(queue, "c")));
+        Source limited = new Source(queue, null, null, 100, 3000);
+        List<Integer> bodies = List.of(2000, -1, -1);
+        assertEquals(bodies, store.browse(limited, null).stream().map(SqlStoreTest::length).toList());
+        Received first = lease(store, limited);
+        assertEquals(bodies, first.messages().stream().map(SqlStoreTest::length).toList());
+        List<Lease> leases = leases(queue, first);
+        store.release(leases.subList(1, 3), null, null, false);
+        // with acknowledgements it is another statement
+        Received second = store.receive(List.of(limited), Duration.ZERO, LEASE, leases.subList(0, 1));
+        assertEquals(List.of(), second.stale());
+        assertEquals(List.of(2000, 1), second.messages().stream().map(SqlStoreTest::length).toList());
+        assertEquals(0, second.messages().get(0).attempts());
+    }
+
+    private static int length(Delivery delivery) {
+        return delivery.body() == null ? -1 : delivery.body().text().length();
+    }
+
+    @Test
     void subscribersGetTheirMessages() throws SQLException {
         String topic = newTopic();
         String durable = newName("durable");
