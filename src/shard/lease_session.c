@@ -14,6 +14,8 @@
  *
  * An entry is unused, then of a living session, which is the only one to change
  * it, then of one that has ended, and only the worker of its database changes it.
+ * A session that uses more queues than it has entries takes the entry of one that
+ * was dropped.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,6 +24,7 @@
 #include "shard/shard_private.h"
 
 #include "miscadmin.h"
+#include "utils/syscache.h"
 
 /* what an entry's value is, beside the block */
 #define IS_USED UINT64CONST(1)
@@ -82,6 +85,16 @@ is_of(const SessionBlock *entry, const AqQueue *queue)
 	return entry->queue_id == queue->id && entry->sequence == queue->sequence;
 }
 
+/* A block of this session whose queue was dropped, and its sequence with it; NULL: there is none. */
+static Block *
+find_dropped(void)
+{
+	for (int i = 0; i < nown; i++)
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(own[i].entry->sequence)))
+			return &own[i];
+	return NULL;
+}
+
 /* The session's block of the queue; NULL: it has none, and can have none.  May raise. */
 static Block *
 find_block(AqQueue *queue)
@@ -92,7 +105,13 @@ find_block(AqQueue *queue)
 		if (is_of(own[i].entry, queue))
 			return &own[i];
 	if (nown == SESSION_BLOCKS)
-		return NULL;
+	{
+		Block	   *block = find_dropped();
+
+		if (block != NULL)
+			*block = begin_block(block->entry, queue);
+		return block;
+	}
 	aq_session_attach();
 	/* which the end of the session is to reach */
 	aq_jobs_ensure_worker();

@@ -350,6 +350,22 @@ def test_sessions_with_the_same_number(server, conn, queues):
         conn.execute("SELECT aq.drop_queue(%s, true)", [name])
 
 
+def test_a_session_uses_many_queues_that_are_dropped(server, conn, queues):
+    """Leases from the next queue end with the session, however many queues were dropped before."""
+    with server.connect() as session:
+        for i in range(20):
+            conn.execute("SELECT aq.create_queue(%s, %s)", [f"q{i}", TYPE])
+            put(conn, f"q{i}")
+            lease(session, f"q{i}", 1)
+            if i < 17:
+                conn.execute("SELECT aq.drop_queue(%s, true)", [f"q{i}"])
+        assert [leased(conn, f"q{i}") for i in (17, 18, 19)] == 3 * [1]
+    until(lambda: [leased(conn, f"q{i}") for i in (17, 18, 19)] == 3 * [0], "the leases have ended")
+    for i in (17, 18, 19):
+        conn.execute("SELECT aq.drop_queue(%s, true)", [f"q{i}"])
+    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+
+
 def test_the_worker_is_away_when_the_session_ends(server, conn, queues):
     put(conn, "one", number=2)
     worker = background(conn, "worker")
