@@ -36,18 +36,22 @@ is_own(AqQueue *queue, const pg_uuid_t *id)
 	return own;
 }
 
-bool
+AqBodyWrite
 aq_classic_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 {
 	Oid			table = aq_body_row_table(queue->table.id);
 	Relation	rel;
+	bool		is_there;
 
 	if (!OidIsValid(table) || !is_own(queue, id))
-		return false;
+		return AQ_BODY_NOT_OWN;
 	rel = aq_row_scan_open_table(queue, table, RowExclusiveLock);
-	aq_body_row_insert(rel, id, number, data);
+	/* not left to the primary key, whose error would not name the message's queue */
+	is_there = aq_body_row_read(rel, id, number, false) != NULL;
+	if (!is_there)
+		aq_body_row_insert(rel, id, number, data);
 	table_close(rel, NoLock);
-	return true;
+	return is_there ? AQ_BODY_IS_THERE : AQ_BODY_WRITTEN;
 }
 
 /* Finds a row of the message in this queue, also one that is kept after it was dequeued. */

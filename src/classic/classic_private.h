@@ -446,7 +446,7 @@ extern TM_Result aq_leased_row_give_back(const AqQueue *queue, RowScan *rows, Tu
 										 TimestampTz until, const char *error, bool *ready);
 
 /* --- classic_body.c: bodies of large messages */
-extern bool aq_classic_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+extern AqBodyWrite aq_classic_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
 extern bytea *aq_classic_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 
 /* --- classic_lease.c: acknowledge, extend, release, reject */

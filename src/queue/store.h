@@ -206,6 +206,14 @@ typedef struct AqRemoved
 	int64		mark;			/* for use by the store */
 } AqRemoved;
 
+/* What became of a chunk of a body. */
+typedef enum AqBodyWrite
+{
+	AQ_BODY_WRITTEN,
+	AQ_BODY_NOT_OWN,			/* this transaction has not enqueued the message */
+	AQ_BODY_IS_THERE			/* it has written a chunk with this number */
+} AqBodyWrite;
+
 /* Each queue has one of the stores, given by aq_internal.queue.store. */
 typedef struct AqStore
 {
@@ -248,12 +256,11 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/*
 	 * Chunks of a body that a message has apart from its payload, each number
-	 * once.  write_body: returns false if this transaction has not enqueued the
-	 * message.  read_body: a chunk as it is now, also of a message that this
+	 * once.  write_body: also says why it has not written.  read_body: a chunk as it is now, also of a message that this
 	 * transaction has dequeued; NULL: there is none, or the message is not for
 	 * the consumer at the position, which can be AQ_ANY_POSITION.
 	 */
-	bool		(*write_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+	AqBodyWrite (*write_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
 	bytea	   *(*read_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 	/* Acknowledge, extend or end leases. */
 	void		(*settle_leases) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,

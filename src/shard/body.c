@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -88,36 +89,160 @@ chunk_row(TupleDesc desc, int stream_no, int64 ordinal, int32 number, bytea *dat
 	return heap_form_tuple(desc, values, nulls);
 }
 
-bool
-aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
-{
-	int			stream_no;
-	int64		ordinal;
-	Partition  *partition;
-	Relation	rel;
-	HeapTuple	tuple;
-
-	if (!aq_message_id_parse(id, queue->shard_key, &stream_no, &ordinal))
-		return false;
-	partition = own_partition(queue->shm, stream_no, ordinal);
-	if (partition == NULL)
-		return false;
-	rel = table_open(partition->messages, RowExclusiveLock);
-	tuple = chunk_row(RelationGetDescr(rel), stream_no, ordinal, number, data);
-	heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
-	aq_body_count(partition, VARSIZE_ANY(data));
-	heap_freetuple(tuple);
-	table_close(rel, NoLock);
-	return true;
-}
-
-/* --- reading ---------------------------------------------------------------------------- */
+/* --- each chunk once -------------------------------------------------------------------- */
 
 typedef struct Place
 {
 	int32		number;
 	ItemPointerData tid;
 } Place;
+
+typedef struct MessageKey
+{
+	int64		ordinal;
+	uint64		table;			/* without padding */
+} MessageKey;
+
+/*
+ * The chunks of a message that this transaction has written, in the order of their
+ * numbers.  Those of a subtransaction that was rolled back are among them.
+ */
+typedef struct Written
+{
+	MessageKey	key;
+	int			n;
+	int			size;
+	Place	   *places;
+} Written;
+
+static HTAB *written;			/* NULL: the transaction has written none */
+static MemoryContext written_context;	/* ends with the transaction, also when it is prepared */
+
+static void
+forget_written(void *arg)
+{
+	written = NULL;
+	written_context = NULL;
+}
+
+static void
+begin_written(void)
+{
+	HASHCTL		control = {.keysize = sizeof(MessageKey),.entrysize = sizeof(Written)};
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pgaq chunks", ALLOCSET_SMALL_SIZES);
+	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
+
+	control.hcxt = context;
+	*callback = (MemoryContextCallback) {.func = forget_written};
+	written = hash_create("pgaq chunks", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	written_context = context;
+	MemoryContextRegisterResetCallback(context, callback);
+}
+
+static Written *
+find_written(Oid table, int64 ordinal)
+{
+	MessageKey	key = {.ordinal = ordinal,.table = table};
+	Written    *message;
+	bool		found;
+
+	if (written == NULL)
+		begin_written();
+	message = hash_search(written, &key, HASH_ENTER, &found);
+	if (!found)
+	{
+		message->n = message->size = 0;
+		message->places = NULL;
+	}
+	return message;
+}
+
+/* The index of the first place with the number or a higher one.  Numbers mostly come in their order. */
+static int
+place_index(const Written *message, int32 number)
+{
+	int			low = 0;
+	int			high = message->n;
+
+	if (high > 0 && message->places[high - 1].number < number)
+		return high;
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (message->places[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void
+note_written(Written *message, int at, int32 number, const ItemPointerData *tid)
+{
+	bool		replaces = at < message->n && message->places[at].number == number;
+
+	if (!replaces && message->n == message->size)
+	{
+		int			size = Max(message->size * 2, 16);
+
+		message->places = message->places == NULL ? MemoryContextAlloc(written_context, size * sizeof(Place))
+			: repalloc(message->places, size * sizeof(Place));
+		message->size = size;
+	}
+	if (!replaces)
+		memmove(&message->places[at + 1], &message->places[at], (message->n++ - at) * sizeof(Place));
+	message->places[at] = (Place) {.number = number,.tid = *tid};
+}
+
+/* Is the row there, which this transaction has inserted?  Not after a rollback to a savepoint. */
+static bool
+is_there(Relation rel, const ItemPointerData *tid)
+{
+	HeapTupleData tuple = {.t_self = *tid};
+	Buffer		buffer;
+
+	if (!heap_fetch(rel, SnapshotSelf, &tuple, &buffer, false))
+		return false;
+	ReleaseBuffer(buffer);
+	return true;
+}
+
+AqBodyWrite
+aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
+{
+	int			stream_no,
+				at;
+	int64		ordinal;
+	Partition  *partition;
+	Relation	rel;
+	HeapTuple	tuple;
+	Written    *message;
+	AqBodyWrite result = AQ_BODY_IS_THERE;
+
+	if (!aq_message_id_parse(id, queue->shard_key, &stream_no, &ordinal))
+		return AQ_BODY_NOT_OWN;
+	partition = own_partition(queue->shm, stream_no, ordinal);
+	if (partition == NULL)
+		return AQ_BODY_NOT_OWN;
+	rel = table_open(partition->messages, RowExclusiveLock);
+	message = find_written(partition->messages, ordinal);
+	at = place_index(message, number);
+	if (at == message->n || message->places[at].number != number || !is_there(rel, &message->places[at].tid))
+	{
+		tuple = chunk_row(RelationGetDescr(rel), stream_no, ordinal, number, data);
+		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		note_written(message, at, number, &tuple->t_self);
+		aq_body_count(partition, VARSIZE_ANY(data));
+		heap_freetuple(tuple);
+		result = AQ_BODY_WRITTEN;
+	}
+	table_close(rel, NoLock);
+	return result;
+}
+
+/* --- reading ---------------------------------------------------------------------------- */
 
 /* Where the chunks of the message are that was read last. */
 static struct

@@ -416,7 +416,7 @@ extern void aq_first_use_unload(AqQueueShm *shm);
 /* --- body.c ------------------------------------------------------------------------------ */
 extern int	aq_body_partition_kb;
 extern void aq_body_count(Partition *partition, uint64 bytes);
-extern bool aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+extern AqBodyWrite aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
 extern bytea *aq_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 
 /* --- put.c ------------------------------------------------------------------------------- */

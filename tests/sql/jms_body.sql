@@ -36,6 +36,24 @@ ROLLBACK TO s;
 SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 3, ''x'')', :'lost')), '[0-9a-f-]{36}', 'ID');
 COMMIT;
 SELECT t.body('jb', :'two');
+-- each number once, in any order; a number that was rolled back can be written again
+BEGIN;
+SELECT aq.enqueue('jb', ROW('bytes', '{"content_length": 4}', NULL, NULL, NULL, NULL)::aq.jms_message) AS once, aq.enqueue('jb', aq.jms_text('other')) AS other \gset
+SELECT aq.jms_write_chunk('jb', :'once', n, convert_to(n::text, 'UTF8')) FROM unnest(ARRAY[2, 0, 3]) n;
+SELECT aq.jms_write_chunk('jb', :'other', 0, 'other');
+SELECT n, regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, %s, ''again'')', :'once', n)), '[0-9a-f-]{36}', 'ID') FROM generate_series(0, 3) n WHERE n <> 1;
+SAVEPOINT s;
+SELECT aq.jms_write_chunk('jb', :'once', 1, 'undone');
+SELECT t.body('jb', :'once');
+ROLLBACK TO s;
+SELECT t.body('jb', :'once');
+SELECT aq.jms_write_chunk('jb', :'once', 1, '1');
+SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 1, ''again'')', :'once')), '[0-9a-f-]{36}', 'ID');
+SELECT t.body('jb', :'once'), t.body('jb', :'other');
+COMMIT;
+SELECT t.body('jb', :'once'), t.body('jb', :'other');
+SELECT aq.purge_queue('jb') > 0;
+SELECT t.send('jb', 'one') AS one, t.send('jb', 'two') AS two \gset
 -- readable while the message is leased, and for the transaction that has dequeued it
 SELECT msgid = :'one' AS right_one, receipt AS receipt FROM aq.dequeue('jb', NULL::aq.jms_message, lease => '1 min') \gset
 SELECT :'right_one', t.body('jb', :'one');

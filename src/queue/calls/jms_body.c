@@ -28,12 +28,30 @@ chunk_number(FunctionCallInfo fcinfo, int arg)
 	return PG_GETARG_INT32(arg);
 }
 
+/* The chunk was not written. */
+static void
+refuse(AqBodyWrite result, const AqQueue *queue, Datum id, int32 number)
+{
+	char	   *message = DatumGetCString(DirectFunctionCall1(uuid_out, id));
+
+	if (result == AQ_BODY_NOT_OWN)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "this transaction has not enqueued message %s into queue \"%s\"",
+						 message, queue->name),
+				errhint("Enqueue the message, then write its chunks in the same transaction."));
+	ereport(ERROR,
+			aq_error(AQ_ERR_OPTION_INVALID, "chunk %d of message %s in queue \"%s\" already exists",
+					 number, message, queue->name),
+			errhint("Write each chunk once. To write a body again, enqueue a new message."));
+}
+
 PG_FUNCTION_INFO_V1(aq_jms_body_write);
 Datum
 aq_jms_body_write(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue;
 	int32		number = chunk_number(fcinfo, 2);
+	AqBodyWrite result;
 
 	aq_args_require(fcinfo, 1, "msgid");
 	aq_args_require(fcinfo, 3, "data");
@@ -46,11 +64,9 @@ aq_jms_body_write(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not aq.jms_message", queue->name,
 						 format_type_be(queue->payload_type)));
 	queue = aq_pins_pin_current(queue, true);
-	if (!queue->store->write_body(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3)))
-		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "this transaction has not enqueued message %s into queue \"%s\"",
-						 DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(1))), queue->name),
-				errhint("Enqueue the message, then write its chunks in the same transaction."));
+	result = queue->store->write_body(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3));
+	if (result != AQ_BODY_WRITTEN)
+		refuse(result, queue, PG_GETARG_DATUM(1), number);
 	PG_RETURN_VOID();
 }
 

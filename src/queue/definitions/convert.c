@@ -266,7 +266,7 @@ both_owns(AqQueue *queue, const pg_uuid_t *id)
 	return classic()->owns(queue, id) || sharded()->owns(queue, id);
 }
 
-static bool
+static AqBodyWrite
 both_write_body(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 {
 	return (sharded()->owns(queue, id) ? sharded() : classic())->write_body(queue, id, number, data);

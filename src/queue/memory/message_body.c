@@ -56,7 +56,7 @@ aq_message_body_copy(AqQueue *from, const pg_uuid_t *id, int position, AqQueue *
 		bytea	   *data = from->store->read_body(from, id, number, position);
 
 		CHECK_FOR_INTERRUPTS();
-		if (data == NULL || !to->store->write_body(to, copy, number, data))
+		if (data == NULL || to->store->write_body(to, copy, number, data) != AQ_BODY_WRITTEN)
 			break;
 		MemoryContextReset(context);
 	}
