@@ -5,9 +5,9 @@
  *
  * A chunk is a row of its message's table, so it goes with its message: rolled
  * back with it, truncated with its partition.  Its ordinal is the complement of the
- * message's; see MSG_ORDINAL.  Nothing points to it: the table is scanned for the
- * chunks of a message, once per message and session.  The scan reads no data of
- * chunks, because these are in the TOAST table.
+ * message's; see MSG_ORDINAL.  Nothing points to it: the table is scanned for it,
+ * see body_places.c.  The scan reads no data of chunks, because these are in the
+ * TOAST table.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -234,6 +234,7 @@ aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 		tuple = chunk_row(RelationGetDescr(rel), stream_no, ordinal, number, data);
 		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
 		note_written(message, at, number, &tuple->t_self);
+		aq_body_places_written(partition->messages, ordinal);
 		aq_body_count(partition, VARSIZE_ANY(data));
 		heap_freetuple(tuple);
 		result = AQ_BODY_WRITTEN;
@@ -243,19 +244,6 @@ aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
-
-/* Where the chunks of the message are that was read last. */
-static struct
-{
-	Oid			table;
-	uint32		file;
-	int64		ordinal;
-	bytea	   *targets;		/* of the message; NULL: none */
-	int			n;
-	int			size;
-	Place	   *places;			/* in the order of the rows, which mostly is that of their numbers */
-}			found;
-static MemoryContext found_context;
 
 /* The table of the message's partition; InvalidOid: it is not there any more. */
 static Oid
@@ -277,99 +265,14 @@ table_of(AqQueue *queue, int stream_no, int64 ordinal)
 	return table;
 }
 
-static void
-add_place(int32 number, const ItemPointerData *tid)
-{
-	if (found.n == found.size)
-	{
-		found.size = Max(found.size * 2, 64);
-		found.places = found.places == NULL ? MemoryContextAlloc(found_context, found.size * sizeof(Place))
-			: repalloc(found.places, found.size * sizeof(Place));
-	}
-	found.places[found.n++] = (Place) {.number = number,.tid = *tid};
-}
-
-/*
- * The rows are read as they are now: a message that was dequeued is often not in the
- * transaction's snapshot.
- */
-static void
-find_chunks(Relation rel, int64 ordinal)
-{
-	TableScanDesc scan;
-	HeapTuple	tuple;
-	TupleDesc	desc = RelationGetDescr(rel);
-
-	if (found_context == NULL)
-		found_context = AllocSetContextCreate(TopMemoryContext, "pgaq bodies", ALLOCSET_SMALL_SIZES);
-	MemoryContextReset(found_context);
-	memset(&found, 0, sizeof(found));
-	scan = table_beginscan(rel, SnapshotSelf, 0, NULL);
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-	{
-		bool		isnull;
-		int64		row = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, desc, &isnull));
-
-		CHECK_FOR_INTERRUPTS();
-		if (row == ~ordinal)
-			add_place(DatumGetInt64(heap_getattr(tuple, MSG_SESSION + 1, desc, &isnull)), &tuple->t_self);
-		else if (row == ordinal)
-		{
-			Datum		targets = heap_getattr(tuple, MSG_TARGETS + 1, desc, &isnull);
-			MemoryContext old = MemoryContextSwitchTo(found_context);
-
-			found.targets = isnull ? NULL : DatumGetByteaPCopy(targets);
-			MemoryContextSwitchTo(old);
-		}
-	}
-	table_endscan(scan);
-	found.file = aq_relation_file(rel);
-	found.ordinal = ordinal;
-	found.table = RelationGetRelid(rel);
-}
-
-/* NULL: the row at the place is not that chunk (any more). */
-static bytea *
-fetch(Relation rel, const Place *place)
-{
-	HeapTupleData tuple;
-	Buffer		buffer;
-	bytea	   *data = NULL;
-	bool		isnull;
-	TupleDesc	desc = RelationGetDescr(rel);
-
-	/* the table may have been truncated */
-	if (ItemPointerGetBlockNumber(&place->tid) >= RelationGetNumberOfBlocks(rel))
-		return NULL;
-	tuple.t_self = place->tid;
-	if (!heap_fetch(rel, SnapshotSelf, &tuple, &buffer, false))
-		return NULL;
-	if (DatumGetInt64(heap_getattr(&tuple, MSG_ORDINAL + 1, desc, &isnull)) == ~found.ordinal &&
-		DatumGetInt64(heap_getattr(&tuple, MSG_SESSION + 1, desc, &isnull)) == place->number)
-		data = DatumGetByteaPCopy(heap_getattr(&tuple, MSG_TARGETS + 1, desc, &isnull));
-	ReleaseBuffer(buffer);
-	return data;
-}
-
-static bytea *
-find_chunk(Relation rel, int32 number)
-{
-	if (number < found.n && found.places[number].number == number)
-		return fetch(rel, &found.places[number]);
-	for (int i = 0; i < found.n; i++)
-		if (found.places[i].number == number)
-			return fetch(rel, &found.places[i]);
-	return NULL;
-}
-
 static bool
-is_for(int position)
+is_for(bytea *targets, int position)
 {
 	int			target = -1;
 
-	if (found.targets == NULL)
+	if (targets == NULL)
 		return false;
-	while ((target = targets_next(found.targets, target)) >= 0)
+	while ((target = targets_next(targets, target)) >= 0)
 		if (target == position)
 			return true;
 	return false;
@@ -382,7 +285,7 @@ aq_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position)
 	int64		ordinal;
 	Oid			table;
 	Relation	rel;
-	bytea	   *data = NULL;
+	bytea	   *data;
 
 	if (!aq_message_id_parse(id, queue->shard_key, &stream_no, &ordinal))
 		return NULL;
@@ -393,13 +296,10 @@ aq_body_read(AqQueue *queue, const pg_uuid_t *id, int32 number, int position)
 	rel = try_table_open(table, NoLock);
 	if (rel == NULL)
 		aq_heap_queue_is_gone();
-	if (found.table == table && found.ordinal == ordinal && found.file == aq_relation_file(rel))
-		data = find_chunk(rel, number);
-	if (data == NULL)
-	{
-		find_chunks(rel, ordinal);
-		data = find_chunk(rel, number);
-	}
+	data = aq_body_places_read(rel, ordinal, number);
+	if (data != NULL && queue->multi && position != AQ_ANY_POSITION &&
+		!is_for(aq_body_places_targets(rel, ordinal), position))
+		data = NULL;
 	table_close(rel, AccessShareLock);
-	return queue->multi && position != AQ_ANY_POSITION && !is_for(position) ? NULL : data;
+	return data;
 }

@@ -413,6 +413,11 @@ extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
 extern void aq_first_use_unload(AqQueueShm *shm);
 
+/* --- body_places.c ----------------------------------------------------------------------- */
+extern bytea *aq_body_places_read(Relation rel, int64 ordinal, int32 number);
+extern bytea *aq_body_places_targets(Relation rel, int64 ordinal);
+extern void aq_body_places_written(Oid table, int64 ordinal);
+
 /* --- body.c ------------------------------------------------------------------------------ */
 extern int	aq_body_partition_kb;
 extern void aq_body_count(Partition *partition, uint64 bytes);

@@ -75,6 +75,16 @@ def take(conn, queue, consumer=None, number=1):
     return [row[0] for row in conn.execute("SELECT msgid FROM aq.dequeue(%s, NULL::aq.jms_message, %s, max_messages => %s)", [queue, consumer, number]).fetchall()]
 
 
+def rows_read(conn, queue):
+    """Rows of message tables that scans have read in the open transaction."""
+    return db.value(
+        conn,
+        """SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(format('aq_data.q%%s_%%s', queue_id, table_no)::regclass)), 0)::integer
+            FROM aq_internal.message_table JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s""",
+        [queue],
+    )
+
+
 def rows(conn, queue):
     return db.value(conn, ROWS, {"queue": queue})
 
@@ -203,6 +213,82 @@ def test_dead_letters_have_copies(conn, topic):
         (msgid,) = take(conn, topic, consumer)
         assert length(conn, topic, msgid, consumer) == CHUNKS * CHUNK
         conn.execute("COMMIT")
+
+
+@pytest.fixture
+def bodies(conn):
+    """A queue with 20 messages of three chunks each: 80 rows in one table."""
+    name = f"j{next(_numbers)}"
+    conn.execute("SELECT aq.create_queue(%s, 'aq.jms_message', shards => 1, max_retries => 0, retry_delay => '0')", [name])
+    conn.execute("BEGIN")
+    ids = [db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [name]) for _ in range(20)]
+    for msgid in ids:
+        conn.execute("SELECT aq.jms_write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [name, msgid, b"a chunk", CHUNKS - 1])
+    conn.execute("COMMIT")
+    yield name, ids
+    drop(conn, name)
+
+
+def chunks(conn, queue, msgid):
+    return db.value(conn, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, 2 * CHUNKS])
+
+
+@pytest.mark.sharded("queue tables have an index")
+def test_one_scan_finds_the_bodies_of_all_messages(server, conn, bodies):
+    """Read in turn, with chunks that do not exist, and messages that do not exist."""
+    queue, ids = bodies
+    with server.connect() as reader:
+        reader.execute("BEGIN")
+        for _ in range(3):
+            assert [chunks(reader, queue, msgid) for msgid in ids] == 20 * [CHUNKS]
+        assert rows_read(reader, queue) == 20 * (1 + CHUNKS)
+        conn.execute("BEGIN")
+        late = send(conn, queue)
+        assert [chunks(reader, queue, late) for _ in range(50)] == 50 * [0]
+        # transactions of the worker can end meanwhile, but not as many
+        assert rows_read(reader, queue) < 50 * 20 * (1 + CHUNKS)
+        conn.execute("COMMIT")
+        assert chunks(reader, queue, late) == CHUNKS
+        reader.execute("COMMIT")
+
+
+@pytest.mark.sharded("queue tables have an index")
+def test_bodies_are_moved_with_one_scan(conn, bodies):
+    queue, ids = bodies
+    for _ in ids:
+        conn.execute("BEGIN")
+        assert len(take(conn, queue)) == 1
+        conn.execute("ROLLBACK")
+    exceptions = db.value(conn, "SELECT exception_queue FROM aq.queues WHERE queue_name = %s", [queue])
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq.browse(%s, NULL::aq.jms_message)", [exceptions]) == 20, "all have failed")
+    conn.execute("BEGIN")
+    assert db.value(conn, "SELECT aq.redrive(%s)", [queue]) == 20
+    assert rows_read(conn, exceptions) == 20 * (1 + CHUNKS)
+    again = take(conn, queue, number=20)
+    assert [chunks(conn, queue, msgid) for msgid in again] == 20 * [CHUNKS]
+    conn.execute("COMMIT")
+
+
+@pytest.mark.sharded("queue tables have an index")
+def test_bodies_that_arrive_one_by_one(server, conn, bodies):
+    """Only what was added is read, with the last block; a body that lay there before it was committed is found, too."""
+    queue, ids = bodies
+    with server.connect() as reader, server.connect() as late:
+        late.execute("BEGIN")
+        early = send(late, queue)
+        reader.execute("BEGIN")
+        assert chunks(reader, queue, ids[0]) == CHUNKS
+        for number in range(200):
+            conn.execute("BEGIN")
+            msgid = db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [queue])
+            conn.execute("SELECT aq.jms_write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [queue, msgid, b"a chunk", CHUNKS - 1])
+            conn.execute("COMMIT")
+            assert db.value(reader, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]) == CHUNKS
+        # about 100 rows are in a block; each body needed a scan of 480 rows on average
+        assert rows_read(reader, queue) < 200 * 200
+        late.execute("COMMIT")
+        assert length(reader, queue, early) == CHUNKS * CHUNK
+        reader.execute("COMMIT")
 
 
 @pytest.mark.parametrize("sort", ["enq_time", "priority"])
