@@ -46,6 +46,7 @@ public class ClientConnection implements PgaqConnection {
     private final String id = UUID.randomUUID().toString();
     private final Control control;
     private final LeaseKeeper keeper;
+    private final Commits commits = new Commits();
     private final Subscriptions subscriptions;
     private final Temporaries temporaries;
     private final Messages messages;
@@ -130,6 +131,10 @@ public class ClientConnection implements PgaqConnection {
 
     LeaseKeeper keeper() {
         return keeper;
+    }
+
+    Commits commits() {
+        return commits;
     }
 
     Subscriptions subscriptions() {

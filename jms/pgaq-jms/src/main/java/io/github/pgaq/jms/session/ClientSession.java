@@ -50,6 +50,8 @@ public class ClientSession extends MessageMaker {
     private final Intake intake;
     private final AsyncSender async;
     private final List<Consumer> consumers = new CopyOnWriteArrayList<>();
+    /** Keeps the order of what the session sends, whichever connection commits it; null: its own always does. */
+    private final String producer;
     /** Closed consumers whose subscription is still needed for acknowledgements. Used by who has entered the gate. */
     private final List<Consumer> retired = new ArrayList<>();
     private volatile int version;
@@ -65,11 +67,17 @@ public class ClientSession extends MessageMaker {
         this.connection = connection;
         this.mode = mode;
         this.callers = callers;
+        this.producer = mode == SESSION_TRANSACTED && !callers ? "jms:" + UUID.randomUUID() : null;
         this.link = new Link(factory, connection.options(), new Watcher());
         this.gate = new Gate(link::cancel);
         this.settlement = new Settlement(this, link, mode == SESSION_TRANSACTED, callers);
         this.intake = new Intake(this, gate, settlement);
         this.async = new AsyncSender(this, gate, settlement);
+    }
+
+    /** The producer of its messages for the server, see {@link io.github.pgaq.jms.store.Outgoing}. */
+    String producer() {
+        return producer;
     }
 
     private final class Watcher implements Link.Watcher {

@@ -218,7 +218,7 @@ class Producer implements MessageProducer {
         // the server counts from when the message is ready, JMS from the send
         long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - deliveryDelay);
         return new Outgoing(to.serverName(), connection.messages().toBody(own), 9 - priority, deliveryDelay, expiration,
-                correlation, null, false);
+                correlation, session.producer(), false);
     }
 
     private String nextId() {

@@ -337,14 +337,16 @@ final class Settlement {
         boolean joined = isJoined();
         boolean[] deciding = new boolean[1];
         try {
-            link.raw(store -> {
-                if (joined) {
+            if (joined) {
+                link.raw(store -> {
                     store.begin();
                     store.send(messages);
-                }
-                store.commit(joined ? List.of() : messages, leases, () -> deciding[0] = true);
-                return null;
-            });
+                    store.commit(List.of(), leases, () -> deciding[0] = true);
+                    return null;
+                });
+            } else {
+                session.connection().commits().commit(link, messages, leases, () -> deciding[0] = true);
+            }
         } catch (SQLException e) {
             lost = null;
             abandon();

@@ -106,10 +106,7 @@ public final class SqlStore implements Store {
 
     @Override
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
-        // in one call, unless the connection may have been lost long ago, which is no outcome to leave open
-        boolean fresh = System.nanoTime() - answered < freshNanos;
-        boolean alone = fresh && !open && isWhole(messages) && connection.getAutoCommit();
-        if (!alone || !commitsAtOnce(messages, acknowledge, deciding)) {
+        if (!commitAtOnce(messages, acknowledge, deciding)) {
             begin();
             sendWithContents(messages);
             int ended = leases.acknowledge(acknowledge).size();
@@ -119,16 +116,22 @@ public final class SqlStore implements Store {
             }
             deciding.run();
             commit();
+            answered = System.nanoTime();
         }
-        answered = System.nanoTime();
     }
 
-    /** False: nothing was done, because leases have ended, or are busy, which this call does not tell. */
-    private boolean commitsAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
+    @Override
+    public boolean commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
             throws SQLException {
+        // not if the connection may have been lost long ago, which is no outcome to leave open
+        boolean fresh = System.nanoTime() - answered < freshNanos;
+        if (!fresh || open || !isWhole(messages) || !connection.getAutoCommit()) {
+            return false;
+        }
         deciding.run();
         try {
             sender.send(messages, acknowledge);
+            answered = System.nanoTime();
             return true;
         } catch (SQLException e) {
             if (!LEASE_ENDED.equals(e.getSQLState())) {

@@ -291,6 +291,24 @@ final class FakeStore implements Store {
     }
 
     @Override
+    public boolean commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
+            throws SQLException {
+        synchronized (server) {
+            server.called(this, "commitAtOnce", messages.size() + " " + acknowledge.size());
+            if (acknowledge.stream().anyMatch(lease -> server.leased(lease) == null)) {
+                return false;
+            }
+            deciding.run();
+            server.called(this, "decide", "");
+            for (Outgoing message : messages) {
+                server.add(message);
+            }
+            acknowledge(acknowledge);
+            return true;
+        }
+    }
+
+    @Override
     public void commit() throws SQLException {
         synchronized (server) {
             server.called(this, "commit", "");

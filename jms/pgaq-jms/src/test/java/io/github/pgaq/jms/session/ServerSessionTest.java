@@ -33,6 +33,9 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -119,6 +122,39 @@ class ServerSessionTest extends ServerTest {
         session.commit();
         session.close();
         assertEquals("0", left(name));
+    }
+
+    /** Commits that go together do so on the connection of any of the sessions. */
+    @Test
+    void sessionsThatCommitAtTheSameTimeKeepTheirOrder() throws Exception {
+        int sessions = 8;
+        int each = 100;
+        ExecutorService threads = Executors.newFixedThreadPool(sessions);
+        try {
+            List<Future<?>> senders = new ArrayList<>();
+            for (int s = 0; s < sessions; s++) {
+                int number = s;
+                Session session = connection.createSession(Session.SESSION_TRANSACTED);
+                senders.add(threads.submit(() -> {
+                    for (int n = 0; n < each; n++) {
+                        send(session, number + " " + n);
+                        session.commit();
+                    }
+                    return null;
+                }));
+            }
+            for (Future<?> sender : senders) {
+                sender.get();
+            }
+        } finally {
+            threads.shutdownNow();
+        }
+        Session session = connection.createSession();
+        int[] next = new int[sessions];
+        for (String text : receive(session.createConsumer(session.createQueue(name)), sessions * each)) {
+            String[] parts = text.split(" ");
+            assertEquals(next[Integer.parseInt(parts[0])]++, Integer.parseInt(parts[1]));
+        }
     }
 
     @Test

@@ -1,0 +1,258 @@
+package io.github.pgaq.jms.session;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Content;
+import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Store;
+import jakarta.jms.JMSException;
+import jakarta.jms.Session;
+import java.io.InputStream;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/** Commits of several sessions at the same time. */
+class CommitsTest extends SessionFixture {
+    private static final long LONG = Long.MAX_VALUE / 4;
+
+    private final Commits commits = new Commits(1, LONG);
+    private final CountDownLatch begun = new CountDownLatch(1);
+    private final CountDownLatch held = new CountDownLatch(1);
+    private final AtomicInteger undecided = new AtomicInteger();
+
+    private Link link() throws JMSException {
+        Link link = new Link(server::open, options, new Link.Watcher() {
+            @Override
+            public void lost(SQLException cause) {}
+
+            @Override
+            public void restored(Store store) {}
+
+            @Override
+            public void failed(JMSException reason) {}
+
+            @Override
+            public boolean isClosed() {
+                return false;
+            }
+        });
+        link.open();
+        return link;
+    }
+
+    private static Outgoing message(String text, Content content) {
+        Body body = new Body("text", "{}", null, null, text, null, content);
+        return new Outgoing("q", body, 5, 0, 0, null, null, false);
+    }
+
+    private Future<Void> commit(Commits to, String text, List<Lease> leases, Runnable deciding) throws JMSException {
+        Link link = link();
+        return async(() -> {
+            to.commit(link, List.of(message(text, null)), leases, deciding);
+            return null;
+        });
+    }
+
+    /** A commit that is under way until held is counted down. */
+    private Future<Void> hold() throws Exception {
+        Future<Void> first = commit(commits, "first", List.of(), () -> {
+            begun.countDown();
+            try {
+                held.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        begun.await();
+        return first;
+    }
+
+    private void awaitWaiting(int sessions) {
+        while (commits.waiting() < sessions) {
+            Thread.onSpinWait();
+        }
+    }
+
+    /** Three that wait for the first one; the last of them with a lease. */
+    private List<Future<Void>> three(List<Lease> leases) throws Exception {
+        List<Future<Void>> others = new ArrayList<>();
+        for (String text : List.of("a", "b", "c")) {
+            others.add(commit(commits, text, text.equals("c") ? leases : List.of(), undecided::incrementAndGet));
+            awaitWaiting(others.size());
+        }
+        return others;
+    }
+
+    private static Throwable cause(Future<Void> commit) {
+        return assertThrows(ExecutionException.class, () -> get(commit)).getCause();
+    }
+
+    private static String state(Future<Void> commit) {
+        return assertInstanceOf(SQLException.class, cause(commit)).getSQLState();
+    }
+
+    private Set<String> texts() {
+        return new TreeSet<>(server.texts("q"));
+    }
+
+    @Test
+    void thoseThatWaitGoTogether() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        held.countDown();
+        get(first);
+        for (Future<Void> other : others) {
+            get(other);
+        }
+        assertEquals(List.of("first", "a", "b", "c"), server.texts("q"));
+        assertEquals(List.of("begin", "send 1", "commit", "commitAtOnce 3 0", "decide"), server.calls);
+        assertEquals(0, commits.waiting());
+        get(commit(commits, "later", List.of(), () -> { }));
+        assertEquals(2, server.count("commit"), "the first and the last one, alone");
+    }
+
+    @Test
+    void aLeaseThatHasEndedConcernsItsSessionOnly() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of(new Lease("q", null, UUID.randomUUID(), 7)));
+        held.countDown();
+        get(first);
+        get(others.get(0));
+        get(others.get(1));
+        assertEquals(Store.LEASE_ENDED, state(others.get(2)));
+        assertEquals(Set.of("first", "a", "b"), texts());
+    }
+
+    @Test
+    void afterAnErrorEachCommitsAlone() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.fail("commitAtOnce", "40P01");
+        held.countDown();
+        get(first);
+        for (Future<Void> other : others) {
+            get(other);
+        }
+        assertEquals(1, server.count("commitAtOnce"));
+        assertEquals(4, server.count("commit"));
+        assertEquals(Set.of("first", "a", "b", "c"), texts());
+    }
+
+    @Test
+    void aLostConnectionLeavesAllOutcomesOpen() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.fail("decide", "08006");
+        held.countDown();
+        get(first);
+        assertEquals("08006", state(others.get(0)));
+        assertEquals("08007", state(others.get(1)));
+        assertEquals("08007", state(others.get(2)));
+        assertEquals(3, undecided.get());
+        assertEquals(1, server.count("commit"), "none is repeated");
+        assertEquals(List.of("first"), server.texts("q"));
+        get(commit(commits, "later", List.of(), () -> { }));
+    }
+
+    @Test
+    void aConnectionLostBeforeTheCallConcernsItsSessionOnly() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.kill(server.stores.get(1));
+        held.countDown();
+        get(first);
+        assertEquals("08006", state(others.get(0)));
+        get(others.get(1));
+        get(others.get(2));
+        assertEquals(Set.of("first", "b", "c"), texts());
+    }
+
+    @Test
+    void withoutMemoryTheOthersAreNotLeftWaiting() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.exhaust("decide");
+        held.countDown();
+        get(first);
+        assertInstanceOf(OutOfMemoryError.class, cause(others.get(0)));
+        assertEquals("08007", state(others.get(1)));
+        assertEquals("08007", state(others.get(2)));
+        get(commit(commits, "later", List.of(), () -> { }));
+    }
+
+    @Test
+    void noneWaitsLongForACallThatHangs() throws Exception {
+        Commits impatient = new Commits(1, 1);
+        Link link = link();
+        impatient.commit(link, List.of(message("first", null)), List.of(), () -> {
+            try {
+                get(commit(impatient, "other", List.of(), () -> { }));
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        assertEquals(List.of("other", "first"), server.texts("q"));
+    }
+
+    @Test
+    void whatIsLongGoesAtOnce() throws Exception {
+        Future<Void> first = hold();
+        Content content = InputStream::nullInputStream;
+        commits.commit(link(), List.of(message("large", content)), List.of(), () -> { });
+        commits.commit(link(), List.of(message("x".repeat(5 << 20), null)), List.of(), () -> { });
+        assertEquals(2, server.texts("q").size());
+        held.countDown();
+        get(first);
+    }
+
+    @Test
+    void anInterruptedThreadLearnsTheOutcome() throws Exception {
+        Future<Void> first = hold();
+        Link link = link();
+        Thread[] thread = new Thread[1];
+        Future<Boolean> other = async(() -> {
+            thread[0] = Thread.currentThread();
+            commits.commit(link, List.of(message("other", null)), List.of(), () -> { });
+            return Thread.interrupted();
+        });
+        awaitWaiting(1);
+        thread[0].interrupt();
+        assertFalse(other.isDone());
+        held.countDown();
+        get(first);
+        assertTrue(get(other), "the interrupt is not lost");
+        assertEquals(List.of("first", "other"), server.texts("q"));
+    }
+
+    @Test
+    void theOrderOfATransactedSessionDoesNotDependOnTheConnection() throws Exception {
+        ClientConnection connection = started();
+        String one = connection.createSession(Session.SESSION_TRANSACTED).producer();
+        String other = connection.createSession(Session.SESSION_TRANSACTED).producer();
+        assertNotNull(one);
+        assertNotEquals(one, other);
+        assertNull(connection.createSession(Session.AUTO_ACKNOWLEDGE).producer(), "its own connection sends");
+        FakeStore store = server.open();
+        try (ClientConnection callers = new ClientConnection(() -> store, options, true)) {
+            assertNull(callers.createSession(Session.SESSION_TRANSACTED).producer());
+        }
+    }
+}
