@@ -124,7 +124,8 @@ def inversions(order: list[str]) -> Iterator[tuple[str, str]]:
 class Clients:
     """Processes of LedgerClient, and what is done to them."""
 
-    def __init__(self, server: Server, class_path: str, folder: Path, mode: str, kind: str, prefetch: int, seed: int):
+    def __init__(self, server: Server, class_path: str, folder: Path, mode: str, kind: str, prefetch: int, seed: int, sessions: dict[str, int]):
+        self.sessions = sessions  # of each client, by role
         self.server, self.class_path, self.folder, self.mode, self.kind = server, class_path, folder, mode, kind
         self.random = random.Random(seed)
         self.name = f"faults_{mode}_{kind}_{prefetch}_{next(NUMBERS)}"
@@ -138,7 +139,7 @@ class Clients:
         ledger = self.folder / f"{client}.{len(self.files)}.ledger"
         ledger.touch()
         self.files.append(ledger)
-        command = [*JAVA, "-cp", self.class_path, "io.github.pgaq.jms.clients.LedgerClient", role, self.mode, self.kind, self.name, ledger.stem, str(ledger), str(self.random.randrange(2**31))]
+        command = [*JAVA, "-cp", self.class_path, "io.github.pgaq.jms.clients.LedgerClient", role, self.mode, self.kind, self.name, ledger.stem, str(ledger), str(self.random.randrange(2**31)), str(self.sessions[role])]
         with ledger.with_suffix(".log").open("w") as log:
             self.running[client] = subprocess.Popen(command, env={**os.environ, "PGAQ_URL": self.url}, stdin=subprocess.PIPE, stdout=log, stderr=log)
         return ledger
@@ -273,9 +274,9 @@ def check(problems: list[str]) -> None:
 
 @pytest.mark.long
 def test_without_faults(server: Server, class_path: str, tmp_path: Path, seed: int) -> None:
-    """One receiver, so also the order."""
+    """One receiver, so also the order. Sessions of a client commit together."""
     print(f"--seed {seed}")
-    check(Clients(server, class_path, tmp_path, "transacted", "queue", 100, seed).run(2, 1, 1, ()))
+    check(Clients(server, class_path, tmp_path, "transacted", "queue", 100, seed, {"send": 4, "receive": 1}).run(2, 1, 1, ()))
 
 
 @pytest.mark.long
@@ -286,7 +287,9 @@ def test_without_faults(server: Server, class_path: str, tmp_path: Path, seed: i
 def test_faults(server: Server, class_path: str, tmp_path: Path, seed: int, mode: str, kind: str, prefetch: int, receivers: int) -> None:
     """Nothing is lost; nothing twice in transactions; what comes again is marked as redelivered."""
     print(f"--seed {seed}")
-    check(Clients(server, class_path, tmp_path, mode, kind, prefetch, seed).run(3, receivers, SECONDS, CRASHES))
+    # they commit together
+    sessions = 4 if mode == "transacted" and receivers > 1 else 1
+    check(Clients(server, class_path, tmp_path, mode, kind, prefetch, seed, {"send": sessions, "receive": sessions}).run(3, receivers, SECONDS, CRASHES))
 
 
 WITHOUT_FAULTS: dict[str, list[str]] = {

@@ -23,8 +23,8 @@ import java.util.Random;
  * A program that sends or receives until its standard input ends, and writes down what it knows, line by line, in a
  * ledger: it is meant to be killed. tests/clients/test_jms_faults.py starts it and reads the ledgers.
  *
- * <p>Arguments: {@code send|receive transacted|auto|client|dups queue|topic DESTINATION NAME LEDGER SEED}; the URL is
- * in the environment, as PGAQ_URL. A ledger's line is a time that all processes share, an event, the message's id and
+ * <p>Arguments: {@code send|receive transacted|auto|client|dups queue|topic DESTINATION NAME LEDGER SEED SESSIONS}: the
+ * connection has so many sessions, each with a thread. The URL is in the environment, as PGAQ_URL. A ledger's line is a time that all processes share, an event, the message's id and
  * what else there is. Events: begin, sent, undone; got, committing, committed, undone; acknowledging, acknowledged;
  * ready.
  */
@@ -36,9 +36,10 @@ public final class LedgerClient {
     private final String destination;
     private final String name;
     private final OutputStream ledger;
-    private final Random random;
+    private final long seed;
+    /** How many messages each session has sent. */
+    private final int[] sent;
     private volatile boolean ending;
-    private int sent;
 
     private LedgerClient(String[] args) throws IOException {
         mode = args[1];
@@ -46,7 +47,8 @@ public final class LedgerClient {
         destination = args[3];
         name = args[4];
         ledger = new FileOutputStream(args[5], true);
-        random = new Random(Long.parseLong(args[6]));
+        seed = Long.parseLong(args[6]);
+        sent = new int[Integer.parseInt(args[7])];
     }
 
     /** Runs one client; the class describes the arguments. */
@@ -66,15 +68,62 @@ public final class LedgerClient {
         }
     }
 
+    /** Work that one session does until the end. */
+    private interface Work {
+        void run() throws Exception;
+    }
+
     private void run(Connection connection, boolean sends) throws Exception {
+        List<Work> works = new ArrayList<>();
+        for (int i = 0; i < sent.length; i++) {
+            works.add(work(connection, i, sends));
+        }
+        connection.start();
+        note("ready", name);
+        List<Thread> threads = works.stream().map(LedgerClient::thread).toList();
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+    }
+
+    private static Thread thread(Work work) {
+        return new Thread(() -> {
+            try {
+                work.run();
+            } catch (Exception e) {
+                e.printStackTrace();
+                Runtime.getRuntime().halt(3);
+            }
+        });
+    }
+
+    private Work work(Connection connection, int number, boolean sends) throws JMSException {
         Session session = connection.createSession(sessionMode());
+        Random random = new Random(seed + number);
         Destination to = topic ? session.createTopic(destination) : session.createQueue(destination);
         if (sends) {
-            send(session, session.createProducer(to));
-        } else {
-            MessageConsumer consumer = topic ? session.createSharedDurableConsumer((Topic) to, SUBSCRIPTION)
-                    : session.createConsumer(to);
-            receive(connection, session, consumer);
+            MessageProducer producer = session.createProducer(to);
+            return () -> send(session, producer, number, random);
+        }
+        MessageConsumer consumer = topic ? session.createSharedDurableConsumer((Topic) to, SUBSCRIPTION)
+                : session.createConsumer(to);
+        if (session.getAcknowledgeMode() == Session.AUTO_ACKNOWLEDGE
+                || session.getAcknowledgeMode() == Session.DUPS_OK_ACKNOWLEDGE) {
+            // receive() acknowledges before the client can write anything down
+            consumer.setMessageListener(this::got);
+            return this::awaitListener;
+        }
+        return () -> {
+            while (!ending) {
+                receiveSome(session, consumer, random);
+            }
+        };
+    }
+
+    private void awaitListener() throws InterruptedException {
+        while (!ending) {
+            Thread.sleep(50);
         }
     }
 
@@ -126,14 +175,13 @@ public final class LedgerClient {
         ids.forEach(id -> note(event, id));
     }
 
-    private void send(Session session, MessageProducer producer) throws Exception {
-        note("ready", name);
+    private void send(Session session, MessageProducer producer, int number, Random random) throws Exception {
         while (!ending) {
             List<String> ids = new ArrayList<>();
             int size = session.getTransacted() ? 1 + random.nextInt(4) : 1;
             try {
                 for (int i = 0; i < size; i++) {
-                    ids.add(name + ":" + sent++);
+                    ids.add(name + "." + number + ":" + sent[number]++);
                     note("begin", ids.get(i));
                     producer.send(session.createTextMessage(ids.get(i)));
                 }
@@ -151,25 +199,7 @@ public final class LedgerClient {
         }
     }
 
-    private void receive(Connection connection, Session session, MessageConsumer consumer) throws Exception {
-        boolean listening = session.getAcknowledgeMode() == Session.AUTO_ACKNOWLEDGE
-                || session.getAcknowledgeMode() == Session.DUPS_OK_ACKNOWLEDGE;
-        if (listening) {
-            // receive() acknowledges before the client can write anything down
-            consumer.setMessageListener(this::got);
-        }
-        connection.start();
-        note("ready", name);
-        while (!ending) {
-            if (listening) {
-                Thread.sleep(50);
-            } else {
-                receiveSome(session, consumer);
-            }
-        }
-    }
-
-    private void receiveSome(Session session, MessageConsumer consumer) {
+    private void receiveSome(Session session, MessageConsumer consumer, Random random) {
         List<String> ids = new ArrayList<>();
         try {
             Message last = null;
