@@ -16,12 +16,13 @@ except ImportError as error:  # pragma: no cover - says what to do
     ) from error
 
 __all__ = [
-    "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "parts", "said", "sql", "versions",
+    "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "parts", "said", "sql", "versions",
 ]  # fmt: skip
 
 Connection = psycopg.Connection
 Error = psycopg.Error
 OperationalError = psycopg.OperationalError
+Canceled = psycopg.errors.QueryCanceled
 
 
 def connect(conninfo: str = "", *, autocommit: bool = True, **parameters: Any) -> psycopg.Connection:

@@ -46,7 +46,7 @@ def records_of(source: experiment.Source, repeats: int = 2, **more: object) -> l
     tasks = run.tasks([source], list(source.experiments.values()), "quick", repeats)
     return [
         {
-            "source": source.number, "run": t.run.name, "workload": t.run.workload, "point": t.point, "repeat": t.repeat, "key": t.key, "settings": {},
+            "source": source.number, "run": t.run.name, "workload": t.run.workload, "point": t.point, "repeat": t.repeat, "key": t.key, "settings": {}, "seconds": t.seconds,
             "metrics": {"done": 10.0 * t.point["n"] + t.repeat, "gets": 10.0 * t.point["n"] + t.repeat}, "other_cpu": 0.5, **more,
         }
         for t in tasks
@@ -160,6 +160,14 @@ def test_profiles():
     chosen = [e for _, e in EXPERIMENTS]
     for profile, minutes in (("quick", 10), ("standard", 45)):
         assert sum(run.expected_seconds(t) for t in run.tasks(SOURCES, chosen, profile)) < 60 * minutes
+
+
+def test_short_measurements():
+    """A limit of the seconds shortens what is longer and leaves the rest; what was measured otherwise is measured again."""
+    chosen = [e for _, e in EXPERIMENTS]
+    whole, short = run.tasks(SOURCES, chosen, "quick", 1), run.tasks(SOURCES, chosen, "quick", 1, 1.5)
+    assert [t.seconds for t in short] == [min(t.seconds, 1.5) for t in whole]
+    assert all((a.key == b.key) == (a.seconds <= 1.5) for a, b in zip(whole, short)) and max(t.seconds for t in whole) > 1.5
 
 
 # -- verdicts

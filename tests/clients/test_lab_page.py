@@ -42,7 +42,7 @@ def records(sources: list[experiment.Source]) -> list[dict[str, Any]]:
             found.append(
                 {
                     "source": source.number, "run": task.run.name, "workload": task.run.workload, "point": task.point, "repeat": task.repeat, "key": task.key,
-                    "settings": {"a": "b"}, "metrics": values, "other_cpu": 0.25, "report": "report.html" if task.run.report else None,
+                    "settings": {"a": "b"}, "seconds": task.seconds, "metrics": values, "other_cpu": 0.25, "report": "report.html" if task.run.report else None,
                 }
             )  # fmt: skip
     return found

@@ -1,4 +1,4 @@
-"""A slice of the lab as a user starts it: every measurement is made and its figures add up; a second start measures nothing again.
+"""The lab as a user starts it: every experiment executes and its figures add up; a second start measures nothing again.
 
 It asks for no finding to show: that depends on the machine.
 """
@@ -94,10 +94,10 @@ def test_mistakes():
     assert [e["id"] for e in json.loads(listed.stdout)] == ["F3"]
 
 
-@pytest.mark.long
-def test_everything(tmp_path):
-    """The whole quick run: some ten minutes."""
+@pytest.mark.parametrize("seconds", ["0.2", pytest.param("600", marks=pytest.mark.long)])
+def test_everything(tmp_path, seconds):
+    """Every experiment executes and adds up: with short measurements, and with those of the profile quick."""
     output = tmp_path / "out"
-    done = lab("run", "--quick", "-o", str(output))
+    done = lab("run", "--quick", "--seconds", seconds, *([] if seconds == "600" else ["--repeat", "1"]), "-o", str(output))
     assert done.returncode == 0, done.stdout + done.stderr
     check(output, [card["id"] for card in results(output)["cards"]])

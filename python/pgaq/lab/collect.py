@@ -46,7 +46,7 @@ def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile:
         "settles": e.settles, "failed": found.failed, "processors": source.processors,
         "runs": [
             {
-                "name": run.name, "title": run.title, "workload": run.workload, "seconds": run.seconds[profile], "points": len(run.points[profile]),
+                "name": run.name, "title": run.title, "workload": run.workload, "seconds": max((r["seconds"] for r in mine if r["run"] == run.name), default=run.seconds[profile]), "points": len(run.points[profile]),
                 "repeats": len({r["repeat"] for r in mine if r["run"] == run.name}), "settings": _settings(run.name, mine), "options": run.options,
                 "other_cpu": _mean([r["other_cpu"] for r in mine if r["run"] == run.name]),
             }

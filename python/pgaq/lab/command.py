@@ -94,6 +94,7 @@ def run_experiments(
     quick: bool = typer.Option(False, "--quick", help="under 10 minutes for all"),
     full: bool = typer.Option(False, "--full", help="the durations of the sources"),
     repeat: Optional[int] = typer.Option(None, "--repeat", min=1, help="repeats of each point instead of the profile's"),
+    seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="at most so many for each measurement, to see that all experiments run; findings need more"),
     only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", help="like an argument; may be given several times"),
     directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
 ) -> int:
@@ -102,7 +103,7 @@ def run_experiments(
     profile = _profile(quick, full)
     _heed_options()
     _needs_figures()
-    work = runs.tasks(sources, experiments, profile, repeat)
+    work = runs.tasks(sources, experiments, profile, repeat, seconds)
     directory = directory or Path("lab-results") / f"{datetime.datetime.now():%Y%m%d-%H%M}-{profile}"
     known = _known_profile(directory)
     if known not in (None, profile):

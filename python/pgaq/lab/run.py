@@ -52,8 +52,8 @@ class Task:
         return f"{self.run.title}{': ' if axes else ''}{axes}"
 
 
-def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: str, repeats: int | None = None) -> list[Task]:
-    """All measurements of the experiments: each run once, repeat after repeat."""
+def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: str, repeats: int | None = None, at_most: float | None = None) -> list[Task]:
+    """All measurements of the experiments: each run once, repeat after repeat; none longer than `at_most` seconds."""
     found: list[Task] = []
     for source in sources:
         mine = [e for e in chosen if e.source == source.number]
@@ -69,7 +69,8 @@ def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: 
                 # the order changes, so that no point always follows the same one
                 shift = (repeat - 1) % len(points) if points else 0
                 for point in points[shift:] + points[:shift]:
-                    found.append(Task(source, run, point, repeat, float(run.seconds[profile])))
+                    seconds = float(run.seconds[profile])
+                    found.append(Task(source, run, point, repeat, seconds if at_most is None else min(seconds, at_most)))
     return found
 
 

@@ -184,5 +184,6 @@ class Calls:
         for line in self.file.read_text(errors="replace").splitlines():
             parts = self.LINE.match(line)
             if parts and parts[3]:
-                found.append((parts[2], float(parts[3])))
+                # to wake another session is no wait, however long it takes on a busy machine
+                found.append(("futex_wake" if "FUTEX_WAKE" in line else parts[2], float(parts[3])))
         return found

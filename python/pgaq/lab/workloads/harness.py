@@ -124,6 +124,7 @@ def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:
     found["own_channel"] = total("gets", "latch", CHANNEL)
     objects = total("gets", "mutex", "Library Cache")
     found |= {
+        "own_object_gets": objects, "own_object_releases": total("releases", "mutex", "Library Cache"),
         "latch_gets_per_deq": found["own_channel"] / per, "mutex_gets_per_deq": objects / per,
         "ns_per_latch_get": total("ns", "latch", CHANNEL) / max(1.0, found["own_channel"]), "ns_per_mutex_get": total("ns", "mutex", "Library Cache") / max(1.0, objects),
         "mutex_releases_per_get": total("releases", "mutex", "Library Cache") / objects if objects else 0.0,

@@ -171,7 +171,7 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
     if not seen:
         raise Unsuitable("strace has seen no system call")
     counts = Counter(name for name, _ in seen)
-    sleeping = [(name, took) for name, took in seen if name != "sched_yield" and took > 0.0001]
+    sleeping = [(name, took) for name, took in seen if name not in ("sched_yield", "futex_wake") and took > 0.0001]
     timed = sum(1 for name, _ in sleeping if name not in ("futex", "epoll_wait"))
     return {
         "yields": float(counts["sched_yield"]), "yields_per_s": counts["sched_yield"] / seconds, "calls": float(sum(counts.values())),
