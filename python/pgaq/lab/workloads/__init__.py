@@ -20,6 +20,7 @@ WORKLOADS: dict[str, Workload] = {
     "queue_loop": harness.queue_loop,
     "traced_cases": traced.cases,
     "traced_wait": traced.system_calls,
+    "wait_calls": traced.wait_calls,
     "row_cache": row_cache.readers,
     "many_names": names.many_names,
     "queue_curve": queues.curve,

@@ -16,6 +16,7 @@ from pgaq.lab.site import Counters, Sessions, Site
 
 PROGRAM = Path(__file__).with_name("queue_loop.sql")
 CHANNEL = "channel operations parent latch"
+LINES = "queue table lines"
 PATH = "SET search_path = public, sys"
 OPERATIONS = """SELECT operation, object, location, gets::float8 AS gets, releases::float8 AS releases, (acquire_ns + hold_ns)::float8 AS ns
 	FROM aq.trace_objects(%s)"""
@@ -60,6 +61,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         for conn in sessions.connections.values():
             conn.execute(PATH)
             conn.execute(f"CALL lab_aq.{'browse' if method == 'browse' else 'subscriber'}(1, 0.0, NULL)")
+        look.execute("TRUNCATE lab_aq.windows")
         traced = sessions.pid(("deq", number))
         look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
         before, began = Counters(look), time.monotonic()
@@ -74,6 +76,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         change = Counters(look) - before
         found = _totals(results, change, number, took)
         found |= _traced(look, traced, float(results["deq", number]))
+        found |= _windows(look, number, seconds)
         found["samples"] = db.value(look, SAMPLED, [["library cache: mutex X", "latch free"], seconds])
         found["hash_values"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$db_object_cache\" WHERE upper(name) = 'MESSAGES' AND hash_value > 0"))
         found["locks_seen"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$libcache_locks\""))
@@ -102,12 +105,25 @@ def _totals(results: dict[Any, Any], change: Counters, number: int, took: float)
     for figure in ("gets", "misses", "sleeps", "spin_gets"):
         found[f"channel_{figure}"] = change("latch", CHANNEL, figure)
         found[f"object_{figure}"] = change("mutex", "Library Cache", figure)
+    found["lines_gets"], found["lines_s"] = change("latch", LINES, "gets"), change("latch", LINES, "wait_us") / 1e6
     found["channel_recurrent"] = found["channel_sleeps"] + found["channel_spin_gets"] - found["channel_misses"]
     found["channel_per_message"], found["object_per_message"] = found["channel_gets"] / per, found["object_gets"] / per
     waits = found["listen_waits"]
     found["channel_expected"] = 2 * (waits + found["listens"]) + enqueued
     found["blog_latch"], found["blog_mutex"] = 6 * number * dequeued, 12 * number * dequeued
     return found
+
+
+def _windows(look: db.Connection, number: int, seconds: float) -> dict[str, float]:
+    """From the first to the last message of the last session: enqueued, and dequeued."""
+    row = db.row(look, "SELECT first_enqueued, last_enqueued, first_dequeued, last_dequeued FROM lab_aq.windows WHERE number = %s AND first_dequeued IS NOT NULL", [number])
+    if row is None:
+        return {"enqueue_window_s": 0.0, "dequeue_window_s": 0.0, "dequeue_window_percent": 0.0, "first_dequeue_s": 0.0}
+    window = (row["last_dequeued"] - row["first_dequeued"]).total_seconds()
+    return {
+        "enqueue_window_s": (row["last_enqueued"] - row["first_enqueued"]).total_seconds(), "dequeue_window_s": window,
+        "dequeue_window_percent": 100 * window / seconds, "first_dequeue_s": (row["first_dequeued"] - row["first_enqueued"]).total_seconds(),
+    }  # fmt: skip
 
 
 def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:

@@ -8,6 +8,9 @@ CALL dbms_aqadm.create_queue_table(queue_table => 'lab_aq.message_table', queue_
 CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2);
 CALL dbms_aqadm.start_queue(queue_name => 'lab_aq.messages');
 
+-- what each session has dequeued: its first and its last message
+CREATE TABLE lab_aq.windows (number integer, first_enqueued timestamptz, last_enqueued timestamptz, first_dequeued timestamptz, last_dequeued timestamptz);
+
 CREATE PROCEDURE lab_aq.put(number integer) LANGUAGE plpgsql AS $$
 DECLARE
 	options dbms_aq.enqueue_options_t;
@@ -39,7 +42,7 @@ BEGIN
 END $$;
 
 -- listen, then dequeue without waiting; in vain when another session was faster or nothing came
-CREATE PROCEDURE lab_aq.listen_once(number integer, wait integer, OUT got integer) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE lab_aq.listen_once(number integer, wait integer, OUT got integer, OUT enqueued timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
 	options dbms_aq.dequeue_options_t;
 	properties dbms_aq.message_properties_t;
@@ -57,6 +60,7 @@ BEGIN
 		CALL dbms_aq.listen(agent_list => agents, wait => wait, agent => agent);
 		CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
 		got := 1;
+		enqueued := properties.enqueue_time;
 	EXCEPTION
 		WHEN SQLSTATE 'AQ063' OR SQLSTATE 'AQ064' THEN NULL;
 	END;
@@ -67,12 +71,42 @@ CREATE PROCEDURE lab_aq.listen(number integer, seconds double precision, OUT got
 DECLARE
 	ends timestamptz := clock_timestamp() + make_interval(secs => seconds);
 	found integer;
+	enqueued timestamptz;
+	seen lab_aq.windows;
 BEGIN
 	got := 0;
 	WHILE clock_timestamp() < ends LOOP
-		CALL lab_aq.listen_once(number, 1, found);
+		CALL lab_aq.listen_once(number, 1, found, enqueued);
 		got := got + found;
+		IF found = 1 THEN
+			seen.first_enqueued := coalesce(seen.first_enqueued, enqueued);
+			seen.last_enqueued := enqueued;
+			seen.last_dequeued := clock_timestamp();
+			seen.first_dequeued := coalesce(seen.first_dequeued, seen.last_dequeued);
+		END IF;
 	END LOOP;
+	seen.number := number;
+	INSERT INTO lab_aq.windows SELECT seen.*;
+END $$;
+
+-- one dequeue that waits
+CREATE PROCEDURE lab_aq.subscriber_once(number integer, wait integer, OUT got integer) LANGUAGE plpgsql AS $$
+DECLARE
+	options dbms_aq.dequeue_options_t;
+	properties dbms_aq.message_properties_t;
+	message lab_aq.message;
+	msgid uuid;
+BEGIN
+	options.consumer_name := 'KSUB_' || number;
+	options.wait := wait;
+	got := 0;
+	BEGIN
+		CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
+		got := 1;
+	EXCEPTION
+		WHEN SQLSTATE 'AQ063' THEN NULL;
+	END;
+	COMMIT;
 END $$;
 
 CREATE PROCEDURE lab_aq.subscriber(number integer, seconds double precision, OUT got bigint) LANGUAGE plpgsql AS $$
@@ -82,6 +116,7 @@ DECLARE
 	properties dbms_aq.message_properties_t;
 	message lab_aq.message;
 	msgid uuid;
+	seen lab_aq.windows;
 BEGIN
 	options.consumer_name := 'KSUB_' || number;
 	options.navigation := dbms_aq.first_message();
@@ -91,11 +126,17 @@ BEGIN
 		BEGIN
 			CALL dbms_aq.dequeue('lab_aq.messages', options, properties, message, msgid);
 			got := got + 1;
+			seen.first_enqueued := coalesce(seen.first_enqueued, properties.enqueue_time);
+			seen.last_enqueued := properties.enqueue_time;
+			seen.last_dequeued := clock_timestamp();
+			seen.first_dequeued := coalesce(seen.first_dequeued, seen.last_dequeued);
 		EXCEPTION
 			WHEN SQLSTATE 'AQ063' THEN NULL;
 		END;
 		COMMIT;
 	END LOOP;
+	seen.number := number;
+	INSERT INTO lab_aq.windows SELECT seen.*;
 END $$;
 
 CREATE PROCEDURE lab_aq.browse(number integer, seconds double precision, OUT got bigint) LANGUAGE plpgsql AS $$

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pgaq.lab.workloads import harness
 CHANNEL = "channel operations parent latch"
 COUNTS = """SELECT operation, sum(gets)::float AS gets, sum(releases)::float AS releases,
 	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel FROM aq.trace_objects(%s) GROUP BY 1"""
+SLICE = 0.5  # seconds: what the sources divide a wait into is longer
 BEGUN = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'wait' AND action = 'begin'"
 
 
@@ -52,7 +54,7 @@ class Table:
         look.execute("CALL lab_aq.put(%s)", [number])
 
     def take(self, conn: db.Connection, wait: float) -> None:
-        conn.execute("CALL lab_aq.listen_once(1, %s, NULL)", [int(wait)])
+        conn.execute("CALL lab_aq.listen_once(1, %s, NULL, NULL)", [int(wait)])
 
     def clear(self, look: db.Connection) -> None:
         look.execute("CALL lab_aq.subscriber(2, 0.001, NULL)")
@@ -177,3 +179,38 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
         "yields": float(counts["sched_yield"]), "yields_per_s": counts["sched_yield"] / seconds, "calls": float(sum(counts.values())),
         "timed_sleeps": float(timed), "posted_sleeps": float(len(sleeping) - timed), "calls_per_s": sum(counts.values()) / seconds,
     }  # fmt: skip
+
+
+WAITS = "SELECT coalesce(sum(waits), 0)::float8 FROM aq.session_waits WHERE pid = %s AND event = ANY (%s)"
+MESSAGES = ["wait for unread message on broadcast channel", "Streams AQ: waiting for messages in the queue"]
+IN_VAIN = {
+    "listen": "CALL lab_aq.listen_once(1, {seconds}, NULL, NULL)",
+    "subscriber": "CALL lab_aq.subscriber_once(1, {seconds}, NULL)",
+}
+
+
+def wait_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """strace of a session that waits for a message which does not come: into how many calls its wait is divided."""
+    wait = max(1, round(seconds))
+    with site.server.connect() as look, Sessions(site) as sessions:
+        harness.prepare(look, 1)
+        try:
+            sessions.prepare(["waiter"])
+            conn = sessions.connections["waiter"]
+            conn.execute(harness.PATH)
+            call = IN_VAIN[point["method"]]
+            conn.execute(call.format(seconds=1))
+            pid = sessions.pid("waiter")
+            before = float(db.value(look, WAITS, [pid, MESSAGES]))
+            calls = Calls(pid, Path(tempfile.mkdtemp(prefix="pgaq-lab-")) / "calls")
+            began = time.monotonic()
+            conn.execute(call.format(seconds=wait))
+            took = time.monotonic() - began
+            seen = calls.end()
+            waits = float(db.value(look, WAITS, [pid, MESSAGES])) - before
+        finally:
+            sessions.close()
+            harness.drop(look)
+    # others are short: for a latch, for the disk, until the client's next statement
+    slices = [length for name, length in seen if name not in ("sched_yield", "futex_wake") and length >= SLICE]
+    return {"slices": float(len(slices)), "longest_s": max(slices, default=0.0), "took_s": took, "waits": waits, "asked_s": float(wait)}
