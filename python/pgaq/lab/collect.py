@@ -155,7 +155,7 @@ def _contradictions(source: Source, records: list[dict[str, Any]], cards: list[d
     """The source's errors, and what was measured about each."""
     return [
         {
-            "number": c.number, "source": source.number, "text": c.text, "reason": c.reason,
+            "number": c.number, "source": source.number, "text": c.text, "concludes": verdict.conclusion(source, c, records, profile),
             "figures": [{"what": what, "value": value} for what, value in verdict.figures(source, c, records, profile)],
             "cards": [card["id"] for card in cards if card["source"] == source.number and c.number in card["settles"]],
         }

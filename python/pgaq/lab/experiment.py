@@ -80,11 +80,15 @@ class Contradiction:
     number: int
     text: str
     figures: list[str]  # expressions of runs
+    holds: list[str]  # predicates that the conclusion rests on
+    concludes: str  # what the lab says about it if they hold
     reason: str  # why nothing is measured about it
 
     def runs(self) -> list[str]:
-        """The runs of its figures."""
-        return sorted({run for text in self.figures for run, _ in predicates.names(predicates.expression(text)) if run})
+        """The runs of its figures and of its conclusion."""
+        sides = [predicates.expression(text) for text in self.figures]
+        sides += [side for text in self.holds for c in predicates.parse(text) for side in (c.left, c.right)]
+        return sorted({run for side in sides for run, _ in predicates.names(side) if run})
 
 
 @dataclass
@@ -197,16 +201,22 @@ def _points(axes: dict[str, Any], profile: str) -> list[dict[str, Any]]:
 
 def _contradiction(file: str, number: str, table: Any, source: Source) -> Contradiction:
     reader = Reader(file, f"contradiction.{number}", table)
-    found = Contradiction(int(number), reader.take("text", str), reader.take("figures", list, []), reader.take("reason", str, ""))
+    found = Contradiction(
+        int(number), reader.take("text", str), reader.take("figures", list, []), reader.take("holds", list, []), reader.take("concludes", str, ""),
+        reader.take("reason", str, ""),
+    )  # fmt: skip
     reader.end()
-    for text in found.figures:
-        try:
-            predicates.expression(text)
-        except predicates.PredicateError as error:
-            reader.fail("figures", str(error))
+    if not found.reason and not (found.holds and found.concludes):
+        reader.fail("concludes", "is missing, with the predicates that it rests on (key holds): what does the lab say about it?")
+    for key, parse in (("figures", predicates.expression), ("holds", predicates.parse)):
+        for text in getattr(found, key):
+            try:
+                parse(text)  # type: ignore[operator]
+            except predicates.PredicateError as error:
+                reader.fail(key, str(error))
     for run in found.runs():
         if run not in source.runs:
-            reader.fail("figures", f'there is no run "{run}" in this file')
+            reader.fail("holds", f'there is no run "{run}" in this file')
     return found
 
 

@@ -120,10 +120,10 @@ def _contradictions(results: dict[str, Any]) -> str:
     for c in sorted(results["contradictions"], key=lambda c: c["number"]):
         measured = "".join(f"<p><code>{text(f['what'])}</code> = {text(f['value'])}</p>" for f in c["figures"])
         cards = ", ".join(f'<a href="#{text(i)}">{text(i)}</a> ({text(verdicts[i])})' for i in c["cards"])
-        rows.append([str(c["number"]), text(c["source"]), f'<div class="wide">{text(c["text"])}</div>', measured or text(c["reason"] or "not measured in this run"), cards])
+        rows.append([str(c["number"]), text(c["source"]), f'<div class="wide">{text(c["text"])}</div>', f'<div class="wide">{text(c["concludes"])}</div>{measured}', cards])
     if not rows:
         return ""
-    return '<h2 id="contradictions">Errors and contradictions of the sources</h2>' + table(["no.", "source", "it says", "measured here", "experiments"], rows, "Contradictions")
+    return '<h2 id="contradictions">Errors and contradictions of the sources</h2>' + table(["no.", "source", "it says", "what the lab says", "experiments"], rows, "Contradictions")
 
 
 def _model(model: dict[str, Any]) -> str:
@@ -244,10 +244,10 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
     found = sorted(results.get("contradictions", []), key=lambda c: c["number"])
     if found:
-        lines += ["", "Errors and contradictions of the sources, and what was measured about them:", "", "| no. | it says | measured here |", "|---|---|---|"]
+        lines += ["", "Errors and contradictions of the sources, and what was measured about them:", "", "| no. | it says | what the lab says | measured |", "|---|---|---|---|"]
         for c in found:
-            measured = "; ".join(f"`{f['what']}` = {f['value']}" for f in c["figures"]) or c["reason"] or "not measured"
-            lines.append(f"| {c['number']} | {c['text']} | {measured} |")
+            measured = "; ".join(f"`{f['what']}` = {f['value']}" for f in c["figures"])
+            lines.append(f"| {c['number']} | {c['text']} | {c['concludes']} | {measured} |")
     model = results.get("model") or {}
     if "formulas" in model:
         lines += ["", "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |", "|---|---|---|---|"]

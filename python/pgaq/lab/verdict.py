@@ -153,6 +153,24 @@ def figures(source: Source, contradiction: Contradiction, records: list[dict[str
     return found
 
 
+def conclusion(source: Source, contradiction: Contradiction, records: list[dict[str, Any]], profile: str) -> str:
+    """What the lab says about a contradiction: its sentence, marked if the measurements do not bear it out."""
+    if contradiction.reason:
+        return contradiction.reason
+    measured = Measurements(records, source, profile)
+    anything = Experiment("", "", "", source.number)
+    repeats = measured.repeats(contradiction.runs())
+    try:
+        outcomes = _all(contradiction.holds, [measured.lookup(anything, repeat) for repeat in repeats]) if repeats else []
+    except predicates.PredicateError:
+        outcomes = []
+    if not outcomes:
+        return "Not measured in this run."
+    verdict = _together(outcomes)
+    begin = {SHOWS: "", WEAKLY: "Only in part, or on average: ", DOES_NOT: "Not confirmed in this run: "}[verdict]
+    return begin + contradiction.concludes
+
+
 def _all(texts: list[str], lookups: list[Lookup]) -> list[Outcome]:
     return [predicates.judge(comparison, lookups) for text in texts for comparison in predicates.parse(text)]
 
@@ -180,4 +198,4 @@ def judge_all(sources: list[Source], records: list[dict[str, Any]], profile: str
     return [judge(s, e, [r for r in records if r["source"] == s.number], profile) for s in sources for e in s.experiments.values()]
 
 
-__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_RUN", "SHOWS", "WEAK", "WEAKLY", "Measurements", "Verdict", "figures", "judge", "judge_all"]
+__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_RUN", "SHOWS", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]

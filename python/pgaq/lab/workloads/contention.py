@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from pgaq import db
@@ -32,9 +33,10 @@ def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     spun = change("spin", kind if kind == "latch" else "Lab")
     event = "latch: lab" if kind == "latch" else "aq: lab mutex X"
     events = change("event", event, "waits") or change("event", event.replace("X", "S"), "waits") or change("event", "latch free", "waits")
+    processors = float(len(os.sched_getaffinity(0)))
     gets_of = [row["gets"] for row in rows]
     return {
-        **figures, "done": done, "throughput": done / elapsed, "cpu_s": cpu, "cpus": cpu / elapsed, "cpu_us_per_get": cpu * 1e6 / max(1.0, done),
+        **figures, "done": done, "throughput": done / elapsed, "cpu_s": cpu, "cpus": cpu / elapsed, "processors": processors, "cpu_us_per_get": cpu * 1e6 / max(1.0, done),
         "wait_s": change(*views, "wait_us") / 1e6, "waits": change(*views, "waits") if kind == "mutex" else figures["sleeps"], "events": events,
         "recurrent": figures["sleeps"] + figures["spin_gets"] - figures["misses"], "unfair": max(gets_of) / max(1, min(gets_of)),
         "spun_us_per_miss": spun / figures["misses"] if figures["misses"] else 0.0,
