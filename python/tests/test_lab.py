@@ -278,7 +278,49 @@ def test_page_is_whole(tmp_path):
     assert "done (published)" in html
     assert "1 shows" in html
     both = page.compare(results, results, ("one", "two"))
-    assert both.count("shows") >= 2
+    assert both.count("shows") >= 2 and both.index("<details>") < both.index(">X1<"), "what is alike is folded"
+    other = json.loads(json.dumps(results))
+    other["cards"][0]["verdict"] = "weak"
+    apart = page.compare(results, other, ("one", "two"))
+    assert apart.index(">X1<") < apart.index("<details>") and "1 of 1 experiments differ" in apart
+
+
+def test_wilson():
+    """The textbook's interval; none and all have one as well."""
+    assert predicates.wilson(1, 10) == pytest.approx((0.0179, 0.4042), abs=0.0002)
+    assert predicates.wilson(0, 10) == pytest.approx((0.0, 0.2775), abs=0.0002)
+    assert predicates.wilson(10, 10) == pytest.approx((0.7225, 1.0), abs=0.0002)
+    assert predicates.wilson(0, 0) == (0.0, 1.0)
+
+
+CONTRADICTION = """
+[contradiction.1]
+text = "It is said to fall."
+figures = ["line.done"]
+holds = ["last(line.done) > first(line.done)", "line.gets == line.done"]
+concludes = "It grows."
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("", "", "It grows."),
+        ("line.gets == line.done", "line.gets == 0", "Only in part, or on average: It grows."),
+        ('> first(line.done)", "line.gets == line.done"', '<= first(line.done)"', "Not confirmed in this run: It grows."),
+        ("line.gets == line.done", "line.other == 0", "Not measured in this run."),
+    ],
+)
+def test_conclusion_of_a_contradiction(tmp_path, old, new, said):
+    """Its sentence is marked when the measurements do not bear it out."""
+    source = source_of(tmp_path, FILE + CONTRADICTION.replace(old, new))
+    assert verdict.conclusion(source, source.contradictions[1], records_of(source), "quick") == said
+    assert verdict.conclusion(source, source.contradictions[1], [], "quick") == "Not measured in this run."
+
+
+def test_a_contradiction_needs_a_conclusion(tmp_path):
+    with pytest.raises(ExperimentError, match=r"contradiction.1.concludes: is missing"):
+        source_of(tmp_path, FILE + CONTRADICTION.replace('concludes = "It grows."\n', ""))
 
 
 # -- the model, the comparison, the page of the documentation

@@ -58,13 +58,22 @@ def test_slice(tmp_path):
     assert again.returncode == 0, again.stdout + again.stderr
     assert {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()} == files, "nothing is measured twice"
     both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"))
-    assert both.returncode == 0 and "F18" in both.stdout, both.stderr
+    assert both.returncode == 0 and "F18" not in both.stdout, both.stdout + both.stderr
     both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"), "--json")
     assert len({tuple(each["verdicts"]) for each in json.loads(both.stdout)["experiments"] if each["id"] in SLICE}) >= 1
     written = json.loads(lab("report", str(output), "--json").stdout)
     assert [each["id"] for each in written["experiments"]] and written["page"] == str(output / "index.html")
     measured = json.loads(lab("run", "E7", "--quick", "--repeat", "1", "-o", str(output), "--json").stdout)
     assert [each["id"] for each in measured["experiments"]] == ["E7"] and not measured["interrupted"]
+    other = results(output)
+    changed = next(card for card in other["cards"] if card["id"] == "E7")
+    changed["verdict"] = "weak" if changed["verdict"] == "shows" else "shows"
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    apart = lab("compare", str(output), str(tmp_path / "other.json"), "-o", str(tmp_path / "apart.html"))
+    assert "E7" in apart.stdout and "F18" not in apart.stdout, apart.stdout + apart.stderr
+    page = (tmp_path / "apart.html").read_text()
+    assert page.index(">E7<") < page.index("<details>") < page.index(">F18<"), "what differs is first, the rest is folded"
+    assert "F18" in lab("compare", str(output), str(output), "--all", "-o", str(tmp_path / "both.html")).stdout
 
 
 def test_interrupted(tmp_path):

@@ -206,8 +206,9 @@ def compare(
     first: Path = typer.Argument(..., metavar="FIRST", help="a directory of results, or a results.json"),
     second: Path = typer.Argument(..., metavar="SECOND", help="another one"),
     file: Path = typer.Option(Path("lab-compare.html"), "--output", "-o", metavar="FILE", help="the page"),
+    every: bool = typer.Option(False, "--all", help="list the experiments with the same verdict, too"),
 ) -> None:
-    """Put two runs side by side: machines, versions or settings."""
+    """Put two runs side by side, first what differs: machines, versions or settings."""
     _heed_options()
     _needs_figures()
     from pgaq.lab import collect, page
@@ -219,16 +220,20 @@ def compare(
     except ValueError as error:
         raise Failure(f"no results: {error}", code=USAGE) from None
     file.write_text(page.compare(*both, (first.name, second.name)), encoding="utf-8")
-    theirs = {card["id"]: card["verdict"] for card in both[1]["cards"]}
-    cards = [card for card in both[0]["cards"] if card["id"] in theirs]
+    apart, alike = page.pairs(*both)
     if chosen().json:
-        output.write_json({"page": str(file), "experiments": [{"id": card["id"], "title": card["title"], "verdicts": [card["verdict"], theirs[card["id"]]]} for card in cards]})
+        keys = {"verdicts": "verdict", "accounts": "account"}
+        found = [{"id": a["id"], "title": a["title"], **{name: [a[key], b[key]] for name, key in keys.items()}} for a, b in [*apart, *alike]]
+        output.write_json({"page": str(file), "differ": len(apart), "experiments": found})
         return
     shown = Table("id", "experiment", first.name, second.name, box=None, pad_edge=False)
-    for card in cards:
-        shown.add_row(card["id"], card["title"], card["verdict"], theirs[card["id"]])
+    for card, other in [*apart, *(alike if every else [])]:
+        said = [f"{c['verdict']}, {c['account']}" if card["account"] != other["account"] else c["verdict"] for c in (card, other)]
+        shown.add_row(card["id"], card["title"], *said)
     console = _console()
-    console.print(shown)
+    if shown.row_count:
+        console.print(shown)
+    console.print(page.share(len(apart), len(apart) + len(alike)) + ("." if every or not alike else "; --all lists the others."), highlight=False, soft_wrap=True)
     console.print(f"page: {file}", highlight=False, soft_wrap=True)
 
 

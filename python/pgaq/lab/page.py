@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from pgaq.lab import plot
+from pgaq.lab import plot, predicates
 
 CLASSES = {
     "shows": "good", "weak": "half", "does not show": "bad", "by design not": "plain", "cannot be compared": "plain", "not run": "plain",
@@ -36,6 +36,9 @@ code, pre { font: .9em ui-monospace, monospace; } pre { overflow-x: auto; backgr
 @media (max-width: 40rem) { body { padding: .6rem; } dl { grid-template-columns: 1fr; } dt { font-weight: 600; } article { padding: .6rem; } }
 @media print { :root { color-scheme: light; } article { break-inside: avoid; background: none; } a { color: inherit; } details > *:not(summary) { display: block; } }
 """
+
+
+OF_VERDICTS = "A verdict is that of one run. Figures near the edge of a predicate give another one in the next run of the same machine; compare the figures and their intervals."
 
 
 def text(value: Any) -> str:
@@ -210,20 +213,37 @@ def _repeat(card: dict[str, Any]) -> str:
 
 def compare(first: dict[str, Any], second: dict[str, Any], names: tuple[str, str]) -> str:
     """Two runs side by side: verdicts and figures of each experiment."""
-    others = {c["id"]: c for c in second["cards"]}
-    rows = []
-    for card in first["cards"]:
-        other = others.get(card["id"])
-        if other is None:
-            continue
-        theirs = {v["name"]: v["ours"] for v in other["values"]}
-        figures = "".join(f"<p><code>{text(v['name'])}</code>: {text(v['ours'])} | {text(theirs.get(v['name'], '-'))}</p>" for v in card["values"])
-        rows.append([text(card["id"]), text(card["title"]), mark(card["verdict"]), mark(other["verdict"]), figures])
+    columns = ["id", "experiment", names[0], names[1], "figures"]
+    apart, alike = pairs(first, second)
     heads = []
     for results, name in zip((first, second), names):
         machine = results["about"]["machine"]
         heads.append(f"<dt>{text(name)}</dt><dd>{text(results['about']['profile'])}, {text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(results['about']['commit'])}</dd>")
-    return document("Two runs compared", f"<dl>{''.join(heads)}</dl>" + table(["id", "experiment", names[0], names[1], "figures"], rows, "Verdicts and figures"))
+    body = table(columns, [_pair(*both) for both in apart], f"{len(apart)} experiments with another verdict or account") if apart else "<p>No verdict and no account differs.</p>"
+    body += f"<details><summary>{len(alike)} experiments with the same verdict and account</summary>{table(columns, [_pair(*both) for both in alike], 'The same in both')}</details>"
+    return document("Two runs compared", f"<dl>{''.join(heads)}</dl><p>{text(share(len(apart), len(apart) + len(alike)))}. {text(OF_VERDICTS)}</p>{body}")
+
+
+def pairs(first: dict[str, Any], second: dict[str, Any]) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+    """The cards that both runs have: those whose verdict or account differs, and the others."""
+    others = {c["id"]: c for c in second["cards"]}
+    both = [(card, others[card["id"]]) for card in first["cards"] if card["id"] in others]
+    differ = [card["verdict"] != other["verdict"] or card["account"] != other["account"] for card, other in both]
+    return [pair for pair, apart in zip(both, differ) if apart], [pair for pair, apart in zip(both, differ) if not apart]
+
+
+def share(apart: int, both: int) -> str:
+    """How many differ, in words, with the interval that the number gives."""
+    low, high = predicates.wilson(apart, both)
+    return f"{apart} of {both} experiments differ in verdict or account ({100 * low:.0f} to {100 * high:.0f} %, Wilson's 95 % interval)"
+
+
+def _pair(card: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """A row of the comparison."""
+    theirs = {v["name"]: v["ours"] for v in other["values"]}
+    figures = "".join(f"<p><code>{text(v['name'])}</code>: {text(v['ours'])} | {text(theirs.get(v['name'], '-'))}</p>" for v in card["values"])
+    said = [mark(c["verdict"]) + (", " + mark(c["account"]) if card["account"] != other["account"] else "") for c in (card, other)]
+    return [text(card["id"]), text(card["title"]), *said, figures]
 
 
 def markdown(results: dict[str, Any]) -> str:

@@ -51,6 +51,15 @@ def interval(values: list[float]) -> tuple[float, float]:
     return mean, STUDENT.get(len(values) - 1, 1.96) * math.sqrt(variance / len(values))
 
 
+def wilson(number: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share, by Wilson's score: it is right for small numbers and for none, too."""
+    if not of:
+        return 0.0, 1.0
+    z, share = 1.96, number / of
+    middle, half = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return max(0.0, (middle - half) / (1 + z * z / of)), min(1.0, (middle + half) / (1 + z * z / of))
+
+
 # -- functions
 
 
