@@ -97,12 +97,15 @@ def run_experiments(
     seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="at most so many for each measurement, to see that all experiments run; findings need more"),
     only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", help="like an argument; may be given several times"),
     directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
+    markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too, and draw its figures again"),
 ) -> int:
     """Run experiments, then write the report."""
     sources, experiments = _load([*(names or []), *(only or [])])
     profile = _profile(quick, full)
     _heed_options()
     _needs_figures()
+    if markdown is not None:
+        _marked(markdown)
     work = runs.tasks(sources, experiments, profile, repeat, seconds)
     directory = directory or Path("lab-results") / f"{datetime.datetime.now():%Y%m%d-%H%M}-{profile}"
     known = _known_profile(directory)
@@ -116,6 +119,8 @@ def run_experiments(
     except places.SurroundingsError as error:
         raise Failure(str(error), code=FAILURE) from None
     results = _report(sources, directory)
+    if markdown is not None and whole:
+        _publish(results, markdown)
     mine = [card for card in results["cards"] if card["id"] in {e.id for e in experiments}]
     _tell(directory, mine, interrupted=not whole)
     if not whole:
@@ -162,6 +167,24 @@ def _report(sources: list[model.Source], directory: Path) -> dict[str, Any]:
     return results
 
 
+def _marked(markdown: Path) -> None:
+    """Before a measurement is made, not after the last one: the page takes the verdicts."""
+    from pgaq.lab import page
+
+    try:
+        page.read_markdown(markdown)
+    except (OSError, ValueError) as error:
+        raise Failure(str(error), code=USAGE) from None
+
+
+def _publish(results: dict[str, Any], markdown: Path, pictures: list[str] | None = None) -> None:
+    """The verdicts in a page of a documentation, and its figures."""
+    from pgaq.lab import page
+
+    _marked(markdown)
+    page.write_markdown(results, markdown, pictures)
+
+
 def _tell(directory: Path, cards: list[dict[str, Any]], *, interrupted: bool = False) -> None:
     """What the experiments have shown, and where the page is."""
     page = str(directory / "index.html")
@@ -182,7 +205,7 @@ def _tell(directory: Path, cards: list[dict[str, Any]], *, interrupted: bool = F
 def report(
     directory: Path = typer.Argument(..., metavar="DIRECTORY", help="directory of the results"),
     markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too"),
-    pictures: str = typer.Option("", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows"),
+    pictures: str = typer.Option("", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows; without it those that it has"),
 ) -> None:
     """Write the page again from the measurements of a directory."""
     if not (directory / "run.json").exists():
@@ -192,12 +215,7 @@ def report(
     sources, _ = _load([])
     results = _report(sources, directory)
     if markdown is not None:
-        from pgaq.lab import page
-
-        try:
-            page.write_markdown(results, markdown, pictures.split(","))
-        except (OSError, ValueError) as error:
-            raise Failure(str(error), code=USAGE) from None
+        _publish(results, markdown, pictures.split(",") if pictures else None)
     _tell(directory, [card for card in results["cards"] if card["verdict"] != "not run"])
 
 

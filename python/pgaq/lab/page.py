@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -277,12 +278,22 @@ def markdown(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_markdown(results: dict[str, Any], path: Path, pictures: list[str]) -> None:
-    """Replace what stands between the two marks of a page; the pictures go to img/ beside it."""
-    begin, end = "<!-- results of the lab: begin -->\n", "<!-- results of the lab: end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise ValueError(f"{path} has no marks {begin.strip()} and {end}")
+BEGIN, END = "<!-- results of the lab: begin -->\n", "<!-- results of the lab: end -->"
+
+
+def read_markdown(path: Path) -> str:
+    """A page with the two marks; ValueError without them."""
+    found = path.read_text(encoding="utf-8")
+    if BEGIN not in found or END not in found:
+        raise ValueError(f"{path} has no marks {BEGIN.strip()} and {END}")
+    return found
+
+
+def write_markdown(results: dict[str, Any], path: Path, pictures: list[str] | None = None) -> None:
+    """Replace what stands between the two marks of a page; the pictures go to img/ beside it: those given, or those that it has."""
+    text = read_markdown(path)
+    if pictures is None:
+        pictures = re.findall(r"\(img/lab-(\w+)\.svg\)", text)
     drawn = []
     for card in results["cards"]:
         svg = plot.figure(card, results["about"]["machine"]["cpus"], plot.PLAIN) if card["id"] in pictures else ""
@@ -290,8 +301,8 @@ def write_markdown(results: dict[str, Any], path: Path, pictures: list[str]) -> 
             (path.parent / "img").mkdir(exist_ok=True)
             (path.parent / "img" / f"lab-{card['id']}.svg").write_text(svg, encoding="utf-8")
             drawn.append(f"{card['id']}, {card['title']}: {card['verdict']}.\n\n![{card['id']}: {card['title']}](img/lab-{card['id']}.svg)\n")
-    before, rest = text.split(begin, 1)
-    path.write_text(before + begin + "\n" + markdown(results) + "\n" + "\n".join(drawn) + ("\n" if drawn else "") + end + rest.split(end, 1)[1], encoding="utf-8")
+    before, rest = text.split(BEGIN, 1)
+    path.write_text(before + BEGIN + "\n" + markdown(results) + "\n" + "\n".join(drawn) + ("\n" if drawn else "") + END + rest.split(END, 1)[1], encoding="utf-8")
 
 
 def write(results: dict[str, Any], output: Path) -> Path:
