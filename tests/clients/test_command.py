@@ -503,6 +503,40 @@ def test_no_extension(pgaq: Callable[..., Result], roles: None) -> None:
     one_line(pgaq("queue", "list", "-d", "plain", ok=False), 4, 'database "plain" does not have the extension pgaq', "CREATE EXTENSION pgaq")
 
 
+def test_old_extension(pgaq: Callable[..., Result], server: Server) -> None:
+    """What an older version of the extension lacks is not reported as a mistake in SQL."""
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE old")
+    with server.connect("old") as conn:
+        conn.execute("CREATE EXTENSION pgaq; SELECT aq.create_queue('q')")
+        conn.execute("ALTER EXTENSION pgaq DROP VIEW aq.privileges; DROP VIEW aq.privileges")
+        conn.execute("ALTER EXTENSION pgaq DROP FUNCTION aq.grant_queue; DROP FUNCTION aq.grant_queue")
+        conn.execute("UPDATE pg_extension SET extversion = '0.0.9' WHERE extname = 'pgaq'")
+    for arguments in (("queue", "show", "q"), ("queue", "grant", "q", "nothing")):
+        one_line(pgaq("-d", "old", *arguments, ok=False), 4, "has version 0.0.9, the command needs 0.1.0", "ALTER EXTENSION pgaq UPDATE")
+
+
+def test_stranger(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    """Mistakes of a first hour, each with what to do in terms of the command."""
+    pgaq("queue", "create", "first_topic", "--topic")
+    one_line(pgaq("send", queue, "hello", ok=False), 1, """such as '"hello"'""")
+    one_line(pgaq("receive", queue, "-c", "bob", ok=False), 1, "Leave --consumer out")
+    one_line(pgaq("subscriber", "add", queue, "bob", ok=False), 1, "--topic")
+    one_line(pgaq("subscriber", "alter", "first_topic", "bob", ok=False), 6, "pgaq subscriber list")
+    one_line(pgaq("receive", "first_topic", "-c", "bob", ok=False), 7, "is not a subscriber")
+    assert json.loads(pgaq("receive", "first_topic", "-c", "bob", "--json", ok=False).err)["notice"]
+    one_line(pgaq("trace", "99999999", ok=False), 6, "pgaq top --view sessions")
+    one_line(pgaq("report", "awr", "7000", "8000", ok=False), 6, "pgaq snapshot")
+    one_line(pgaq("report", "ash", "--last", "0", ok=False), 2, "no interval")
+    one_line(pgaq("report", "ash", "--from", "tomorrow", ok=False), 2, "ends before it begins")
+    assert pgaq("report", "ash", "--from", "yesterday", "--to", "2100-01-01T00:00:00+00:00", "--json").json["kind"] == "ash"
+    assert pgaq("queue", "list", "zz").out == 'No queue that this role can use has a name like "zz"; * stands for anything.\n'
+    one_line(pgaq("queue", "create", "a", user="nothing", ok=False), 5, "aq.create_queue TO nothing")
+    one_line(pgaq("queue", "create", "a", "--max-retries", "-2", ok=False), 2, "--max-retries")
+    one_line(pgaq("status", "--jsn", ok=False), 2, "No such option: --jsn")
+    one_line(pgaq("status", "-d", "nowhere", ok=False), 3, ': database "nowhere" does not exist.')
+
+
 def test_no_right(pgaq: Callable[..., Result], server: Server, queue: str, roles: None) -> None:
     with server.connect() as conn:
         db.execute(conn, "SELECT aq.grant_queue(%s, 'nothing', 'enqueue')", [queue])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
+import json
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from pgaq import db
 
+VERSION = "0.1.0"  # of the command, as in pgaq.control; a test compares
 OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 
 # docs/command.md has this table
@@ -28,7 +30,7 @@ EXIT_CODES = {
     FAILURE: "the server refused it, a message failed, or `pgaq doctor` found a problem",
     USAGE: "an option or argument is wrong",
     CONNECT: "the server cannot be reached, or the connection broke",
-    EXTENSION: "the database does not have the extension `pgaq`",
+    EXTENSION: "the database does not have the extension `pgaq`, or an older version of it",
     RIGHT: "permission denied",
     MISSING: "there is no such queue, consumer, message, session or snapshot",
     NOTHING: "there is no message (`pgaq receive`)",
@@ -160,6 +162,7 @@ def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
     except db.Error as error:
         message = re.sub(r"^connection (failed|is bad): ", "", _sentences(str(error)))
         raise Failure(f"cannot connect{_target(chosen().dbname)}: {message}", "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE", CONNECT) from None
+    conn.add_notice_handler(_Notices())
     if extension and not db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'"):
         name = conn.info.dbname
         conn.close()
@@ -167,10 +170,23 @@ def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
     return conn
 
 
+class _Notices:
+    """Notices and warnings of the server on standard error, each once."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def __call__(self, notice: Any) -> None:
+        words = " ".join((notice.message_primary or "").split())
+        if words not in self.seen:
+            self.seen.add(words)
+            sys.stderr.write(json.dumps({"notice": words}, ensure_ascii=False) + "\n" if chosen().json else f"pgaq: {words}\n")
+
+
 def _sentences(said: str) -> str:
     """The lines of libpq as one line; a line that asks something ends the sentence before it."""
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
-    return re.sub(r"(?<=[^.?;:]) (?=Is the server running|connection to server)", ". ", " ".join(lines))
+    return re.sub(r"(?<=[^.?;:]) (?=Is the server running|connection to server)", ". ", " ".join(lines)).replace("FATAL: ", "")
 
 
 def _target(word: str) -> str:
@@ -191,10 +207,14 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
     sqlstate, message, detail, hint = db.said(error)
     if sqlstate is None or sqlstate.startswith(("08", "57P")):
         return Failure(f"the connection is lost: {message}", "Run the command again when the server answers", CONNECT, sqlstate)
+    if sqlstate in ("42P01", "42883") and re.match("(relation|function) \"?aq\\.", message) and conn is not None:
+        version = db.value(conn, "SELECT extversion FROM pg_extension WHERE extname = 'pgaq'")
+        if version != VERSION:
+            return Failure(f"the extension pgaq in this database has version {version}, the command needs {VERSION}", "Run ALTER EXTENSION pgaq UPDATE", EXTENSION, sqlstate)
     do = as_commands(hint)
     named = re.search(r'^queue "(.*?)" does not exist', message)
     if sqlstate == "42501" and not do:
-        do, detail = detail or _who_grants(message), ""
+        do, detail = detail or _who_grants(message, conn), ""
     if named:
         do = near_queue(conn, named[1])
     if detail:
@@ -206,10 +226,12 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
 COMMANDS = (
     ("drop the queue with force => true", "pgaq queue drop --force"), ("aq.drop_queue with force => true", "pgaq queue drop --force"),
     ("aq.rtpctx_start() and aq.rtpctx_report(), which store nothing", "pgaq report rtpctx, which stores nothing"),
-    ("aq.grant_queue", "pgaq queue grant"), ("aq.revoke_queue", "pgaq queue revoke"), ("aq.drop_queue", "pgaq queue drop"),
+    ("SELECT aq.take_snapshot", "pgaq snapshot"), ("aq.grant_queue", "pgaq queue grant"), ("aq.revoke_queue", "pgaq queue revoke"), ("aq.drop_queue", "pgaq queue drop"),
     ("aq.create_queue", "pgaq queue create"), ("aq.start_queue", "pgaq queue start"), ("aq.stop_queue", "pgaq queue stop"),
     ("aq.purge_queue", "pgaq queue purge"), ("aq.convert_queue", "pgaq queue convert"), ("aq.redrive", "pgaq dead redrive"),
     ("aq.grant_consumer", "pgaq subscriber grant"), ("aq.revoke_consumer", "pgaq subscriber revoke"), ("aq.subscribe", "pgaq subscriber add"),
+    ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("The view aq.subscribers lists them", "pgaq subscriber list shows them"),
+    ("see the view aq.snapshots", "see pgaq snapshot list"), ("Use a process id from pg_stat_activity", "pgaq top --view sessions shows them"),
     ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
 )  # fmt: skip
 
@@ -228,13 +250,13 @@ def _arguments(words: str | None) -> str:
     return "".join(" " + shlex.quote(each.replace("''", "'")) for each in literals)
 
 
-def _who_grants(message: str) -> str:
+def _who_grants(message: str, conn: db.Connection | None) -> str:
     """What helps after a denied permission."""
     function = re.search(r"for function (\w+)", message)
     if function and re.search("snapshot|report|stat|ash|wait|latch|mutex|session|baseline|rtpctx", function[1]):
         return "It takes membership in pg_monitor"
     if function:
-        return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]}"
+        return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]} TO {conn.info.user if conn else 'ROLE'}"
     if re.search("for (view|table|schema)", message):
         return "It takes membership in pg_monitor"
     return "The owner of the queue can grant it: pgaq queue grant"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from typing import Any, Callable
@@ -17,10 +18,8 @@ except ImportError as error:  # pragma: no cover - says what to do
 
 from pgaq import db
 from pgaq.command import bench, browse, dead, doctor, queue, receive, report, send, snapshot, status, subscriber, top, trace
-from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, Failure, Group, failure
+from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, VERSION, Failure, Group, failure
 from pgaq.command.output import write_failure
-
-VERSION = "0.1.0"  # as in pgaq.control; a test compares
 
 
 class Root(Group):
@@ -100,7 +99,8 @@ def _run(entry: click.Command, arguments: list[str] | None, name: str) -> int:
         return INTERRUPTED
     except click.ClickException as error:
         where = error.ctx.command_path if getattr(error, "ctx", None) else name
-        write_failure(Failure(" ".join(error.format_message().split()), f"See {where} --help", USAGE), where, as_json)
+        message = re.sub(r"(?<![.?]) Did you mean", ". Did you mean", " ".join(error.format_message().split()))
+        write_failure(Failure(message, f"See {where} --help", USAGE), where, as_json)
         return USAGE
     except Failure as error:
         write_failure(error, name, as_json)

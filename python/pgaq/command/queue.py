@@ -31,6 +31,9 @@ def list_queues(
         import fnmatch
 
         rows = [row for row in rows if fnmatch.fnmatchcase(row["queue"], pattern)]
+        if not rows and not chosen().json:
+            print(f'No queue that this role can use has a name like "{pattern}"{"" if "*" in pattern else "; * stands for anything"}.')
+            return
     output.show(QUEUES, rows)
 
 
@@ -61,7 +64,7 @@ def create(
     topic: bool = typer.Option(False, "--topic", help="A topic: each subscriber gets every message."),
     payload_type: str = typer.Option("jsonb", "--type", metavar="TYPE", help="Type of the payload: jsonb, text, bytea, xml or a composite type."),
     shards: Optional[int] = typer.Option(None, "--shards", min=1, max=32, help="Number of shards; 1 keeps one order for all sessions.", show_default="pgaq.default_shards"),
-    max_retries: int = typer.Option(5, "--max-retries", help="Failed attempts before a message is a dead letter; -1: no limit."),
+    max_retries: int = typer.Option(5, "--max-retries", min=-1, help="Failed attempts before a message is a dead letter; -1: no limit."),
     retry_delay: str = duration("1s", "--retry-delay", help="Delay after the first failed attempt."),
     retention: Optional[str] = duration(None, "--retention", help="How long consumed messages remain visible.", show_default="0"),
     exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
@@ -125,7 +128,7 @@ def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **va
     output.say(f"Queue {queue} is {now}.", queue=queue, state=now)
 
 
-ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public.", show_default=False)
+ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False)
 PRIVILEGE = typer.Argument(None, metavar="[PRIVILEGE...]", help="enqueue, dequeue, subscribe or all.", show_default="all")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 import time
 from pathlib import Path
@@ -89,14 +88,19 @@ def diff(
 @command(app, "ash")
 def ash(
     last: str = duration("15min", "--last", help="Length of the interval, which ends now."),
-    begin: Optional[datetime.datetime] = typer.Option(None, "--from", help="Beginning.", show_default=False),
-    end: Optional[datetime.datetime] = typer.Option(None, "--to", help="End.", show_default="now"),
+    begin: Optional[str] = typer.Option(None, "--from", metavar="TIME", help="Beginning, such as 2026-11-24 14:00, or yesterday.", show_default="by --last"),
+    end: Optional[str] = typer.Option(None, "--to", metavar="TIME", help="End.", show_default="now"),
     html: Optional[Path] = HTML,
 ) -> None:
     """Activity of sessions, from samples."""
+    if not span(last):
+        raise Failure(f"--last {last} is no interval", "Give one such as 5min", USAGE)
+    given = {"begin": begin, "end": end, "last": span(last)}
     with asking() as conn:
-        query = "SELECT aq.report_ash(COALESCE(%(begin)s::timestamptz, COALESCE(%(end)s::timestamptz, clock_timestamp()) - %(last)s), COALESCE(%(end)s::timestamptz, clock_timestamp()))"
-        _write(conn, db.value(conn, query, {"begin": begin, "end": end, "last": span(last)}), html)
+        interval = "COALESCE(%(begin)s::timestamptz, COALESCE(%(end)s::timestamptz, clock_timestamp()) - %(last)s) AS b, COALESCE(%(end)s::timestamptz, clock_timestamp()) AS e"
+        if db.value(conn, f"SELECT b >= e FROM (SELECT {interval}) i", given):
+            raise Failure("the report ends before it begins", "Check --from and --to", USAGE)
+        _write(conn, db.value(conn, f"SELECT aq.report_ash(b, e) FROM (SELECT {interval}) i", given), html)
 
 
 @command(app, "rtpctx")

@@ -196,6 +196,8 @@ def _send(conn: db.Connection, queue: str, kind: str, chunk: list[Message], opti
         if (found.sqlstate or "")[:2] in ("22", "23"):
             where = _first_wrong(conn, queue, kind, chunk, options)
             found.message = f"{where}: {found.message}" if where else found.message
+            if kind in ("json", "jsonb") and "type json" in found.message and not found.do:
+                found.do = f'Payloads of this queue are {kind}: a text has double quotes of its own, such as \'"hello"\''
         raise found from None
 
 

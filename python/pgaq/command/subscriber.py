@@ -69,7 +69,7 @@ def remove(queue: str = QUEUE, name: str = NAME, yes: bool = typer.Option(False,
     output.say(f"Removed {name} from {queue}.", queue=queue, consumer=name, removed=True)
 
 
-ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public.", show_default=False)
+ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False)
 
 
 @command(app, "grant")
