@@ -67,7 +67,7 @@ BEGIN
 		'Latches without their children: one row for each kind. A kind with children has no latch besides them, so all of its counters are 0',
 		'FROM aq_internal.sync_latch_names() n LEFT JOIN aq_internal.sync_latch_sums() l ON l.latch = n.latch AND NOT n.has_children', kinds);
 	CALL aq_internal.make_view('sys', 'v$latch_children',
-		'Each latch of those kinds that have children: one for each queue or shard',
+		'Each latch of those kinds that have children: one for each queue, shard or broadcast channel',
 		'FROM aq_internal.sync_latches() WHERE has_children', $$
 		addr | address, hexadecimal; P1RAW of a wait for it
 		latch# = latch | number of the latch

@@ -33,9 +33,9 @@ CREATE FUNCTION aq_internal.latch_family(s aq_internal.span, source text, id tex
 RETURN (SELECT aq_internal.section(id, title, columns || ARRAY['Get Requests|gets|number|0', 'Misses|gets|number|0', 'Sleeps|sleeps|number|0', 'Spin & Sleeps 1->3+'],
 		jsonb_agg(to_jsonb(array_remove(ARRAY[to_jsonb(l.latch), to_jsonb(l.child), to_jsonb(l.gets), to_jsonb(l.misses), to_jsonb(l.sleeps),
 			to_jsonb(format('%s/0/0/0', l.spin_gets))], NULL)) ORDER BY l.misses DESC, l.sleeps DESC, l.gets DESC, l.latch, l.child),
-		ARRAY['With misses only, the first 30. Sleeps 1->3+ are always 0.'])
+		ARRAY[CASE WHEN source = 'latches' THEN 'With misses only, the first 30.' ELSE 'The first 30 by misses, sleeps and gets.' END || ' Sleeps 1->3+ are always 0.'])
 	FROM (SELECT l.* FROM aq_internal.growths(s, source) g, jsonb_to_record(g) l(latch text, child integer, has_children boolean, gets numeric, misses numeric, sleeps numeric, spin_gets numeric)
-		WHERE l.misses > 0 AND l.has_children IS NOT TRUE ORDER BY l.misses DESC, l.sleeps DESC, l.gets DESC, l.latch, l.child LIMIT 30) l);
+		WHERE (l.misses > 0 OR source <> 'latches' AND l.gets > 0) AND l.has_children IS NOT TRUE ORDER BY l.misses DESC, l.sleeps DESC, l.gets DESC, l.latch, l.child LIMIT 30) l);
 COMMENT ON FUNCTION aq_internal.latch_family(aq_internal.span, text, text, text, text[]) IS 'Internal: section of the report';
 
 CREATE FUNCTION aq_internal.report_latch_parent(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE

@@ -126,7 +126,7 @@ BEGIN
 		hash = n.hash | hash of the name
 		number = n.latch | number of the kind: P2 of a wait for it
 	$$);
-	CALL aq_internal.make_view('aq', 'latch_children', 'Each latch of the kinds that have several: one for each queue or shard',
+	CALL aq_internal.make_view('aq', 'latch_children', 'Each latch of the kinds that have several: one for each queue, shard or broadcast channel',
 		'FROM aq_internal.sync_latches() WHERE has_children', $$
 		latch = name | its name
 		child | number of the child

@@ -31,7 +31,7 @@ extern void aq_temporary_owner_session_exit(void);
 
 /* --- channel.c */
 extern Size aq_channel_shmem_size(void);
-extern void aq_channel_shmem_init(void *area, bool found);
+extern void aq_channel_shmem_init(void *memory, bool found);
 extern void aq_channel_join(void);
 extern int	aq_channel_leave(void);
 extern bool aq_channel_has_listeners(void);
