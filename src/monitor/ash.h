@@ -55,6 +55,9 @@ extern bool aq_ring_read(uint64 number, AqSample *row);
 extern int64 aq_ring_begin_sample(void);
 extern void aq_ring_add(AqSample *row);
 extern void aq_ring_end_sample(int64 spent_us);
+extern void aq_ring_end_round(int64 spent_us);	/* of the profile only */
+extern void aq_ring_attach(void);
+extern int64 aq_ring_closely_until(void);	/* aq_clock_us */
 extern void aq_ring_set_time_waited(uint64 number, int64 time_waited);
 
 /*
@@ -69,6 +72,7 @@ extern void aq_sampler_define(void);
 extern int64 aq_sampler_keep_within(void);	/* microseconds within which the ring's rows must be saved in tables */
 
 #define AQ_KEEP_EVERY ((int64) 60000000)	/* at the latest */
+#define AQ_CLOSELY_FOR ((int64) 60000000)	/* how long the profile is sampled closely */
 
 /* --- flush.c --- */
 extern void aq_flush_init(void);

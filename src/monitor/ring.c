@@ -20,6 +20,8 @@
 #include "monitor/ash.h"
 
 #include "fmgr.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 #include "utils/timestamp.h"
 
 /* capacity of the profile: kinds of waits of the server */
@@ -54,7 +56,10 @@ typedef struct RingShared
 	pg_atomic_uint64 whole_id;	/* of the last complete sample */
 	pg_atomic_uint64 samples;	/* number taken since server start */
 	pg_atomic_uint64 spent;		/* microseconds spent on them */
+	pg_atomic_uint64 rounds;	/* number of samples, and of those in between for the profile only */
 	pg_atomic_uint64 lost;		/* profile entries lost, because the profile was full */
+	pg_atomic_uint64 closely_until; /* aq_clock_us; until then the profile is sampled closely */
+	pg_atomic_uint32 sampler;	/* number of its session, + 1; 0: none yet */
 	TimestampTz started;
 	ProfileEntry profile[PROFILE_SIZE];
 	RingRow		rows[FLEXIBLE_ARRAY_MEMBER];
@@ -90,7 +95,10 @@ aq_ring_shmem_init(void *area, bool found)
 	pg_atomic_init_u64(&ring->whole_id, 0);
 	pg_atomic_init_u64(&ring->samples, 0);
 	pg_atomic_init_u64(&ring->spent, 0);
+	pg_atomic_init_u64(&ring->rounds, 0);
 	pg_atomic_init_u64(&ring->lost, 0);
+	pg_atomic_init_u64(&ring->closely_until, 0);
+	pg_atomic_init_u32(&ring->sampler, 0);
 	for (int i = 0; i < PROFILE_SIZE; i++)
 	{
 		pg_atomic_init_u64(&ring->profile[i].key, 0);
@@ -175,7 +183,27 @@ aq_ring_end_sample(int64 spent_us)
 {
 	pg_atomic_write_u64(&ring->whole_id, pg_atomic_read_u64(&ring->sample_id));
 	pg_atomic_fetch_add_u64(&ring->samples, 1);
+	aq_ring_end_round(spent_us);
+}
+
+void
+aq_ring_end_round(int64 spent_us)
+{
+	pg_atomic_fetch_add_u64(&ring->rounds, 1);
 	pg_atomic_fetch_add_u64(&ring->spent, spent_us);
+}
+
+/* Called by the sampler when it starts. */
+void
+aq_ring_attach(void)
+{
+	pg_atomic_write_u32(&ring->sampler, aq_session_number() + 1);
+}
+
+int64
+aq_ring_closely_until(void)
+{
+	return (int64) pg_atomic_read_u64(&ring->closely_until);
 }
 
 /* Sets the total duration of the row's wait, which has ended. */
@@ -212,6 +240,30 @@ aq_ring_profile_add(uint32 wait_info, bool background, bool in_db_time, int64 in
 		return;
 	}
 	pg_atomic_fetch_add_u64(&ring->lost, 1);
+}
+
+/*
+ * An interval of a report begins: the sampler adds to the profile more often,
+ * see sampler.c.  If the sampler's slot has a new owner, that process wakes
+ * once in vain.
+ */
+PG_FUNCTION_INFO_V1(aq_ring_sample_closely);
+Datum
+aq_ring_sample_closely(PG_FUNCTION_ARGS)
+{
+	PGPROC	   *proc = NULL;
+	uint32		sampler;
+
+	aq_session_require_preload();
+	if (aq_ring_size_kb == 0)
+		PG_RETURN_VOID();
+	pg_atomic_write_u64(&ring->closely_until, (uint64) (aq_clock_us() + AQ_CLOSELY_FOR));
+	sampler = pg_atomic_read_u32(&ring->sampler);
+	if (sampler > 0)
+		proc = aq_session_proc(sampler - 1);
+	if (proc != NULL)
+		SetLatch(&proc->procLatch);
+	PG_RETURN_VOID();
 }
 
 /* --- views ------------------------------------------------------------------------------- */
@@ -306,7 +358,7 @@ aq_ring_profile(PG_FUNCTION_ARGS)
 
 /*
  * The ring itself: capacity in rows, rows written, last complete sample,
- * samples taken, microseconds spent on them, start.
+ * samples taken, rounds, microseconds spent on them, start.
  */
 PG_FUNCTION_INFO_V1(aq_ring_info);
 Datum
@@ -319,6 +371,7 @@ aq_ring_info(PG_FUNCTION_ARGS)
 	aq_rows_number(&row, (int64) aq_ring_last());
 	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->whole_id));
 	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->samples));
+	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->rounds));
 	aq_rows_number(&row, (int64) pg_atomic_read_u64(&ring->spent));
 	aq_rows_put(&row, TimestampTzGetDatum(ring->started));
 	aq_rows_end(&row);

@@ -9,6 +9,13 @@
  * is read.  After an error it exits, and the postmaster restarts it one second
  * later; the ring is not lost.
  *
+ * The profile of the server's own waits, from which reports estimate them,
+ * needs more samples where an interval is short.  The length of an interval is
+ * not known at its begin, so for a minute after each snapshot and each mark of a
+ * report the profile is also sampled between two samples of the ring: ten times
+ * as often, but not more often than every 20 ms.  Each sample counts in the
+ * profile for the time since the one before.
+ *
  * If a sample finds a session in a wait of pgaq, the wait is watched: the
  * session writes its duration into its slot when it ends, and a later sample
  * adds the duration to the row.
@@ -33,6 +40,8 @@
 PGDLLEXPORT void aq_sampler_main(Datum arg);
 
 #define KEEP_SOONEST ((int64) 100000)
+#define CLOSELY_TIMES 10
+#define CLOSEST ((int64) 20000)
 
 int			aq_sampler_interval_ms = 1000;
 
@@ -164,17 +173,18 @@ note_session(const AqProcess *process, int64 sample_id, TimestampTz time)
 	}
 }
 
+/* stands_for: microseconds since the sample before.  ring: not only the profile. */
 static void
-take_sample(void)
+take_sample(bool ring, int64 stands_for)
 {
 	int64		began = aq_clock_us();
 	TimestampTz time = GetCurrentTimestamp();
-	int64		sample_id = aq_ring_begin_sample();
+	int64		sample_id = ring ? aq_ring_begin_sample() : 0;
 	AqProcess  *processes;
 	int			n;
 
 	pgstat_clear_backend_activity_snapshot();
-	for (int i = 0; i < aq_session_slots(); i++)
+	for (int i = 0; ring && i < aq_session_slots(); i++)
 		settle_watch(i);
 	n = aq_activity_read(&processes);
 	for (int i = 0; i < n; i++)
@@ -183,54 +193,75 @@ take_sample(void)
 
 		if (process->pid == MyProcPid)
 			continue;
-		if (process->active)
+		if (ring && process->active)
 			note_session(process, sample_id, time);
 		/* a statement in pg_sleep() is idle, but its time is part of DB time */
 		if (!process->now.waiting && (process->active || (process->executing && !process->background)))
 			aq_ring_profile_add(process->wait_info, process->background, process->attached && !process->background,
-								(int64) aq_sampler_interval_ms * 1000);
+								stands_for);
 	}
-	aq_point("sampled");
-	aq_ring_end_sample(aq_clock_us() - began);
+	if (ring)
+	{
+		aq_point("sampled");
+		aq_ring_end_sample(aq_clock_us() - began);
+	}
+	else
+		aq_ring_end_round(aq_clock_us() - began);
+}
+
+/* The time between two samples of the profile, in microseconds. */
+static int64
+step(int64 interval, int64 now)
+{
+	if (now >= aq_ring_closely_until())
+		return interval;
+	return Min(interval, Max(interval / CLOSELY_TIMES, CLOSEST));
 }
 
 void
 aq_sampler_main(Datum arg)
 {
 	MemoryContext context;
-	int64		next;
+	int64		next;			/* sample of the ring */
+	int64		last;			/* when the last sample, of the ring or not, was due */
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	aq_session_attach();
+	aq_ring_attach();
 	watches = MemoryContextAllocZero(TopMemoryContext, aq_session_slots() * sizeof(Watch));
 	context = AllocSetContextCreate(TopMemoryContext, "pgaq sampler", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 
 	next = aq_clock_us();
+	last = next - (int64) aq_sampler_interval_ms * 1000;
 	while (!ShutdownRequestPending)
 	{
 		int64		interval = (int64) aq_sampler_interval_ms * 1000;
 		int64		now = aq_clock_us();
+		int64		due = Min(next, last + step(interval, now));
 
 		if (interval == 0)
 			aq_event_sleep(AQ_EVENT_SAMPLER_IDLE, 0, 0, 0, -1);
-		else if (now < next)
-			aq_event_sleep(AQ_EVENT_SAMPLER_IDLE, interval / 1000, 0, 0, Min(next - now, interval));
+		else if (now < due)
+			aq_event_sleep(AQ_EVENT_SAMPLER_IDLE, interval / 1000, 0, 0, Min(due - now, interval));
 		else
 		{
-			take_sample();
+			take_sample(now >= next, due - last);
 			MemoryContextReset(context);
 			/* missed samples are not made up for */
-			next = Max(next + interval, now);
+			if (now >= next)
+				next = Max(next + interval, now);
+			last = Max(due, now - step(interval, now));
 		}
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			next = aq_clock_us() + (int64) aq_sampler_interval_ms * 1000;
+			last = aq_clock_us();
+			next = last + (int64) aq_sampler_interval_ms * 1000;
 		}
 	}
 	/* the postmaster restarts us, unless the server shuts down */

@@ -97,7 +97,7 @@ RETURN aq_internal.section('top_events', 'Top 10 Wait Events of Client Sessions'
 	(SELECT jsonb_agg(jsonb_build_array(event, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), wait_class, error)
 			ORDER BY seconds DESC, event)
 		FROM (SELECT f.* FROM aq_internal.db_time_parts(s) f ORDER BY f.seconds DESC, f.event LIMIT 10) f),
-	ARRAY['Waits inside pgaq and DB CPU are measured. PostgreSQL does not time its own waits (WAL, I/O, locks): those with a figure in the last column are estimates from samples of the sessions, and their true time is within that figure in 95 of 100 reports. PostgreSQL, not timed: the rest of DB time, waiting for a processor and waits too short for the samples. pgaq.ash_interval is the time between two samples.',
+	ARRAY['Waits inside pgaq and DB CPU are measured. PostgreSQL does not time its own waits (WAL, I/O, locks): those with a figure in the last column are estimates from samples of the sessions, and their true time is within that figure in 95 of 100 reports. PostgreSQL, not timed: the rest of DB time, waiting for a processor and waits too short for the samples. Samples are taken every pgaq.ash_interval, and ten times as often in the minute after a snapshot or mark.',
 		'DB CPU is that of the processes: where statements are short it can be more than DB time.']);
 COMMENT ON FUNCTION aq_internal.report_top_events(aq_internal.span) IS 'Internal: section of the report';
 

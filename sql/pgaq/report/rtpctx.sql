@@ -23,6 +23,7 @@ COMMENT ON FUNCTION aq_internal.rtpctx(aq_internal.span, text) IS 'Internal: the
 CREATE FUNCTION aq.rtpctx_start() RETURNS jsonb
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	PERFORM aq_internal.sample_closely();
 	RETURN aq_internal.capture() || jsonb_build_object('time', jsonb_build_array(jsonb_build_object('dbid', aq_internal.dbid(), 'taken', clock_timestamp(), 'startup', aq_internal.startup_time())));
 END $$;
 COMMENT ON FUNCTION aq.rtpctx_start() IS

@@ -27,6 +27,7 @@ BEGIN
 	INSERT INTO aq_internal.snapshot_data (dbid, snap_id, source, data)
 	SELECT this_db, number, key, value FROM jsonb_each(captured);
 	PERFORM aq_internal.ash_flush_turn();
+	PERFORM aq_internal.sample_closely();
 	RETURN number;
 END $$;
 COMMENT ON FUNCTION aq_internal.take_snapshot(boolean) IS 'Internal: take a snapshot; its number';

@@ -44,13 +44,18 @@ CREATE FUNCTION aq_internal.ash_info(
 	OUT rows_written bigint,
 	OUT sample_id bigint,
 	OUT samples bigint,
+	OUT rounds bigint,
 	OUT spent_us bigint,
 	OUT started timestamptz)
 RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_ring_info';
 COMMENT ON FUNCTION aq_internal.ash_info() IS 'The ring of samples';
 
-REVOKE EXECUTE ON FUNCTION aq_internal.ash_rows(bigint), aq_internal.ash_info() FROM PUBLIC;
+CREATE FUNCTION aq_internal.sample_closely() RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_ring_sample_closely';
+COMMENT ON FUNCTION aq_internal.sample_closely() IS 'Internal: an interval of a report begins; for a minute the profile is sampled ten times as often';
+
+REVOKE EXECUTE ON FUNCTION aq_internal.ash_rows(bigint), aq_internal.ash_info(), aq_internal.sample_closely() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq_internal.ash_rows(bigint), aq_internal.ash_info() TO pg_monitor;
 
 -- Saves one sample in ten. Processes without a database are saved in each database.

@@ -68,7 +68,7 @@ CALL aq_internal.make_view('aq', 'sampled_waits', 'Estimates: what active sessio
 	wait_class | class of the event
 	background | met in processes of the server's own
 	samples | samples of it
-	time_us | microseconds that these samples stand for: each for an interval of the sampler
+	time_us | microseconds that these samples stand for: each for the time since the sample before
 	db_samples | of the samples: those of users' sessions that have used pgaq, whose statements are DB time
 	db_time_us | microseconds that those stand for
 $$);
@@ -78,6 +78,7 @@ CALL aq_internal.make_view('aq', 'session_sampler', 'The ring of samples, and th
 	rows_used = least(rows_written, rows_max) | rows in the ring
 	rows_written | rows written since the server started
 	samples | samples taken since then
+	profile_samples = rounds | samples of aq.sampled_waits since then: these, and those taken between them for a minute after each snapshot or mark
 	latest_sample_id = sample_id | the last sample
 	time_us = spent_us | microseconds that all samples took
 	started | when the ring was created
