@@ -127,6 +127,16 @@ define_parameters(void)
 							 "yield: yields the processor, and sleeps as often as pgaq.wait_yield_sleep_freq says. sleep: sleeps, and yields as often as pgaq.wait_yield_yield_freq says.",
 							 &aq_mutex_wait_yield_mode, aq_mutex_wait_yield_mode, yield_modes,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pgaq.high_priority",
+							 "Mutex wait scheme 0 uses pgaq.wait_yield_hp_mode in this session instead of pgaq.wait_yield_mode.",
+							 "The operating system's priority of the process does not change.",
+							 &aq_mutex_wait_high_priority, aq_mutex_wait_high_priority,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pgaq.wait_yield_hp_mode",
+							 "Action of mutex wait scheme 0 in most of its steps, in sessions with pgaq.high_priority.",
+							 "yield and sleep: as pgaq.wait_yield_mode.",
+							 &aq_mutex_wait_yield_hp_mode, aq_mutex_wait_yield_hp_mode, yield_modes,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.wait_yield_sleep_time",
 							"Time that mutex wait scheme 0 sleeps when it does not yield.",
 							NULL,

@@ -329,6 +329,16 @@ def test_system_calls_of_scheme_0(server, conn, tmp_path):
 
 
 @strace
+def test_system_calls_with_high_priority(server, conn, tmp_path):
+    """Where the others sleep, a session with high priority yields; and the other way round."""
+    sleeps = ("pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_mode = sleep")
+    calls = system_calls(server, conn, tmp_path, MUTEX, 202, *sleeps, "pgaq.high_priority = on")
+    assert all(name == ("poll" if n % 100 == 0 else "sched_yield") for n, name in enumerate(names(calls), 1)) and len(calls) > 200
+    calls = system_calls(server, conn, tmp_path, MUTEX, 42, "pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_hp_mode = sleep", "pgaq.high_priority = on")
+    assert all(name == ("sched_yield" if n % 20 == 0 else "poll") for n, name in enumerate(names(calls), 1)) and len(calls) > 20
+
+
+@strace
 def test_system_calls_of_another_scheme(server, conn, tmp_path):
     """Nothing but a yield each 65,536 steps."""
     calls = system_calls(server, conn, tmp_path, MUTEX, 2, "pgaq.mutex_wait_scheme = 3", "pgaq.mutex_spin_count = 1")

@@ -301,6 +301,11 @@ steps(void *arg)
 	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 100; k++)
 		CHECK_EQ(one_step(), POLL);
+	aq_mutex_wait_high_priority = true;	/* a mode of its own */
+	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
+	for (int k = 1; k <= 200; k++)
+		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
+	aq_mutex_wait_high_priority = false;
 	aq_mutex_wait_yield_mode = AQ_YIELD_MODE_YIELD;
 
 	aq_mutex_wait_scheme = 1;

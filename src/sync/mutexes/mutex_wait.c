@@ -8,7 +8,8 @@
  * scheme	step k
  * 0		wait_yield_mode yield: yield; every wait_yield_sleep_freq-th step sleeps
  *			wait_yield_sleep_time ms instead.  wait_yield_mode sleep: sleep; every
- *			wait_yield_yield_freq-th step yields instead
+ *			wait_yield_yield_freq-th step yields instead.  Sessions with
+ *			high_priority have wait_yield_hp_mode instead of wait_yield_mode
  * 1		the first step yields, the others sleep mutex_wait_time ms; with
  *			mutex_wait_time 0 as scheme 0
  * 2		two steps yield, the others wait on the session's semaphore with a timeout
@@ -32,6 +33,8 @@ AQ_LOCAL int aq_mutex_wait_spin_count = 255;
 AQ_LOCAL int aq_mutex_wait_scheme = 2;
 AQ_LOCAL int aq_mutex_wait_time = 1;
 AQ_LOCAL int aq_mutex_wait_yield_mode = AQ_YIELD_MODE_YIELD;
+AQ_LOCAL int aq_mutex_wait_yield_hp_mode = AQ_YIELD_MODE_YIELD;
+AQ_LOCAL bool aq_mutex_wait_high_priority = false;
 AQ_LOCAL int aq_mutex_wait_yield_sleep_time = 1;
 AQ_LOCAL int aq_mutex_wait_yield_sleep_freq = 100;
 AQ_LOCAL int aq_mutex_wait_yield_yield_freq = 20;
@@ -74,7 +77,8 @@ spread(int ms)
 static void
 step_yield(uint64 k)
 {
-	bool		sleeps = (aq_mutex_wait_yield_mode == AQ_YIELD_MODE_SLEEP);
+	int			mode = aq_mutex_wait_high_priority ? aq_mutex_wait_yield_hp_mode : aq_mutex_wait_yield_mode;
+	bool		sleeps = (mode == AQ_YIELD_MODE_SLEEP);
 	int			freq = sleeps ? aq_mutex_wait_yield_yield_freq : aq_mutex_wait_yield_sleep_freq;
 
 	/* 0: never the other one */
