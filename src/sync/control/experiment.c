@@ -2,8 +2,8 @@
  *
  * experiment.c
  *	  For the lab: measures a get and a free of a latch or mutex without
- *	  contention, compared with the server's own locks; sleeps while holding a
- *	  lock.
+ *	  contention, compared with the server's own locks; pins and unpins, with a
+ *	  reference count under either of them; sleeps while holding a lock.
  *
  * All costs are measured in one call, in short rounds, so that a disturbance
  * of the machine affects all of them; costs are compared within a round.  The
@@ -56,6 +56,20 @@ LOOP(lwlock_exclusive, LWLockAcquire(&locks.lwlock, LW_EXCLUSIVE), LWLockRelease
 LOOP(lwlock_shared, LWLockAcquire(&locks.lwlock, LW_SHARED), LWLockRelease(&locks.lwlock))
 LOOP(spinlock, SpinLockAcquire(&locks.spinlock), SpinLockRelease(&locks.spinlock))
 
+/*
+ * A pin adds to a reference count, and the unpin subtracts; each needs a get and
+ * a free of what protects the count.
+ */
+static volatile uint32 pins;
+
+#define PIN_LOOP(name, get, free) \
+	LOOP(name, get; pins++; free; get; pins--, free)
+
+PIN_LOOP(pin_by_latch, aq_latch_get(latch, AQ_EXCLUSIVE, AQ_LOC_LAB_HAMMER), aq_latch_free(latch))
+PIN_LOOP(pin_by_mutex, aq_mutex_get(mutex, AQ_EXCLUSIVE, AQ_LOC_LAB_HAMMER), aq_mutex_free(mutex))
+/* the reference count of the mutex itself is the pin */
+LOOP(pin_in_mutex, aq_mutex_get(mutex, AQ_SHARED, AQ_LOC_LAB_HAMMER), aq_mutex_free(mutex))
+
 static const struct
 {
 	const char *what;
@@ -68,6 +82,9 @@ static const struct
 	{"mutex", "exclusive", mutex_exclusive},
 	{"mutex", "shared", mutex_shared},
 	{"mutex", "examine", mutex_examine},
+	{"pin under a latch", "exclusive", pin_by_latch},
+	{"pin under a mutex", "exclusive", pin_by_mutex},
+	{"pin in a mutex", "shared", pin_in_mutex},
 	{"spinlock", "exclusive", spinlock},
 	{"LWLock", "shared", lwlock_shared},
 	{"LWLock", "exclusive", lwlock_exclusive}
@@ -96,8 +113,9 @@ median(const double *numbers)
 }
 
 /*
- * Returns rows: lock, mode, nanoseconds of a get and a free, and the ratio to
- * an LWLock in the same mode. n is the number of gets in each round.
+ * Returns rows: lock, mode, nanoseconds of a get and a free or of a pin and its
+ * unpin, and the ratio to a get and a free of an LWLock in the same mode. n is
+ * the number of gets or pins in each round.
  */
 void
 aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
