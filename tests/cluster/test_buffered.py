@@ -259,10 +259,10 @@ def test_waiters_are_woken(server, conn, queue, wait, delivery_mode, kind):
     """Also if the queue had no buffered message before."""
     number = {"buffered": 2, "persistent_or_buffered": 3}[delivery_mode]
     call = {
-        "aq.wait": f"CALL aq.wait('{queue}', NULL, '20 s', '{delivery_mode}', NULL)",
-        "aq.listen": f"CALL aq.listen('{{{queue}}}', NULL, '20 s', '{delivery_mode}', NULL, NULL, NULL)",
-        "aq.dequeue": f"SELECT payload FROM aq.dequeue('{queue}', wait => '20 s', delivery_mode => '{delivery_mode}')",
-        "dbms_aq.dequeue": f"CALL dbms_aq.dequeue('{queue}', dbms_aq.dequeue_options_t(delivery_mode => {number}, visibility => 1, wait => 20), NULL, NULL::jsonb, NULL)",
+        "aq.wait": f"CALL aq.wait('{queue}', NULL, '2 min', '{delivery_mode}', NULL)",
+        "aq.listen": f"CALL aq.listen('{{{queue}}}', NULL, '2 min', '{delivery_mode}', NULL, NULL, NULL)",
+        "aq.dequeue": f"SELECT payload FROM aq.dequeue('{queue}', wait => '2 min', delivery_mode => '{delivery_mode}')",
+        "dbms_aq.dequeue": f"CALL dbms_aq.dequeue('{queue}', dbms_aq.dequeue_options_t(delivery_mode => {number}, visibility => 1, wait => 120), NULL, NULL::jsonb, NULL)",
     }[wait]
     found = []
 
@@ -274,7 +274,7 @@ def test_waiters_are_woken(server, conn, queue, wait, delivery_mode, kind):
     thread.start()
     until(lambda: db.value(conn, ASLEEP), "the waiter asleep")
     put(conn, queue, "here", delivery_mode=kind)
-    thread.join(10)
+    thread.join(PATIENCE / 2)
     assert not thread.is_alive()
     assert found[0] is not None
     if wait == "aq.listen":

@@ -363,7 +363,7 @@ def test_a_session_uses_many_queues_that_are_dropped(server, conn, queues):
     until(lambda: [leased(conn, f"q{i}") for i in (17, 18, 19)] == 3 * [0], "the leases have ended")
     for i in (17, 18, 19):
         conn.execute("SELECT aq.drop_queue(%s, true)", [f"q{i}"])
-    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+    assert db.rows(conn, "SELECT * FROM aq.check('20 s')") == []
 
 
 def test_the_worker_is_away_when_the_session_ends(server, conn, queues):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import until
+from conftest import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parents[2]
 # a wait with its system calls, a trace, views
@@ -82,7 +82,7 @@ def test_interrupted(tmp_path):
     arguments = ["run", "E7", "E8", "F18", "E1", "--quick", "--repeat", "1", "-o", str(output)]
     process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
     try:
-        until(lambda: list(output.glob("runs/*.json")), "a first measurement")
+        until(lambda: list(output.glob("runs/*.json")), "a first measurement", 3 * PATIENCE)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=120)
     finally:
