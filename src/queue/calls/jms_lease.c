@@ -80,12 +80,6 @@ are_of_one_queue(const AqJmsLease *one, const AqJmsLease *other)
 		(one->consumer == NULL || strcmp(one->consumer, other->consumer) == 0);
 }
 
-static bool
-are_together(const AqJmsLease *one, const AqJmsLease *other)
-{
-	return one->receipt == other->receipt && are_of_one_queue(one, other);
-}
-
 /*
  * Can the role end leases of the consumer now?  Not of a queue that was dropped, or
  * made again with other consumers, and not without the privilege: the message is
@@ -140,30 +134,81 @@ end_group(Ending *ending, const int *members, int n)
 	pfree(ids);
 }
 
+/* The leases of a group have the same queue, consumer and receipt. */
+static int
+compare_groups(const AqJmsLease *one, const AqJmsLease *other)
+{
+	int			order = one->receipt < other->receipt ? -1 : one->receipt > other->receipt;
+
+	if (order == 0)
+		order = strcmp(one->queue, other->queue);
+	if (order == 0 && (one->consumer == NULL || other->consumer == NULL))
+		order = (one->consumer != NULL) - (other->consumer != NULL);
+	else if (order == 0)
+		order = strcmp(one->consumer, other->consumer);
+	return order;
+}
+
+/* Groups one after the other, with their members in the order of the call. */
+static int
+compare_leases(const void *a, const void *b, void *leases)
+{
+	int			one = *(const int *) a;
+	int			other = *(const int *) b;
+	int			order = compare_groups((AqJmsLease *) leases + one, (AqJmsLease *) leases + other);
+
+	return order != 0 ? order : one - other;
+}
+
+/* A group: some elements of the sorted numbers. */
+typedef struct Group
+{
+	const int  *members;
+	int			n;
+} Group;
+
+static int
+compare_first(const void *a, const void *b)
+{
+	return ((const Group *) a)->members[0] - ((const Group *) b)->members[0];
+}
+
+/* Finds the groups, in the order of their first members; returns their number. */
+static int
+find_groups(const Ending *ending, int *members, Group *groups)
+{
+	const AqJmsLease *leases = ending->leases;
+	int			ngroups = 0;
+
+	for (int i = 0; i < ending->n; i++)
+		members[i] = i;
+	qsort_arg(members, ending->n, sizeof(int), compare_leases, (void *) leases);
+	for (int i = 0; i < ending->n; i++)
+		if (i == 0 || compare_groups(&leases[members[i - 1]], &leases[members[i]]) != 0)
+			groups[ngroups++] = (Group) {.members = &members[i],.n = 1};
+		else
+			groups[ngroups - 1].n++;
+	qsort(groups, ngroups, sizeof(Group), compare_first);
+	return ngroups;
+}
+
 static void
 end_groups(Ending *ending)
 {
 	int			n = ending->n;
 	int		   *members = palloc(Max(n, 1) * sizeof(int));
-	bool	   *seen = palloc0(Max(n, 1) * sizeof(bool));
+	Group	   *groups = palloc(Max(n, 1) * sizeof(Group));
+	int			ngroups = find_groups(ending, members, groups);
 
 	for (int i = 0; i < n; i++)
 		ending->results[i] = AQ_LEASE_STALE;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < ngroups; i++)
 	{
-		int			nmembers = 0;
-
 		CHECK_FOR_INTERRUPTS();
-		for (int j = i; j < n && !seen[i]; j++)
-			if (!seen[j] && are_together(&ending->leases[i], &ending->leases[j]))
-				members[nmembers++] = j;
-		for (int j = 0; j < nmembers; j++)
-			seen[members[j]] = true;
-		if (nmembers > 0)
-			end_group(ending, members, nmembers);
+		end_group(ending, groups[i].members, groups[i].n);
 	}
 	pfree(members);
-	pfree(seen);
+	pfree(groups);
 }
 
 /*
