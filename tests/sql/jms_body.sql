@@ -50,6 +50,8 @@ SELECT t.body('jb', :'once');
 SELECT aq.jms_write_chunk('jb', :'once', 1, '1');
 SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 1, ''again'')', :'once')), '[0-9a-f-]{36}', 'ID');
 SELECT t.body('jb', :'once'), t.body('jb', :'other');
+SELECT aq.jms_write_chunk('jb', :'other', 1, ' and more');
+SELECT t.body('jb', :'other');
 COMMIT;
 SELECT t.body('jb', :'once'), t.body('jb', :'other');
 SELECT aq.purge_queue('jb') > 0;
