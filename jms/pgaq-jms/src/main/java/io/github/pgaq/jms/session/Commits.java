@@ -165,9 +165,9 @@ final class Commits {
     }
 
     private void lead(Link link, Part own, Runnable deciding) throws SQLException, JMSException {
-        List<Part> others = gather(own);
         boolean done = false;
         try {
+            List<Part> others = gather(own);
             if (others.isEmpty()) {
                 alone(link, own, deciding);
                 return;
@@ -183,7 +183,8 @@ final class Commits {
 
     /** Takes along what waits, as far as there is room. */
     private synchronized List<Part> gather(Part own) {
-        List<Part> others = new ArrayList<>();
+        // with room for all, so that none is lost where memory is short
+        List<Part> others = new ArrayList<>(MOST_SESSIONS);
         int count = own.count();
         long size = own.size;
         while (!waiting.isEmpty() && others.size() + 1 < MOST_SESSIONS) {
@@ -201,16 +202,16 @@ final class Commits {
     /** False: nothing was committed. */
     private static boolean together(Link link, Part own, List<Part> others, Runnable deciding)
             throws SQLException {
-        List<Outgoing> messages = new ArrayList<>(own.messages);
-        List<Lease> leases = new ArrayList<>(own.leases);
-        for (Part other : others) {
-            messages.addAll(other.messages);
-            leases.addAll(other.leases);
-        }
         boolean[] decided = new boolean[1];
         State state = State.ALONE;
         Throwable failure = null;
         try {
+            List<Outgoing> messages = new ArrayList<>(own.messages);
+            List<Lease> leases = new ArrayList<>(own.leases);
+            for (Part other : others) {
+                messages.addAll(other.messages);
+                leases.addAll(other.leases);
+            }
             boolean done = link.raw(store -> store.commitAtOnce(messages, leases, () -> decided[0] = true));
             state = done ? State.DONE : State.ALONE;
             return done;
