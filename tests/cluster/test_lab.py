@@ -256,7 +256,7 @@ def test_cost(conn):
 
 def test_pins_are_gets(conn):
     """A pin under a latch or mutex is a get, and so is its unpin; a pin in the mutex is one get for both."""
-    counts = """SELECT (SELECT sum(gets + immediate_gets) FROM aq.latch_children WHERE latch = 'lab')::int, (SELECT sum(gets) FROM aq.mutexes WHERE mutex_type = 'Lab')::int"""
+    counts = """SELECT (SELECT coalesce(sum(gets + immediate_gets), 0) FROM aq.latch_children WHERE latch = 'lab')::int, (SELECT coalesce(sum(gets), 0) FROM aq.mutexes WHERE mutex_type = 'Lab')::int"""
     before = conn.execute(counts).fetchone()
     db.execute(conn, "SELECT * FROM aq_lab.cost(100)")
     after = conn.execute(counts).fetchone()
