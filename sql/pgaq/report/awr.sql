@@ -29,6 +29,13 @@ RETURN (
 				ORDER BY p.snap_id) FROM p WHERE p.seconds > 0)) ORDER BY c.class <> 'DB CPU', c.class) FROM c))));
 COMMENT ON FUNCTION aq_internal.report_activity(aq_internal.span) IS 'Internal: section of the report';
 
+-- Between two snapshots with none in between there is no course to draw; samples have one.
+CREATE FUNCTION aq_internal.with_samples(section jsonb, samples aq_internal.sample[]) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN jsonb_array_length(section #> '{chart,x,values}') = 1 AND cardinality(samples) > 0
+	THEN section || jsonb_build_object('chart', NULL, 'notes', (section -> 'notes') || jsonb_build_array('There is one interval only: the course within it is in the next section, from samples.'))
+	ELSE section END;
+COMMENT ON FUNCTION aq_internal.with_samples(jsonb, aq_internal.sample[]) IS 'Internal: a section without its chart, if that has one step and samples show more';
+
 CREATE FUNCTION aq_internal.report_throughput(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN (
 	WITH q AS (
@@ -58,7 +65,7 @@ RETURN (SELECT jsonb_agg(section ORDER BY n) FROM aq_internal.samples((s).dbid, 
 	(15, aq_internal.report_mutex_sleeps(s)), (16, aq_internal.report_objects(s)), (16.2, aq_internal.report_hot_mutexes(s)), (16.5, aq_internal.report_mutex_activity(s)), (17, aq_internal.report_latch_activity(s)), (18, aq_internal.report_latch_sleeps(s)), (19, aq_internal.report_latch_misses(s)),
 	(20, aq_internal.report_latch_parent(s)), (21, aq_internal.report_latch_children(s)), (22, aq_internal.report_spin_time(s)), (23, aq_internal.report_dictionary_cache(s)),
 	(24, aq_internal.report_library_cache(s)), (26, aq_internal.report_statistics(s)), (27, aq_internal.report_parameters(s)),
-	(4, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.report_activity(s) END), (5, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.report_throughput(s) END),
+	(4, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.with_samples(aq_internal.report_activity(s), samples) END), (5, CASE WHEN (s).end_snap IS NOT NULL THEN aq_internal.report_throughput(s) END),
 	(4.5, CASE WHEN cardinality(samples) > 0 THEN aq_internal.ash_activity(samples, (s).begin_time, (s).end_time) END),
 	(28, CASE WHEN cardinality(samples) > 0 THEN aq_internal.ash_parameters((SELECT coalesce(array_agg(x), '{}') FROM unnest(samples) x WHERE x.foreground)) END)) v(n, section)
 	WHERE section IS NOT NULL);
