@@ -32,6 +32,11 @@ public enum PgaqOption {
     /** Milliseconds between two attempts to connect again. */
     RECONNECT_DELAY("reconnectDelay", 1000, 0, Integer.MAX_VALUE),
     /**
+     * Milliseconds that a call waits at most for a lost connection to be opened again; then it fails, and a later call
+     * goes on with the attempts.
+     */
+    RECONNECT_WAIT("reconnectWait", 30_000, 0, Integer.MAX_VALUE),
+    /**
      * Milliseconds until a message is ready again after recover(), rollback() or a listener's error; -1: the retry
      * delay of the queue. With a delay, later messages overtake it.
      */

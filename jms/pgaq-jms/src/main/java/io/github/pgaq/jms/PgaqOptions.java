@@ -90,6 +90,11 @@ public final class PgaqOptions implements Serializable {
         return Duration.ofMillis(number(PgaqOption.RECONNECT_DELAY));
     }
 
+    /** {@link PgaqOption#RECONNECT_WAIT}. */
+    public Duration reconnectWait() {
+        return Duration.ofMillis(number(PgaqOption.RECONNECT_WAIT));
+    }
+
     /** {@link PgaqOption#REDELIVERY_DELAY}; null: the retry delay of the queue. */
     public Duration redeliveryDelay() {
         long delay = number(PgaqOption.REDELIVERY_DELAY);

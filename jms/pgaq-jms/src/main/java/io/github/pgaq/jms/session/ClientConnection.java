@@ -92,6 +92,9 @@ public class ClientConnection implements PgaqConnection {
     }
 
     private final class Watcher implements Link.Watcher {
+        /** The exception listener knows that another connection has a claim of this one. */
+        private boolean refused;
+
         @Override
         public void lost(SQLException cause) {
             described.clear();
@@ -104,10 +107,21 @@ public class ClientConnection implements PgaqConnection {
 
         @Override
         public void restored(Store store) throws SQLException {
-            if (clientId != null) {
-                store.claim("client:" + clientId, false);
+            try {
+                if (clientId != null) {
+                    Subscriptions.claimAgain(store, "client:" + clientId, false,
+                            "client identifier \"" + clientId + "\"");
+                }
+                subscriptions.restore(store);
+                refused = false;
+            } catch (SQLException e) {
+                // with a number of attempts, failed() tells it after the last one
+                if (Subscriptions.IN_USE.equals(e.getSQLState()) && options.reconnectAttempts() < 0 && !refused) {
+                    refused = true;
+                    report(Errors.of("could not connect again", e));
+                }
+                throw e;
             }
-            subscriptions.restore(store);
         }
 
         @Override

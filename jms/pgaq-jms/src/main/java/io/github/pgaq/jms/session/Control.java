@@ -4,12 +4,17 @@ import io.github.pgaq.jms.PgaqOptions;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.StoreFactory;
 import jakarta.jms.JMSException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** The control connection: what belongs to the JMS connection as a whole. Threads can share it. */
 final class Control {
+    /** SQLSTATE: connection failure. */
+    private static final String LOST = "08006";
+
     private final ReentrantLock lock = new ReentrantLock();
     private final Link link;
+    private final PgaqOptions options;
     private final String id;
 
     /**
@@ -19,6 +24,7 @@ final class Control {
      */
     Control(StoreFactory factory, PgaqOptions options, Link.Watcher watcher, String id) {
         this.link = new Link(factory, options, watcher);
+        this.options = options;
         this.id = id;
     }
 
@@ -37,9 +43,23 @@ final class Control {
         }
     }
 
+    /** Fails if the connection is lost, and another thread opens it again for longer than the options say. */
+    private void enter() throws JMSException {
+        try {
+            while (!lock.tryLock(options.reconnectWait().toMillis(), TimeUnit.MILLISECONDS)) {
+                if (!link.isOpen()) {
+                    throw new JMSException("control connection to the server is lost; it is tried again", LOST);
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new JMSException("interrupted while another thread used the control connection", LOST);
+        }
+    }
+
     /** Calls the store; see {@link Link#call}. */
     <T> T call(String what, Link.Call<T> call) throws JMSException {
-        lock.lock();
+        enter();
         try {
             return link.call(what, call);
         } finally {
@@ -49,7 +69,7 @@ final class Control {
 
     /** Runs several calls with nothing of other threads between them. The lock is also held while it reconnects. */
     <T> T exclusively(Errors.Checked<T> action) throws JMSException {
-        lock.lock();
+        enter();
         try {
             return action.run();
         } finally {
@@ -75,7 +95,7 @@ final class Control {
         lock.lock();
         try {
             link.ping();
-            link.reopen();
+            link.reopen(Deadline.NEVER);
         } finally {
             lock.unlock();
         }

@@ -42,8 +42,11 @@ final class Link {
     private final PgaqOptions options;
     private final Watcher watcher;
     private volatile Store store;
-    private SQLException loss;
+    private volatile SQLException loss;
     private JMSException failure;
+    /** Attempts to connect again since the loss, and when the next one is due, by System.nanoTime(). */
+    private int attempts;
+    private Deadline next;
 
     Link(StoreFactory factory, PgaqOptions options, Watcher watcher) {
         this.factory = factory;
@@ -77,7 +80,7 @@ final class Link {
 
     /** As {@link #call}, with the server's errors as they are. */
     <T> T raw(Call<T> call) throws SQLException, JMSException {
-        reopen();
+        reopen(Deadline.in(options.reconnectWait().toMillis()));
         open();
         try {
             return call.on(store);
@@ -109,37 +112,48 @@ final class Link {
         }
     }
 
-    /** Opens another connection if the last one is lost. */
-    void reopen() throws JMSException {
+    /**
+     * Opens another connection if the last one is lost.
+     *
+     * @param until fails then; a later call goes on with the attempts
+     */
+    void reopen(Deadline until) throws JMSException {
         if (failure != null) {
             throw again(failure);
         }
         if (loss == null) {
             return;
         }
-        SQLException last = loss;
         int allowed = options.reconnectAttempts();
-        for (int attempt = 0; allowed < 0 || attempt < allowed; attempt++) {
-            if (attempt > 0 && !pause() || watcher.isClosed()) {
-                break;
+        while ((allowed < 0 || attempts < allowed) && pause(until)) {
+            if (!next.isOver()) {
+                throw Errors.of("connection to the server is lost; it is tried again", loss);
             }
-            try {
-                Store opened = factory.open();
-                store = opened;
-                loss = null;
-                watcher.restored(opened);
-                LOG.info("connected again after {} attempts", attempt + 1);
+            if (attempt()) {
                 return;
-            } catch (SQLException e) {
-                loss = e;
-                last = e;
-                closeQuietly();
             }
         }
         String reason = allowed == 0 ? " (reconnectAttempts is 0)" : "";
-        failure = Errors.of("connection to the server is lost" + reason, last);
+        failure = Errors.of("connection to the server is lost" + reason, loss);
         watcher.failed(failure);
         throw failure;
+    }
+
+    private boolean attempt() {
+        attempts++;
+        try {
+            Store opened = factory.open();
+            store = opened;
+            watcher.restored(opened);
+            LOG.info("connected again after {} attempts", attempts);
+            loss = null;
+            return true;
+        } catch (SQLException e) {
+            loss = e;
+            closeQuietly();
+            next = Deadline.in(options.reconnectDelay().toMillis());
+            return false;
+        }
     }
 
     /** Closes the store, if it is open. */
@@ -160,6 +174,8 @@ final class Link {
     private void lost(SQLException cause) {
         LOG.warn("connection to the server is lost: {}", cause.getMessage());
         loss = cause;
+        attempts = 0;
+        next = Deadline.in(0);
         closeQuietly();
         watcher.lost(cause);
     }
@@ -172,21 +188,21 @@ final class Link {
         }
     }
 
-    /** Waits before the next attempt; false: not to the end. */
-    private boolean pause() {
-        long end = System.nanoTime() + options.reconnectDelay().toNanos();
+    /** Waits until the next attempt is due, or the deadline; false: it is no longer wanted. */
+    private boolean pause(Deadline until) {
         try {
-            for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
-                if (watcher.isClosed()) {
-                    return false;
-                }
+            for (long left = left(until); left > 0 && !watcher.isClosed(); left = left(until)) {
                 Thread.sleep(Math.min(left / 1_000_000 + 1, LOOK_MS));
             }
-            return true;
+            return !watcher.isClosed();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
         }
+    }
+
+    private long left(Deadline until) {
+        return Math.min(next.left(), until.left());
     }
 
     private static JMSException again(JMSException failure) {

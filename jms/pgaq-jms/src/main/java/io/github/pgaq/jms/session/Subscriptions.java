@@ -25,6 +25,9 @@ final class Subscriptions {
     /** Claims of other connections for a change are short: so often it is tried again. */
     private static final int CLAIM_ATTEMPTS = 10;
     private static final long CLAIM_PAUSE_MS = 20;
+    private static final int CLAIM_AGAIN_ATTEMPTS = 50;
+    /** SQLSTATE: object in use. */
+    static final String IN_USE = "55006";
     private static final String UNDEFINED = "42704";
     private static final String SUBSCRIBE = "could not subscribe";
     private static final String UNSUBSCRIBE = "could not unsubscribe";
@@ -260,11 +263,26 @@ final class Subscriptions {
     void restore(Store store) throws SQLException {
         for (Use use : new LinkedHashSet<>(uses)) {
             if (use.kind() != Kind.PLAIN) {
-                store.claim(use.claim(), use.kind().shared);
+                claimAgain(store, use.claim(), use.kind().shared, "subscription \"" + use.subscriber() + "\"");
             }
             if (!use.kind().durable && !use.topic().isTemporary()) {
                 store.subscribe(use.topic().serverName(), use.subscriber(), use.rule(), false);
             }
+        }
+    }
+
+    /**
+     * Claims a name for the connection that had it before its control connection was lost. The server may take that
+     * one for alive for a moment.
+     *
+     * @throws SQLException with the state {@link #IN_USE} if another connection has it
+     */
+    static void claimAgain(Store store, String claim, boolean shared, String what) throws SQLException {
+        for (int attempt = 1; !store.claim(claim, shared); attempt++) {
+            if (attempt == CLAIM_AGAIN_ATTEMPTS) {
+                throw new SQLException(what + " is in use by another connection, which claimed it meanwhile", IN_USE);
+            }
+            pause();
         }
     }
 

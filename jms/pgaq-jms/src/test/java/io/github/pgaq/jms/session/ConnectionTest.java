@@ -328,6 +328,90 @@ class ConnectionTest extends SessionFixture {
     }
 
     @Test
+    void aClientIdentifierThatAnotherConnectionHasClaimedIsReported() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "2");
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = named("c");
+        connection.setExceptionListener(reports::add);
+        Session session = connection.createSession();
+        server.kill(server.stores.get(0));
+        ClientConnection other = named("c");
+        assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
+        for (int i = 0; i < 2; i++) {
+            JMSException reason =
+                    assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
+            assertTrue(reason.getMessage().contains("client identifier \"c\" is in use"), reason.getMessage());
+        }
+        assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
+        assertTrue(reports.isEmpty());
+        other.createSession().createDurableConsumer(topic, "s");
+    }
+
+    @Test
+    void aSubscriptionThatAnotherConnectionHasClaimedIsReported() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "1");
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = started();
+        connection.setExceptionListener(reports::add);
+        connection.createSession().createSharedDurableConsumer(topic, "s");
+        server.kill(server.stores.get(0));
+        assertTrue(server.open().claim("subscription:shared:s", false));
+        assertThrows(JMSException.class, () -> connection.control().ping());
+        assertTrue(reports.take().getMessage().contains("subscription \"shared:s\" is in use"));
+    }
+
+    @Test
+    void attemptsWithoutLimitTellOfAClaimOnceAndGoOn() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_WAIT, "1")
+                .with(PgaqOption.RECONNECT_DELAY, "5");
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = named("c");
+        connection.setExceptionListener(reports::add);
+        Session session = connection.createSession();
+        server.kill(server.stores.get(0));
+        ClientConnection other = named("c");
+        Future<Object> reconnection = async(() -> {
+            connection.control().ping();
+            return null;
+        });
+        assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
+        // another thread tries; this one does not wait for it
+        JMSException lost = assertThrows(JMSException.class, () -> session.createConsumer(topic));
+        assertTrue(lost.getMessage().contains("tried again"), lost.getMessage());
+        other.close();
+        get(reconnection);
+        session.createDurableConsumer(topic, "s");
+        assertTrue(reports.isEmpty());
+    }
+
+    @Test
+    void aCallWaitsForALostConnectionAsLongAsTheOptionsSay() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_WAIT, "20")
+                .with(PgaqOption.RECONNECT_DELAY, "60");
+        ClientConnection connection = started();
+        Session session = connection.createSession();
+        MessageConsumer consumer = session.createConsumer(queue);
+        server.refusing = true;
+        server.kill(server.stores.get(0));
+        server.kill(server.stores.get(1));
+        for (int i = 0; i < 3; i++) {
+            assertThrows(JMSException.class, consumer::receive);
+            assertThrows(JMSException.class, session::createTemporaryQueue);
+        }
+        server.refusing = false;
+        server.text("q", "a");
+        Message message = null;
+        while (message == null) {
+            try {
+                message = consumer.receive();
+            } catch (JMSException e) {
+                assertTrue(e.getMessage().contains("tried again"), e.getMessage());
+            }
+        }
+        assertEquals("a", text(message));
+    }
+
+    @Test
     void theLossOfTemporaryDestinationsIsReported() throws Exception {
         options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
         BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
