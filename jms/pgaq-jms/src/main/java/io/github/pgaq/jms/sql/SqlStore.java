@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.sql;
 
+import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
@@ -57,6 +58,8 @@ public final class SqlStore implements Store {
     private long answered = System.nanoTime();
     /** So long the connection is believed to work; tests change it. */
     long freshNanos = 1_000_000_000;
+    /** So large are the messages of a call that has several, in characters and bytes: a value has 1 GB at most. */
+    long mostInCall = 64L << 20;
 
     /**
      * Makes a store.
@@ -92,7 +95,7 @@ public final class SqlStore implements Store {
             begin();
         }
         try {
-            sendWithContents(messages);
+            sendInParts(messages);
             if (alone) {
                 commit();
             }
@@ -108,7 +111,7 @@ public final class SqlStore implements Store {
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
         if (!commitAtOnce(messages, acknowledge, deciding)) {
             begin();
-            sendWithContents(messages);
+            sendInParts(messages);
             int ended = leases.acknowledge(acknowledge).size();
             if (ended > 0) {
                 throw new SQLException("the leases of " + ended + " of " + acknowledge.size() + " messages have ended",
@@ -141,12 +144,19 @@ public final class SqlStore implements Store {
         }
     }
 
-    /** Sends large messages one by one, those between them together. */
-    private void sendWithContents(List<Outgoing> messages) throws SQLException {
+    /** Sends large messages one by one, those between them together, as many as one call can have. */
+    private void sendInParts(List<Outgoing> messages) throws SQLException {
         int first = 0;
+        long size = 0;
         for (int i = 0; i < messages.size(); i++) {
-            if (messages.get(i).body().content() != null) {
+            Body body = messages.get(i).body();
+            if (body.content() != null || size + body.size() > mostInCall) {
                 sender.send(messages.subList(first, i), List.of());
+                first = i;
+                size = 0;
+            }
+            size += body.size();
+            if (body.content() != null) {
                 contents.send(messages.get(i));
                 first = i + 1;
             }
@@ -154,10 +164,12 @@ public final class SqlStore implements Store {
         sender.send(messages.subList(first, messages.size()), List.of());
     }
 
-    /** Whether none of them has a content of its own. */
-    private static boolean isWhole(List<Outgoing> messages) {
+    /** Whether one call can send them: none of them has a content of its own, and they are not too large together. */
+    private boolean isWhole(List<Outgoing> messages) {
+        long size = 0;
         for (Outgoing message : messages) {
-            if (message.body().content() != null) {
+            size += message.body().size();
+            if (message.body().content() != null || size > mostInCall && messages.size() > 1) {
                 return false;
             }
         }

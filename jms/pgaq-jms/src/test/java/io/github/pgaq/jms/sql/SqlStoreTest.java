@@ -345,6 +345,23 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void moreThanACallCanHaveIsSentInOneTransaction() throws SQLException {
+        store.mostInCall = 1000;
+        List<Outgoing> messages = List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(600)),
+                text(queue, "c".repeat(600)), text(queue, "d"));
+        store.send(messages);
+        List<String> expected = messages.stream().map(m -> m.body().text()).toList();
+        assertEquals(expected, texts(take(all(queue))));
+        store.commit(messages, List.of(), () -> { });
+        assertEquals(expected, texts(take(all(queue))));
+        List<Outgoing> failing = List.of(text(queue, "a".repeat(2000)), text("no_such_queue", "b".repeat(2000)));
+        assertThrows(SQLException.class, () -> store.send(failing));
+        assertThrows(SQLException.class, () -> store.commit(failing, List.of(), () -> { }));
+        store.rollback();
+        assertEquals(List.of(), texts(take(all(queue))));
+    }
+
+    @Test
     void messagesBehindTheLimitOfBytesComeWithoutBody() throws SQLException {
         store.send(List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(2000)), text(queue, "c")));
         Source limited = new Source(queue, null, null, 100, 3000);
