@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -116,3 +117,116 @@ def test_a_cancelled_receive_counts_as_an_attempt(points_server):
             state = [{"state": "READY", "attempts": 1}] if attempts == 1 else []
             until(lambda: db.rows(conn, "SELECT state, attempts FROM aq.messages WHERE queue_name = 'one' AND state IN ('READY', 'LOCKED', 'LEASED')") == state, attempts)
         drop(conn, "one")
+
+
+# -- aq.jms_send: all or nothing
+
+OUT = ("first", "second")
+
+
+def packed(text):
+    return struct.pack(">i", -1) if text is None else struct.pack(">i", len(text)) + text.encode()
+
+
+def group(queue, number):
+    """Messages for aq.jms_send."""
+    message = packed("text") + packed("{}") + packed(None) + packed(None) + packed("body") + packed(None)
+    return packed(queue) + struct.pack(">iqq", 4, 0, 0) + 3 * packed(None) + struct.pack(">i", number) + number * message
+
+
+class Sending:
+    """Two messages for one queue and one for another one, and the acknowledgement of a message of a third one."""
+
+    def __init__(self, conn, store):
+        self.conn = conn
+        self.queues = [*OUT, "source"]
+        if store == "queue table":
+            conn.execute("SELECT aq.create_queue_table('sending', %s)", [TYPE])
+        for queue in self.queues:
+            if store == "queue table":
+                conn.execute("SELECT aq.create_queue(%s, queue_table => 'sending', retry_delay => '0')", [queue])
+            else:
+                conn.execute("SELECT aq.create_queue(%s, %s, retry_delay => '0')", [queue, TYPE])
+        conn.execute("SELECT aq.enqueue('source', ROW('text', '{}', NULL, NULL, 'body', NULL)::aq.jms_message)")
+        (row,) = db.rows(conn, "SELECT msgid, receipt FROM aq.dequeue('source', NULL::aq.jms_message, lease => '1 hour')")
+        acknowledge = packed("source") + packed(None) + struct.pack(">qi", row["receipt"], 1) + row["msgid"].bytes
+        self.values = [group("first", 2) + group("second", 1), acknowledge]
+
+    def send(self, conn):
+        conn.execute("SELECT aq.jms_send(%s, %s)", self.values)
+
+    def state(self):
+        return [
+            db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = %s", [queue, "LEASED" if queue == "source" else "READY"])
+            for queue in self.queues
+        ]
+
+    def nothing_was_done(self):
+        """And the same call does all of it."""
+        until(lambda: self.state() == [0, 0, 1], "nothing is sent, the lease goes on")
+        assert db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = ANY (%s) AND state <> 'PROCESSED'", [self.queues]) == 1
+        self.send(self.conn)
+        self.all_was_done()
+
+    def all_was_done(self):
+        until(lambda: self.state() == [2, 1, 0], "all is sent, the lease has ended")
+        for queue, number in zip(self.queues, (2, 1, 0)):
+            assert len(db.rows(self.conn, "SELECT FROM aq.dequeue(%s, NULL::aq.jms_message, max_messages => 9)", [queue])) == number
+        assert not db.rows(self.conn, "SELECT * FROM aq.check()")
+
+
+@pytest.fixture
+def sending(request, points_server):
+    store = request.node.callspec.params["store"]
+    with points_server.connect() as conn:
+        yield Sending(conn, store)
+        conn.execute("SELECT aq.point_reset()")
+        drop(conn, *OUT, "source")
+        if store == "queue table":
+            conn.execute("SELECT aq.drop_queue_table('sending', force => true)")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("action", ["error", "cancel", "terminate"])
+@pytest.mark.parametrize(
+    ("store", "point", "skip"),
+    [(store, *place) for store in ("sharded", "queue table") for place in (("rows-inserted", 0), ("rows-inserted", 1), ("lease-found", 0), ("leases-held", 0))]
+    + [("sharded", "slots-reserved", 1), ("sharded", "rows-formed", 1), ("sharded", "before-log", 0), ("sharded", "after-log", 0)],
+)
+def test_a_send_ends_early(points_server, sending, store, point, skip, action):
+    """At the first or the second queue, at the acknowledgement, and before the commit: nothing is half sent."""
+    points_server.expect_log("test point|cancel|terminating")
+    with points_server.connect() as java:
+        if skip:
+            sending.conn.execute("SELECT aq.point_arm(%s, %s, %s)", [point, action, skip])
+        else:
+            java.execute(f"SET pgaq.test_point = '{point}:{action}'")
+        with pytest.raises(psycopg.Error):
+            sending.send(java)
+        assert java.closed == (action == "terminate")
+    sending.nothing_was_done()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("store", "end"),
+    [(store, end) for store in ("sharded", "queue table") for end in ("COMMIT", "ROLLBACK")] + [("sharded", "error"), ("sharded", "terminate")],
+)
+def test_a_send_is_prepared(points_server, sending, store, end):
+    points_server.expect_log("test point|terminating")
+    with points_server.connect() as java:
+        java.execute("BEGIN")
+        sending.send(java)
+        if end in ("error", "terminate"):
+            java.execute(f"SET LOCAL pgaq.test_point = 'before-prepare:{end}'")
+            with pytest.raises(psycopg.Error):
+                java.execute("PREPARE TRANSACTION 'sent'")
+        else:
+            java.execute("PREPARE TRANSACTION 'sent'")
+            assert sending.state()[:2] == [0, 0]
+    if end in ("COMMIT", "ROLLBACK"):
+        sending.conn.execute(f"{end} PREPARED 'sent'")
+    if end == "COMMIT":
+        sending.all_was_done()
+    else:
+        sending.nothing_was_done()
