@@ -229,13 +229,13 @@ def test_the_slowest_call_is_seen_once(plain_server):
         with plain_server.connect() as conn:
             conn.execute(
                 """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
-                   $$ BEGIN IF NEW.id = 1 THEN PERFORM pg_sleep(0.3); END IF; RETURN NEW; END $$;
+                   $$ BEGIN IF NEW.id = 1 THEN PERFORM pg_sleep(2); END IF; RETURN NEW; END $$;
                    CREATE TRIGGER dawdle BEFORE INSERT ON slow FOR EACH ROW EXECUTE FUNCTION dawdle()"""
             )
         workload.start()
-        workload.until(lambda: workload.control.delivered > 0, 30, "nothing arrives")
-        assert workload.control.slowest()[0] >= 300_000
-        assert workload.control.slowest()[0] < 300_000
+        workload.until(lambda: workload.control.slowest_producing > 0, 30, "no call has returned")
+        assert workload.control.slowest()[0] >= 2_000_000
+        assert workload.control.slowest()[0] < 2_000_000
         workload.stop()
 
 

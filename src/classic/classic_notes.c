@@ -474,6 +474,9 @@ settle_prepare(Note *note, TransactionId xid)
 	note->retry = 0;
 }
 
+/* The transaction is listed as in doubt, and is not prepared yet. */
+static bool preparing;
+
 /*
  * Called before the transaction is prepared: from now on, walks do not regard
  * its rows as gone.
@@ -484,6 +487,7 @@ add_doubts(void)
 	TransactionId xid = GetTopTransactionIdIfAny();
 	AqQueueShm *last = NULL;
 
+	preparing = true;
 	for (int i = 0; i < nnotes; i++)
 	{
 		/*
@@ -540,6 +544,7 @@ prepare(void)
 	for (int i = 0; i < nnotes; i++)
 		settle_prepare(&notes[i], xid);
 	nnotes = 0;
+	preparing = false;
 }
 
 static void
@@ -548,8 +553,14 @@ abort_transaction(void)
 	aq_commit_order_forget();
 	aq_takers_end();
 	for (int i = 0; i < nnotes; i++)
+	{
 		settle_abort(&notes[i], true);
+		/* PREPARE has failed: as after ROLLBACK PREPARED */
+		if (preparing)
+			aq_work_post(notes[i].shm, AQ_WORK_DOUBT);
+	}
 	nnotes = 0;
+	preparing = false;
 }
 
 /*

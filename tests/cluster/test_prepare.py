@@ -575,6 +575,18 @@ def test_queue_ddl_is_refused(server, conn, queue):
     assert take(conn, queue) == [1]
 
 
+def test_a_prepare_that_fails_leaves_nothing(conn, queue):
+    """PostgreSQL refuses it after the queue has prepared itself: nothing is in doubt then."""
+    put(conn, queue, 1)
+    conn.execute("BEGIN")
+    assert take(conn, queue) == [1]
+    put(conn, queue, 2)
+    with pytest.raises(db.Error, match="too long"):
+        conn.execute(f"PREPARE TRANSACTION '{'g' * 300}'")
+    until(lambda: not conn.execute("SELECT * FROM aq.check()").fetchall(), "no finding")
+    assert arrived(conn, queue, 1) == [1]
+
+
 def test_a_grant_can_be_prepared(server, conn, queue):
     """It is a grant on a view, which PostgreSQL itself prepares and finishes."""
     conn.execute("CREATE ROLE later_in")
