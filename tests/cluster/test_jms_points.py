@@ -180,13 +180,11 @@ class Sending:
 def sending(request, points_server):
     store = request.node.callspec.params["store"]
     with points_server.connect() as conn:
-        conn.execute("CREATE ROLE java")
         yield Sending(conn, store)
         conn.execute("SELECT aq.point_reset()")
         drop(conn, *OUT, "source")
         if store == "queue table":
             conn.execute("SELECT aq.drop_queue_table('sending', force => true)")
-        conn.execute("DROP OWNED BY java; DROP ROLE java")
 
 
 @pytest.mark.long
@@ -207,29 +205,6 @@ def test_a_send_ends_early(points_server, sending, store, point, skip, action):
         with pytest.raises(psycopg.Error):
             sending.send(java)
         assert java.closed == (action == "terminate")
-    sending.nothing_was_done()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("store", ["sharded", "queue table"])
-@pytest.mark.parametrize(("point", "queue"), [("rows-inserted", "second"), ("lease-found", "source")])
-@pytest.mark.parametrize("meanwhile", ["SELECT aq.revoke_queue('{}', 'java')", "SELECT aq.stop_queue('{}')"])
-def test_a_right_goes_while_a_send_runs(points_server, sending, store, point, queue, meanwhile):
-    """When the first queue has its messages, that on the second one; when the lease is found, that on its queue."""
-    conn = sending.conn
-    conn.execute("SELECT aq.grant_queue(q, 'java') FROM unnest(%s::text[]) q", [sending.queues])
-    with points_server.connect() as java, ThreadPoolExecutor() as pool:
-        java.execute(f"SET pgaq.test_point = '{point}:wait'")
-        java.execute("SET ROLE java")
-        try:
-            came = pool.submit(sending.send, java)
-            assert db.value(conn, "SELECT aq.point_await(%s)", [point])
-            conn.execute(meanwhile.format(queue))
-        finally:
-            conn.execute("SELECT aq.point_reset()")
-        with pytest.raises(psycopg.Error):
-            came.result(PATIENCE)
-    conn.execute("SELECT aq.start_queue(%s)", [queue])
     sending.nothing_was_done()
 
 
