@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from conftest import arrived, drop, put, put_many, ready, take, until
+from conftest import PATIENCE, arrived, drop, put, put_many, ready, take, until
 from pgaq import db
 from pgaq.load.drivers import PGAQ, Shape
 from pgaq.load.workload import Options, Workload
@@ -244,5 +244,6 @@ def test_drop_under_traffic(server, conn):
         until(lambda: len(take(conn, "gone", number=1)) == 1 or number, "traffic")
         db.execute(conn, "SELECT aq.drop_queue('gone', true)")
         for thread in threads:
-            thread.join(30)
-        assert [state[:5] for state in states] == ["42704"] * 4, states
+            thread.join(PATIENCE)
+        busy = conn.execute("SELECT * FROM sys.\"v$session_wait\" WHERE pid IN (SELECT pid FROM pg_stat_activity WHERE state = 'active')").fetchall()
+        assert [state[:5] for state in states] == ["42704"] * 4, (states, busy)
