@@ -31,27 +31,28 @@ aq_job_in_worker(void)
 	return in_worker;
 }
 
-/*
- * Locks the extension until the end of the transaction, so that DROP EXTENSION
- * waits for it, or this transaction for DROP EXTENSION.  Otherwise a deadlock
- * would be possible, because both lock several of its tables.
- */
-static void
-lock_extension(void)
-{
-	Oid			extension = get_extension_oid("pgaq", true);
-
-	if (OidIsValid(extension))
-		LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
-}
-
 void
 aq_job_begin(void)
 {
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	lock_extension();
 	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * Locks the extension until the end of the transaction, so that DROP EXTENSION
+ * waits; otherwise a deadlock would be possible, because both lock several of
+ * its tables.  Returns false if the extension does not exist or is being
+ * dropped.
+ */
+bool
+aq_job_lock_extension(void)
+{
+	Oid			extension = get_extension_oid("pgaq", true);
+
+	return OidIsValid(extension) &&
+		ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock) &&
+		get_extension_oid("pgaq", true) == extension;
 }
 
 /*

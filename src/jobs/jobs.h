@@ -113,6 +113,7 @@ extern void aq_jobs_post_away(Oid database, TimestampTz when);
 
 /* Begin and end a transaction in the worker; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
+extern bool aq_job_lock_extension(void);	/* needed before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 
 typedef enum AqExtensionState

@@ -40,11 +40,11 @@ has_rows(uint64 after, uint64 last)
 static bool
 flush(bool purge)
 {
-	bool		there;
+	bool		locked;
 
 	aq_job_begin();
-	there = aq_job_extension() == AQ_EXTENSION_THERE;
-	if (there)
+	locked = aq_job_lock_extension();
+	if (locked)
 	{
 		SPI_connect();
 		if (SPI_execute("SELECT aq_internal.ash_flush_turn()", false, 1) != SPI_OK_SELECT)
@@ -54,7 +54,7 @@ flush(bool purge)
 		SPI_finish();
 	}
 	aq_job_commit(false);
-	return there;
+	return locked;
 }
 
 static TimestampTz

@@ -94,7 +94,7 @@ snapshots(void)
 	aq_job_begin();
 	if (!have_snapshots())
 		known = false;			/* compute the time again at the next post */
-	else if (aq_job_extension() == AQ_EXTENSION_THERE)
+	else if (aq_job_lock_extension())
 		due = take_turn();
 	else
 		due = next;

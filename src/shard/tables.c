@@ -610,7 +610,7 @@ drop_surplus(int32 id, AqQueueShm *shm)
 	bool		dropped = false;
 
 	aq_job_begin();
-	if (aq_job_extension() == AQ_EXTENSION_THERE && aq_catalog_get_by_id(id, true) != NULL &&
+	if (aq_job_lock_extension() && aq_catalog_get_by_id(id, true) != NULL &&
 		aq_queue_lock(id, AccessShareLock, false))
 		partition = claim_surplus(shm);
 	if (partition != NULL && aq_heap_lock_for_worker(partition, AccessExclusiveLock))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from conftest import BACKGROUND, PATIENCE, arrived, background, install, look, put, put_many, ready, take, until
+from conftest import arrived, install, look, put, put_many, ready, take, until
 from pgaq import db
 from test_backup import FACTS, Facts, assert_facts
 from test_wait import Waiter
@@ -375,26 +373,6 @@ def test_database_as_template_and_renamed(server, other):
                 assert take(there, "q") == [1, 2]
         finally:
             conn.execute("DROP DATABASE copied WITH (FORCE)")
-
-
-def test_the_worker_waits_for_drop_extension(server, other):
-    """It has locked nothing that DROP EXTENSION is going to lock: there is no deadlock, whatever their order."""
-    waits = "SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted"
-    with server.connect(other) as conn, server.connect(other) as reader, server.connect(other) as third, ThreadPoolExecutor() as pool:
-        install(conn)
-        db.execute(conn, "SELECT aq.create_queue('q')")
-        put(conn, "q", 1)
-        reader.execute("BEGIN; SELECT FROM aq_internal.queue")
-        dropped = pool.submit(conn.execute, "BEGIN; DROP EXTENSION pgaq CASCADE; ROLLBACK")
-        until(lambda: third.execute(waits, [conn.info.backend_pid]).fetchall(), "DROP EXTENSION, which waits for the reader")
-        query = f"""SELECT string_agg(DISTINCT l.classid::regclass::text, ',') FROM pg_locks l JOIN pg_stat_activity USING (pid)
-                    WHERE {BACKGROUND} AND NOT l.granted AND l.locktype = 'object'"""
-        third.execute("SELECT pg_terminate_backend(%s)", [background(third, "worker")])
-        until(lambda: db.value(third, query, {"kind": "worker"}) == "pg_extension", "a worker that waits for DROP EXTENSION")
-        reader.execute("ROLLBACK")
-        dropped.result(PATIENCE)
-        assert take(conn, "q") == [1]
-        conn.execute("DROP EXTENSION pgaq CASCADE")
 
 
 def test_drop_extension(server, other):

@@ -112,7 +112,8 @@ remove_one(const Temporary *temporary)
 	{
 		aq_job_begin();
 		aq_point("temporary-ends");
-		done = temporary->consumer == 0 ? remove_queue(temporary) : remove_consumer(temporary);
+		if (aq_job_lock_extension())
+			done = temporary->consumer == 0 ? remove_queue(temporary) : remove_consumer(temporary);
 		aq_job_commit(false);
 		aq_trouble_succeeded(&trouble, "temporary objects");
 	}
@@ -169,8 +170,10 @@ remove_ended(void)
 	bool		all = true;
 
 	aq_job_begin();
-	if (aq_job_extension() == AQ_EXTENSION_THERE)
+	if (aq_job_lock_extension())
 		list = find_ended(context);
+	else
+		all = aq_job_extension() != AQ_EXTENSION_THERE;
 	aq_job_commit(false);
 	foreach(lc, list)
 		all &= remove_one(lfirst(lc));
