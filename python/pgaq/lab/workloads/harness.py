@@ -21,7 +21,8 @@ PATH = "SET search_path = public, sys"
 OPERATIONS = """SELECT operation, object, location, gets::float8 AS gets, releases::float8 AS releases, (acquire_ns + hold_ns)::float8 AS ns
 	FROM aq.trace_objects(%s)"""
 HISTOGRAM = """SELECT value::float8, sum(count)::float8 FROM aq.trace_histogram(%s)
-	WHERE measure = 'both' AND operation = %s AND object = %s GROUP BY 1 ORDER BY 1"""
+	WHERE measure = %s AND operation = %s AND object = %s GROUP BY 1 ORDER BY 1"""
+MEASURES = {"both": "ns_histogram", "acquire": "acquire_ns_histogram", "hold": "hold_ns_histogram"}
 SAMPLED = """SELECT count(*)::float8 FROM sys."v$active_session_history" WHERE event = ANY (%s) AND p1 IS NOT NULL AND sample_time > now() - %s * interval '1 s'"""
 
 
@@ -149,9 +150,13 @@ def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:
     }  # fmt: skip
     found["latch_ns_per_deq"], found["mutex_ns_per_deq"] = found["ns_per_latch_get"] * found["latch_gets_per_deq"], found["ns_per_mutex_get"] * found["mutex_gets_per_deq"]
     for name, operation, obj in (("latch", "latch", CHANNEL), ("mutex", "mutex", "Library Cache")):
-        curve = {float(value): float(count) for value, count in look.execute(HISTOGRAM, [pid, operation, obj]).fetchall()}
-        if curve:
-            found[f"{name}_ns_histogram"] = curve
-            found[f"{name}_mode_ns"] = max(curve, key=lambda x: curve[x])
-            found[f"{name}_longest_ns"] = max(curve)
+        curves = {
+            metric: {float(value): float(count) for value, count in look.execute(HISTOGRAM, [pid, measure, operation, obj]).fetchall()}
+            for measure, metric in MEASURES.items()
+        }
+        found |= {f"{name}_{metric}": curve for metric, curve in curves.items() if curve}
+        whole = curves[MEASURES["both"]]
+        if whole:
+            found[f"{name}_mode_ns"] = max(whole, key=lambda x: whole[x])
+            found[f"{name}_longest_ns"] = max(whole)
     return found
