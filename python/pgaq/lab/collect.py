@@ -138,9 +138,11 @@ def series(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
 
 
 def _labels(measured: Measurements, e: Experiment, text: str) -> list[tuple[str, str]]:
-    """The series of one drawn metric: one for each value of the axis `by`."""
+    """The series of one drawn metric: one for each value of the axis `by`.  Its axes are left out where the metric alone is clear."""
     if not e.by:
-        return [(text, "")]
+        metrics = [other.split("(")[0] for other in e.draw]
+        metric = text.split("(")[0]
+        return [(metric if metrics.count(metric) == 1 else text, "")]
     values = list(dict.fromkeys(r["point"].get(e.by) for r in measured.of(e.run) if e.by in r["point"]))
     return [(f"{text}, {e.by} {value}", f"{e.by}={value!r}") for value in values]
 
