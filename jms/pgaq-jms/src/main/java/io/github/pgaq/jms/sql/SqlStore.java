@@ -99,7 +99,7 @@ public final class SqlStore implements Store {
             if (alone) {
                 commit();
             }
-        } catch (SQLException | RuntimeException e) {
+        } catch (SQLException | RuntimeException | Error e) {
             if (alone) {
                 undo(e);
             }
@@ -176,7 +176,7 @@ public final class SqlStore implements Store {
         return true;
     }
 
-    private void undo(Exception cause) {
+    private void undo(Throwable cause) {
         try {
             rollback();
         } catch (SQLException e) {

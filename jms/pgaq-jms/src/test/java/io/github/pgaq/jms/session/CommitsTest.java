@@ -18,6 +18,7 @@ import jakarta.jms.JMSException;
 import jakarta.jms.Session;
 import java.io.InputStream;
 import java.sql.SQLException;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -26,6 +27,7 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
@@ -196,6 +198,48 @@ class CommitsTest extends SessionFixture {
         assertEquals("08007", state(others.get(1)));
         assertEquals("08007", state(others.get(2)));
         get(commit(commits, "later", List.of(), () -> { }));
+    }
+
+    @Test
+    void withoutMemoryForWhatGoesTogetherTheOthersCommitByThemselves() throws Exception {
+        AtomicBoolean exhausted = new AtomicBoolean(true);
+        List<Outgoing> without = new AbstractList<>() {
+            private final Outgoing only = message("a", null);
+
+            @Override
+            public Outgoing get(int index) {
+                return only;
+            }
+
+            @Override
+            public int size() {
+                return 1;
+            }
+
+            @Override
+            public Object[] toArray() {
+                if (exhausted.getAndSet(false)) {
+                    throw new OutOfMemoryError("made to fail");
+                }
+                return super.toArray();
+            }
+        };
+        Future<Void> first = hold();
+        Future<Void> leads = commit(commits, "b", List.of(), () -> { });
+        awaitWaiting(1);
+        Link link = link();
+        Future<Void> other = async(() -> {
+            commits.commit(link, without, List.of(), () -> { });
+            return null;
+        });
+        awaitWaiting(2);
+        held.countDown();
+        get(first);
+        assertInstanceOf(OutOfMemoryError.class, cause(leads));
+        get(other);
+        assertFalse(exhausted.get());
+        get(commit(commits, "later", List.of(), () -> { }));
+        assertEquals(Set.of("first", "a", "later"), texts());
     }
 
     @Test

@@ -9,14 +9,18 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.ServerTest;
 import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Content;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
 import io.github.pgaq.jms.store.Received;
 import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -346,6 +350,9 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void moreThanACallCanHaveIsSentInOneTransaction() throws SQLException {
+        List<Integer> sizes = new ArrayList<>();
+        store = new SqlStore(recorded(connect(), sizes), true);
+        stores.add(store);
         store.mostInCall = 1000;
         List<Outgoing> messages = List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(600)),
                 text(queue, "c".repeat(600)), text(queue, "d"));
@@ -354,11 +361,53 @@ class SqlStoreTest extends ServerTest {
         assertEquals(expected, texts(take(all(queue))));
         store.commit(messages, List.of(), () -> { });
         assertEquals(expected, texts(take(all(queue))));
+        // a, b, and c with d, each time
+        assertEquals(List.of(2, 0, 0, 2, 0, 0), sizes.stream().map(size -> size / 1000).toList());
         List<Outgoing> failing = List.of(text(queue, "a".repeat(2000)), text("no_such_queue", "b".repeat(2000)));
         assertThrows(SQLException.class, () -> store.send(failing));
         assertThrows(SQLException.class, () -> store.commit(failing, List.of(), () -> { }));
         store.rollback();
         assertEquals(List.of(), texts(take(all(queue))));
+    }
+
+    /** A connection that notes the size of each value of bytes that is passed to a statement. */
+    private static Connection recorded(Connection connection, List<Integer> sizes) {
+        return proxy(Connection.class, connection, (method, arguments, result) ->
+                result instanceof PreparedStatement statement
+                        ? proxy(PreparedStatement.class, statement, (setter, values, nothing) -> {
+                            if (setter.equals("setBytes") && values[1] != null) {
+                                sizes.add(((byte[]) values[1]).length);
+                            }
+                            return nothing;
+                        }) : result);
+    }
+
+    /** What comes of a call. */
+    private interface After {
+        Object result(String method, Object[] arguments, Object result);
+    }
+
+    private static <T> T proxy(Class<T> type, T object, After after) {
+        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
+                (self, method, arguments) -> {
+                    try {
+                        return after.result(method.getName(), arguments, method.invoke(object, arguments));
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                }));
+    }
+
+    @Test
+    void aCallThatRunsOutOfMemoryLeavesNoTransaction() throws SQLException {
+        Content content = () -> {
+            throw new OutOfMemoryError("made to fail");
+        };
+        Body body = new Body("bytes", "{\"content_length\": 5000000}", null, null, null, null, content);
+        Outgoing large = new Outgoing(queue, body, 4, 0, 0, null, null, false);
+        assertThrows(OutOfMemoryError.class, () -> store.send(List.of(text(queue, "a"), large)));
+        store.send(List.of(text(queue, "b")));
+        assertEquals(List.of("b"), texts(lease(newStore(), all(queue))));
     }
 
     @Test
