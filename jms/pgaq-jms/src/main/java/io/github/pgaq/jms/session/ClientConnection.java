@@ -62,6 +62,8 @@ public class ClientConnection implements PgaqConnection {
     private boolean keeping;
     private volatile String clientId;
     private volatile ExceptionListener exceptionListener;
+    /** Why the sessions neither send nor receive, for now or for good; null: they do. */
+    private volatile JMSException suspension;
 
     /**
      * Connects.
@@ -114,11 +116,15 @@ public class ClientConnection implements PgaqConnection {
                 }
                 subscriptions.restore(store);
                 refused = false;
+                suspend(null);
             } catch (SQLException e) {
-                // with a number of attempts, failed() tells it after the last one
-                if (Subscriptions.IN_USE.equals(e.getSQLState()) && options.reconnectAttempts() < 0 && !refused) {
-                    refused = true;
-                    report(Errors.of("could not connect again", e));
+                if (Subscriptions.IN_USE.equals(e.getSQLState())) {
+                    suspend(Errors.of("could not connect again", e));
+                    // with a number of attempts, failed() tells it after the last one
+                    if (options.reconnectAttempts() < 0 && !refused) {
+                        refused = true;
+                        report(suspension);
+                    }
                 }
                 throw e;
             }
@@ -126,6 +132,7 @@ public class ClientConnection implements PgaqConnection {
 
         @Override
         public void failed(JMSException reason) {
+            suspend(reason);
             report(reason);
         }
 
@@ -183,6 +190,34 @@ public class ClientConnection implements PgaqConnection {
     void checkOpen() throws JMSException {
         if (closed.get()) {
             throw new IllegalStateException("the connection is closed");
+        }
+    }
+
+    /**
+     * Without its control connection, its client identifier and its subscriptions can be another connection's. So its
+     * sessions give back what they have leased ahead, and wait. On a thread of its own, because sessions may wait for
+     * the control connection, whose lock the caller holds.
+     *
+     * @param reason null: it has all of them again
+     */
+    private void suspend(JMSException reason) {
+        boolean changes = (reason == null) != (suspension == null);
+        suspension = reason;
+        if (changes) {
+            thread("suspension", () -> sessions.forEach(ClientSession::suspensionChanged)).start();
+        }
+    }
+
+    /** Whether sessions must not send and receive; {@link ClientSession#suspensionChanged} follows each change. */
+    boolean isSuspended() {
+        return suspension != null;
+    }
+
+    /** Fails if the sessions must not send and receive. */
+    void checkNotSuspended() throws JMSException {
+        JMSException reason = suspension;
+        if (reason != null) {
+            throw Link.again(reason);
         }
     }
 
@@ -273,6 +308,7 @@ public class ClientConnection implements PgaqConnection {
      * @throws InvalidDestinationException if not
      */
     void describe(PgaqDestination destination, ClientSession session) throws JMSException {
+        checkNotSuspended();
         if (destination.isTemporary()) {
             temporaries.checkNotDeleted(destination);
         }

@@ -193,6 +193,26 @@ public class ClientSession extends MessageMaker {
         gate.wake();
     }
 
+    /** Whether messages are delivered to listeners, when the session is started. */
+    boolean delivers() {
+        return hasListeners() && !connection.isSuspended();
+    }
+
+    /** The connection was suspended, or is no longer: what was leased ahead goes back, and waits end. */
+    void suspensionChanged() {
+        gate.enter();
+        try {
+            if (connection.isSuspended() && consumers.stream().noneMatch(Intake::hasConsumed)) {
+                settlement.release(List.of(), drainBuffers());
+            }
+        } catch (JMSException e) {
+            // the leases end by themselves
+            LOG.debug("giving messages of a suspended session back failed", e);
+        } finally {
+            gate.leave();
+        }
+    }
+
     void setStarted(boolean started) {
         gate.setStarted(started);
     }

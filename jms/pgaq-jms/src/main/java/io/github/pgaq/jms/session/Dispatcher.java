@@ -34,10 +34,10 @@ final class Dispatcher implements Runnable {
 
     @Override
     public void run() {
-        while (gate.awaitState(() -> gate.isStarted() && session.hasListeners())) {
+        while (gate.awaitState(() -> gate.isStarted() && session.delivers())) {
             Call call = null;
             try {
-                if (gate.enterStarted(session::hasListeners, Deadline.NEVER)) {
+                if (gate.enterStarted(session::delivers, Deadline.NEVER)) {
                     try {
                         call = next();
                     } finally {

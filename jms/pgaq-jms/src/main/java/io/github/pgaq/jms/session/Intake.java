@@ -44,6 +44,7 @@ final class Intake {
     <T> T receive(Consumer consumer, Deadline deadline, int want, Reader<T> reader) throws JMSException {
         while (gate.enterStarted(() -> !consumer.isClosed(), deadline)) {
             try {
+                session.connection().checkNotSuspended();
                 boolean over = deadline.isOver();
                 Taken taken = poll(consumer);
                 if (taken == null) {
@@ -150,7 +151,7 @@ final class Intake {
     void fill(List<Consumer> consumers, BooleanSupplier given, Deadline deadline, List<Lease> due, int want)
             throws JMSException {
         boolean wait = !deadline.isOver();
-        if (wait && !gate.beginWait(given)) {
+        if (wait && !gate.beginWait(() -> given.getAsBoolean() && !session.connection().isSuspended())) {
             settlement.acknowledgeNow(due);
             return;
         }

@@ -205,7 +205,8 @@ final class Link {
         return Math.min(next.left(), until.left());
     }
 
-    private static JMSException again(JMSException failure) {
+    /** The same error, for another call. */
+    static JMSException again(JMSException failure) {
         if (failure instanceof jakarta.jms.IllegalStateException) {
             return new jakarta.jms.IllegalStateException(failure.getMessage());
         }

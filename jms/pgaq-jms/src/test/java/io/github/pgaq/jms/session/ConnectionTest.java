@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.PgaqQueue;
 import io.github.pgaq.jms.PgaqTopic;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidClientIDException;
@@ -377,11 +378,83 @@ class ConnectionTest extends SessionFixture {
         assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
         // another thread tries; this one does not wait for it
         JMSException lost = assertThrows(JMSException.class, () -> session.createConsumer(topic));
-        assertTrue(lost.getMessage().contains("tried again"), lost.getMessage());
+        assertTrue(lost.getMessage().contains("client identifier \"c\" is in use"), lost.getMessage());
         other.close();
         get(reconnection);
         session.createDurableConsumer(topic, "s");
         assertTrue(reports.isEmpty());
+    }
+
+    @Test
+    void sessionsWaitWhileAnotherConnectionHasTheClientIdentifier() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_DELAY, "5");
+        ClientConnection connection = named("c");
+        connection.start();
+        BlockingQueue<String> listened = new LinkedBlockingQueue<>();
+        connection.createSession().createConsumer(queue).setMessageListener(m -> Errors.unchecked(() -> {
+            listened.add(text(m));
+            return null;
+        }));
+        Session session = connection.createSession();
+        MessageProducer producer = session.createProducer(queue);
+        MessageConsumer consumer = session.createConsumer(new PgaqQueue("r"));
+        Future<Message> received = async(consumer::receive);
+        server.awaitWaiting(2);
+        server.kill(server.stores.get(0));
+        ClientConnection other = named("c");
+        Future<Object> reconnection = async(() -> {
+            connection.control().ping();
+            return null;
+        });
+        assertTrue(assertThrows(ExecutionException.class, () -> get(received)).getMessage()
+                .contains("client identifier \"c\" is in use"));
+        server.awaitWaiting(0);
+        server.text("q", "a");
+        assertThrows(JMSException.class, consumer::receiveNoWait);
+        assertThrows(JMSException.class, () -> producer.send(session.createMessage()));
+        assertThrows(JMSException.class, () -> session.createBrowser(queue));
+        assertTrue(listened.isEmpty());
+        other.close();
+        get(reconnection);
+        assertEquals("a", listened.poll(10, TimeUnit.SECONDS));
+        server.text("r", "b");
+        assertEquals("b", text(consumer.receive()));
+    }
+
+    @Test
+    void whatWasLeasedAheadGoesBackWhenTheClientIdentifierIsLost() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "1");
+        server.text("q", "a", "b", "c");
+        ClientConnection connection = named("c");
+        connection.start();
+        ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        Message first = session.intake().receive(consumer, Deadline.NEVER, 3, message -> message);
+        server.kill(server.stores.get(0));
+        ClientConnection other = named("c");
+        other.start();
+        assertThrows(JMSException.class, () -> connection.control().ping());
+        server.awaitCalls("release", 1);
+        assertEquals(List.of("b", "c"), all(other.createSession().createConsumer(queue)));
+        first.acknowledge();
+        assertEquals(List.of(), server.texts("q"));
+        assertThrows(JMSException.class, consumer::receiveNoWait);
+    }
+
+    @Test
+    void sessionsEndWithTheControlConnection() throws Exception {
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        ClientConnection connection = named("c");
+        connection.setExceptionListener(reports::add);
+        connection.start();
+        MessageConsumer consumer = connection.createSession().createConsumer(queue);
+        server.kill(server.stores.get(0));
+        assertThrows(JMSException.class, () -> connection.control().ping());
+        server.text("q", "a");
+        JMSException reason = assertThrows(JMSException.class, consumer::receiveNoWait);
+        assertTrue(reason.getMessage().contains("connection to the server is lost"), reason.getMessage());
+        assertTrue(reports.take().getMessage().contains("connection to the server is lost"));
+        assertEquals(List.of("a"), all(started().createSession().createConsumer(queue)));
     }
 
     @Test
