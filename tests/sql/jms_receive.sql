@@ -88,7 +88,8 @@ CALL aq.jms_receive('{}', NULL, NULL, '{}') \gset
 SELECT * FROM t.jms_read(:'messages');
 
 -- payloads of other types
-SELECT aq.enqueue('plain_text', 'a text'::text) IS NOT NULL, aq.enqueue('plain_json', '{"a": [1, "ü"]}') IS NOT NULL, aq.enqueue('plain_bytes', '\x00ff'::bytea) IS NOT NULL;
+SELECT aq.enqueue('plain_text', 'a text'::text) IS NOT NULL, aq.enqueue('plain_json', '{"a": [1, "ü"]}', correlation => 'a "b" \ ü', properties => '{"color": "red"}') IS NOT NULL,
+	aq.enqueue('plain_bytes', '\x00ff'::bytea) IS NOT NULL, aq.enqueue('plain_text', NULL::text, properties => '{"n": 1}') IS NOT NULL;
 SELECT q, type, headers, properties, text, bytes FROM unnest(ARRAY['plain_text', 'plain_json', 'plain_bytes']) q, LATERAL t.jms_read(aq.jms_browse(q));
 SELECT t.error($$SELECT aq.jms_browse('plain_xml')$$);
 SELECT t.error($$CALL aq.jms_receive('{plain_xml}', NULL, NULL, '{1}', '0')$$);

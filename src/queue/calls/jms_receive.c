@@ -29,6 +29,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -140,7 +141,24 @@ set_payload_type(Writing *writing, const AqQueue *queue)
 			errhint("Text, jsonb and bytea are also read as messages."));
 }
 
-/* A message of another payload type, or without payload. */
+/* The headers of a message that has only those of the server. */
+static Datum
+make_headers(const AqMessage *m)
+{
+	StringInfoData headers;
+
+	initStringInfo(&headers);
+	appendStringInfoChar(&headers, '{');
+	if (m->correlation != NULL)
+	{
+		appendStringInfoString(&headers, "\"correlation_id\": ");
+		escape_json(&headers, text_to_cstring((text *) m->correlation));
+	}
+	appendStringInfoChar(&headers, '}');
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(headers.data));
+}
+
+/* A message of another payload type, or without payload: its properties are those of the server. */
 static Datum
 make_message(const Writing *writing, const AqMessage *m)
 {
@@ -150,8 +168,10 @@ make_message(const Writing *writing, const AqMessage *m)
 
 	values[FIELD_TYPE] = CStringGetTextDatum(m->payload_null ? "message" : bytes ? "bytes" : "text");
 	nulls[FIELD_TYPE] = false;
-	values[FIELD_HEADERS] = DirectFunctionCall1(jsonb_in, CStringGetDatum("{}"));
+	values[FIELD_HEADERS] = make_headers(m);
 	nulls[FIELD_HEADERS] = false;
+	values[FIELD_PROPERTIES] = PointerGetDatum(m->properties);
+	nulls[FIELD_PROPERTIES] = m->properties == NULL;
 	if (!m->payload_null)
 	{
 		int			field = bytes ? FIELD_BYTES : FIELD_TEXT;

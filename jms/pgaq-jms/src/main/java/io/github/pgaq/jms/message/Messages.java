@@ -21,6 +21,7 @@ import jakarta.jms.TemporaryTopic;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -92,16 +93,30 @@ public final class Messages {
         Body body = delivery.body();
         PgaqMessage message = ofKind(body.type());
         Map<String, Object> headers = object(body.headers());
-        readHeaders(message, headers, delivery, source);
+        Map<String, Object> properties = object(body.properties());
+        readHeaders(message, withPlainHeaders(headers, properties), delivery, source);
         Map<String, Object> types = object(body.propertyTypes());
-        object(body.properties())
-                .forEach((name, json) -> message.properties().put(name, Typed.readProperty(json, types.get(name))));
+        properties.forEach((name, json) -> message.properties().put(name, Typed.readProperty(json, types.get(name))));
         message.properties().remove(PropertyNames.DELIVERY_COUNT);
+        message.properties().keySet().removeAll(PlainBodies.HEADERS.keySet());
         message.load(body.text(), body.bytes());
         loadContent(message, headers);
         message.setAcknowledger(acknowledger);
         message.setReadOnly();
         return message;
+    }
+
+    /** Headers that a message without {@code aq.jms_message} has among its properties, by their names there. */
+    private static Map<String, Object> withPlainHeaders(Map<String, Object> headers, Map<String, Object> properties) {
+        Map<String, Object> all = headers;
+        for (Map.Entry<String, String> header : PlainBodies.HEADERS.entrySet()) {
+            Object value = properties.get(header.getKey());
+            if (value != null && !all.containsKey(header.getValue())) {
+                all = new HashMap<>(all);
+                all.put(header.getValue(), value);
+            }
+        }
+        return all;
     }
 
     private static void loadContent(PgaqMessage message, Map<String, Object> headers) {
@@ -210,8 +225,19 @@ public final class Messages {
                 message.storedBytes(), content);
     }
 
+    /**
+     * Makes what is sent of a message to a queue whose payload type is text, jsonb or bytea.
+     *
+     * @param correlated whether the server's property {@code correlation} has the correlation ID
+     * @throws MessageFormatException if the message is of another kind, or its body not a value of the type
+     * @throws InvalidDestinationException if {@code JMSReplyTo} is neither a queue nor a topic
+     */
+    public Body toPlainBody(PgaqMessage message, String payloadType, boolean correlated) throws JMSException {
+        return PlainBodies.of(message, payloadType, correlated);
+    }
+
     /** Builds the JSON object of the headers. */
-    private static final class Headers {
+    static final class Headers {
         private final StringBuilder out = new StringBuilder();
 
         void add(String name, String value) throws MessageFormatException {
@@ -227,12 +253,18 @@ public final class Messages {
             out.append(value);
         }
 
+        void addProperty(String name, Object value) throws MessageFormatException {
+            checkStorable("property \"" + name + "\"", value);
+            member(out, name);
+            Typed.property(out, value);
+        }
+
         String end() {
-            return out.append('}').toString();
+            return out.length() == 0 ? "{}" : out.append('}').toString();
         }
     }
 
-    private static void member(StringBuilder out, String name) {
+    static void member(StringBuilder out, String name) {
         out.append(out.length() == 0 ? "{" : ", ");
         Json.string(out, name);
         out.append(": ");
@@ -242,7 +274,7 @@ public final class Messages {
         return out.length() == 0 ? null : out.append('}').toString();
     }
 
-    private static void checkStorable(String where, Object value) throws MessageFormatException {
+    static void checkStorable(String where, Object value) throws MessageFormatException {
         if (value instanceof String s && !Typed.isStorable(s)) {
             throw new MessageFormatException(where + " contains U+0000 or half of a surrogate pair, which only the body"
                     + " of a message can contain");

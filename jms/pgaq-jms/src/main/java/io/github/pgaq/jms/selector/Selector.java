@@ -27,7 +27,7 @@ public final class Selector {
     private Selector(String text, Condition condition) {
         this.text = text;
         this.condition = condition;
-        this.serverCondition = new Translator().translate(condition);
+        this.serverCondition = new Translator(Columns.OF_MESSAGES).translate(condition);
     }
 
     /**
@@ -60,6 +60,15 @@ public final class Selector {
      */
     public String toCondition() {
         return serverCondition;
+    }
+
+    /**
+     * The same for queues with another payload type, whose messages have the properties of the server.
+     *
+     * @see Columns#OF_OTHERS
+     */
+    public String toPlainCondition() {
+        return new Translator(Columns.OF_OTHERS).translate(condition);
     }
 
     /** The text as it was given. */

@@ -25,7 +25,7 @@ import io.github.pgaq.jms.selector.Expression.Type;
 import io.github.pgaq.jms.selector.Expression.Value;
 
 /**
- * Translates a condition to SQL over a message of the server whose payload is an {@code aq.jms_message}.
+ * Translates a condition to SQL over a message of the server.
  *
  * <p>Only two questions are asked: is the condition true, and, below NOT, is it false? The SQL is true if the answer
  * is yes; if not, it is false or null, which the server does not distinguish. Three-valued logic is so left to the
@@ -39,6 +39,12 @@ final class Translator {
     private static final String DELIVERY_COUNT = "JMSXDeliveryCount";
     private static final String ALWAYS = "true";
     private static final String NEVER = "false";
+
+    private final Columns columns;
+
+    Translator(Columns columns) {
+        this.columns = columns;
+    }
 
     String translate(Condition condition) {
         return holds(condition, true);
@@ -223,7 +229,7 @@ final class Translator {
     }
 
     private String json(Value property) {
-        return "(payload).properties -> " + Literals.sql(((Property) property).name(), "text");
+        return columns.properties + " -> " + Literals.sql(((Property) property).name(), "text");
     }
 
     /** A value as text; null if a property does not exist or is JSON's null. */
@@ -231,13 +237,13 @@ final class Translator {
         if (value instanceof Literal literal)
             return Literals.sql((String) literal.value(), "text");
         if (value instanceof Property property)
-            return "(payload).properties ->> " + Literals.sql(property.name(), "text");
+            return columns.properties + " ->> " + Literals.sql(property.name(), "text");
         return switch ((Header) value) {
-            case JMSDeliveryMode -> "CASE WHEN (payload).headers -> 'delivery_mode'::text = '1'::jsonb "
+            case JMSDeliveryMode -> "CASE WHEN " + columns.deliveryMode + " = '1'::jsonb "
                     + "THEN 'NON_PERSISTENT'::text ELSE 'PERSISTENT'::text END";
-            case JMSMessageID -> "coalesce((payload).headers ->> 'message_id'::text, 'ID:'::text || msgid::text)";
-            case JMSCorrelationID -> "(payload).headers ->> 'correlation_id'::text";
-            case JMSType -> "(payload).headers ->> 'type'::text";
+            case JMSMessageID -> "coalesce(" + columns.messageId + ", 'ID:'::text || msgid::text)";
+            case JMSCorrelationID -> columns.correlationId;
+            case JMSType -> columns.type;
             default -> throw new IllegalStateException(value + " is a number");
         };
     }
@@ -255,13 +261,13 @@ final class Translator {
         if (value == Header.JMSPriority)
             return "aq.jms_number(CASE WHEN priority <= 0 THEN 9 WHEN priority >= 9 THEN 0 ELSE 9 - priority END)";
         if (value == Header.JMSTimestamp)
-            return "coalesce(aq.jms_number((payload).headers, '{\"timestamp\": \"long\"}'::jsonb, 'timestamp'::text), "
-                    + "aq.jms_number(enqueue_time))";
+            return columns.timestamp;
         String name = ((Property) value).name();
         if (name.equals(DELIVERY_COUNT))
             return "aq.jms_calculate(aq.jms_number(attempts), '+'::text, aq.jms_number('1'::integer))";
         return isAbsent(value) ? "NULL::bytea"
-                : "aq.jms_number((payload).properties, (payload).property_types, " + Literals.sql(name, "text") + ")";
+                : "aq.jms_number(" + columns.properties + ", " + columns.propertyTypes + ", "
+                        + Literals.sql(name, "text") + ")";
     }
 
     private static String sqlType(Number number) {

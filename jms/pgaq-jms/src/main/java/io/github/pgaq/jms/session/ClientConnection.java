@@ -37,7 +37,6 @@ import org.slf4j.LoggerFactory;
 /** A connection: its sessions, and a control connection for what they have in common. */
 public class ClientConnection implements PgaqConnection {
     private static final Logger LOG = LoggerFactory.getLogger(ClientConnection.class);
-    private static final String PAYLOAD_TYPE = "jms_message";
     private static final int MOST_DESCRIBED = 1000;
 
     private final StoreFactory factory;
@@ -307,7 +306,7 @@ public class ClientConnection implements PgaqConnection {
      * @param session who uses it
      * @throws InvalidDestinationException if not
      */
-    void describe(PgaqDestination destination, ClientSession session) throws JMSException {
+    QueueDescription describe(PgaqDestination destination, ClientSession session) throws JMSException {
         checkNotSuspended();
         if (destination.isTemporary()) {
             temporaries.checkNotDeleted(destination);
@@ -326,11 +325,11 @@ public class ClientConnection implements PgaqConnection {
             throw new InvalidDestinationException("\"" + destination.getName() + "\" is a "
                     + (description.topic() ? "topic, not a queue" : "queue, not a topic"));
         }
-        String type = description.payloadType();
-        if (!type.equals(PAYLOAD_TYPE) && !type.endsWith("." + PAYLOAD_TYPE)) {
+        if (!description.holdsMessages() && !description.holdsBodies()) {
             throw new InvalidDestinationException("payload type of \"" + destination.getName()
-                    + "\" must be aq.jms_message, not " + type);
+                    + "\" must be aq.jms_message, text, jsonb or bytea, not " + description.payloadType());
         }
+        return description;
     }
 
     // State

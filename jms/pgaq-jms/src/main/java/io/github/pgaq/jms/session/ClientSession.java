@@ -9,6 +9,7 @@ import io.github.pgaq.jms.selector.Selector;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.QueueDescription;
 import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.StoreFactory;
@@ -510,7 +511,13 @@ public class ClientSession extends MessageMaker {
     /** What the messages of a consumer must meet. */
     private String rule(PgaqDestination destination, String selector, boolean noLocal) throws JMSException {
         Selector parsed = Selector.parse(selector);
-        String rule = parsed == null ? null : parsed.toCondition();
+        QueueDescription description = connection.describe(destination, this);
+        String rule = parsed == null ? null
+                : description.holdsMessages() ? parsed.toCondition() : parsed.toPlainCondition();
+        if (noLocal && !description.holdsMessages()) {
+            throw new JMSException("noLocal needs a topic of payload type aq.jms_message; \"" + destination.getName()
+                    + "\" holds " + description.payloadType() + ", which does not tell the sender's connection");
+        }
         if (noLocal) {
             rule = Conditions.and(rule, Conditions.notFrom(connection.name()));
         }

@@ -3,7 +3,9 @@ package io.github.pgaq.jms.session;
 import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.message.Messages;
 import io.github.pgaq.jms.message.PgaqMessage;
+import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.QueueDescription;
 import jakarta.jms.CompletionListener;
 import jakarta.jms.DeliveryMode;
 import jakarta.jms.Destination;
@@ -197,7 +199,7 @@ class Producer implements MessageProducer {
         checkPriority(priority);
         checkNotNegative("time to live", timeToLive);
         ClientConnection connection = session.connection();
-        connection.describe(to, session);
+        QueueDescription description = connection.describe(to, session);
         PgaqMessage own = connection.messages().own(message);
         long now = System.currentTimeMillis();
         own.setJMSDestination(to);
@@ -217,8 +219,10 @@ class Producer implements MessageProducer {
         }
         // the server counts from when the message is ready, JMS from the send
         long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - deliveryDelay);
-        return new Outgoing(to.serverName(), connection.messages().toBody(own), 9 - priority, deliveryDelay, expiration,
-                correlation, session.producer(), false);
+        Body body = description.holdsMessages() ? connection.messages().toBody(own)
+                : connection.messages().toPlainBody(own, description.payloadType(), correlation != null);
+        return new Outgoing(to.serverName(), body, 9 - priority, deliveryDelay, expiration, correlation,
+                session.producer(), false);
     }
 
     private String nextId() {

@@ -42,8 +42,8 @@ final class Contents {
         statement.setString(4, body.properties());
         statement.setString(5, body.propertyTypes());
         statement.setInt(6, message.priority());
-        statement.setObject(7, seconds(message.delay()), Types.DOUBLE);
-        statement.setObject(8, seconds(message.expiration()), Types.DOUBLE);
+        statement.setObject(7, Payloads.seconds(message.delay()), Types.DOUBLE);
+        statement.setObject(8, Payloads.seconds(message.expiration()), Types.DOUBLE);
         statement.setString(9, message.correlation());
         statement.setString(10, message.producer());
         UUID msgid;
@@ -54,10 +54,6 @@ final class Contents {
         if (msgid != null) {
             write(message.queue(), msgid, body.content());
         }
-    }
-
-    private static Double seconds(long milliseconds) {
-        return milliseconds == 0 ? null : milliseconds / 1000.0;
     }
 
     private void write(String queue, UUID msgid, Content content) throws SQLException {

@@ -66,7 +66,8 @@ final class Sender {
         out.bytes(body.bytes());
     }
 
-    private static boolean alike(Outgoing one, Outgoing other) {
+    /** Whether only their bodies differ. */
+    static boolean alike(Outgoing one, Outgoing other) {
         return one.queue().equals(other.queue()) && one.priority() == other.priority()
                 && one.delay() == other.delay() && one.expiration() == other.expiration()
                 && one.buffered() == other.buffered() && Objects.equals(one.correlation(), other.correlation())

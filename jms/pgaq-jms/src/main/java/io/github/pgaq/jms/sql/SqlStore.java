@@ -51,6 +51,7 @@ public final class SqlStore implements Store {
     private final Leases leases;
     private final Names names;
     private final Contents contents;
+    private final Payloads payloads;
     private final Cancellation cancellation = new Cancellation();
     private boolean open;
     private boolean turnedOff;
@@ -77,6 +78,7 @@ public final class SqlStore implements Store {
         this.leases = new Leases(connection, statements);
         this.names = new Names(statements);
         this.contents = new Contents(statements);
+        this.payloads = new Payloads(connection, statements);
     }
 
     @Override
@@ -86,8 +88,8 @@ public final class SqlStore implements Store {
 
     @Override
     public void send(List<Outgoing> messages) throws SQLException {
-        if (isWhole(messages)) {
-            sender.send(messages, List.of());
+        if (messages.isEmpty() || messages.get(0).body().content() == null && end(messages, 0) == messages.size()) {
+            sendInParts(messages);
             return;
         }
         boolean alone = connection.getAutoCommit();
@@ -146,34 +148,48 @@ public final class SqlStore implements Store {
 
     /** Sends large messages one by one, those between them together, as many as one call can have. */
     private void sendInParts(List<Outgoing> messages) throws SQLException {
-        int first = 0;
-        long size = 0;
-        for (int i = 0; i < messages.size(); i++) {
-            Body body = messages.get(i).body();
-            if (body.content() != null || size + body.size() > mostInCall) {
-                sender.send(messages.subList(first, i), List.of());
-                first = i;
-                size = 0;
-            }
-            size += body.size();
-            if (body.content() != null) {
-                contents.send(messages.get(i));
-                first = i + 1;
+        int next;
+        for (int first = 0; first < messages.size(); first = next) {
+            next = end(messages, first);
+            Body body = messages.get(first).body();
+            if (body.isPlain()) {
+                payloads.send(messages.subList(first, next));
+            } else if (body.content() != null) {
+                contents.send(messages.get(first));
+            } else {
+                sender.send(messages.subList(first, next), List.of());
             }
         }
-        sender.send(messages.subList(first, messages.size()), List.of());
     }
 
-    /** Whether one call can send them: none of them has a content of its own, and they are not too large together. */
-    private boolean isWhole(List<Outgoing> messages) {
-        long size = 0;
-        for (Outgoing message : messages) {
-            size += message.body().size();
-            if (message.body().content() != null || size > mostInCall && messages.size() > 1) {
-                return false;
+    /** The end of those that go together from the first one on; one with a content of its own goes alone. */
+    private int end(List<Outgoing> messages, int first) {
+        Outgoing common = messages.get(first);
+        long size = common.body().size();
+        int end = first + 1;
+        while (end < messages.size() && common.body().content() == null && goesWith(messages.get(end), common)) {
+            size += messages.get(end).body().size();
+            if (size > mostInCall) {
+                break;
             }
+            end++;
         }
-        return true;
+        return end;
+    }
+
+    private static boolean goesWith(Outgoing next, Outgoing common) {
+        boolean plain = common.body().isPlain();
+        return next.body().content() == null && next.body().isPlain() == plain
+                && (!plain || Sender.alike(next, common));
+    }
+
+    /** Whether one call of {@code aq.jms_send} can send them. */
+    private boolean isWhole(List<Outgoing> messages) {
+        if (messages.isEmpty()) {
+            return true;
+        }
+        Body body = messages.get(0).body();
+        return !body.isPlain() && body.content() == null && end(messages, 0) == messages.size();
     }
 
     private void undo(Throwable cause) {
