@@ -502,9 +502,15 @@ aq_tables_provide(AqQueue *queue)
 
 	aq_claim_count(&shard_queue(shm)->wanting);
 	counted = true;
-	aq_cond_prepare(&shm->changed);
-	while ((partition = pop_empty(shm, &counted)) == NULL)
+	for (;;)
 	{
+		aq_jobs_ensure_worker();
+		await_drop(queue);
+		(void) aq_payload_type_lock(queue->payload_type, true);
+		aq_cond_prepare(&shm->changed); /* after the locks, because a wait for one would consume the signal */
+		partition = pop_empty(shm, &counted);
+		if (partition != NULL)
+			break;
 		if (shm->object->state == AQ_OBJECT_DROPPED)
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
@@ -513,9 +519,6 @@ aq_tables_provide(AqQueue *queue)
 			aq_pool_refuse();
 		if (aq_clock_us() > trouble_deadline)
 			refuse_if_troubled(queue);
-		aq_jobs_ensure_worker();
-		await_drop(queue);
-		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_work_post(shm, AQ_WORK_TABLES);
 		aq_jobs_post();
 		aq_cond_sleep(&shm->changed, aq_await_event(&wait, AQ_EVENT_PARTITION_PROVIDE), queue->id, 0, AQ_WAITS_FOR_TABLES, ASK_WORKER_AGAIN);

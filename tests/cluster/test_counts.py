@@ -147,6 +147,24 @@ def test_a_pending_drop_lets_nothing_overtake(server, conn, either):
     assert take(conn, either) == []
 
 
+def test_a_drop_ends_the_wait_for_counts(server, conn):
+    """The worker does nothing more for a dropped queue: a dequeue that waits for it gets an error."""
+    name = f"line{next(_numbers)}"
+    db.execute(conn, "SELECT aq.create_queue(%s)", [name])
+    put(conn, name, 1)
+    with server.connect() as other, server.connect() as looker, ThreadPoolExecutor() as pool:
+        with stopped_worker(conn):
+            assert roll_back(conn, name) == [1]
+            found = [pool.submit(take, other, name), pool.submit(look, looker, name)]
+            for session in (other, looker):
+                until(lambda: "aq: retry count write" in (waits(conn, session) or []), "a session that waits")
+            db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+        for one in found:
+            with pytest.raises(db.Error, match="does not exist") as caught:
+                one.result(PATIENCE)
+            assert caught.value.sqlstate == "42704"
+
+
 def test_a_whole_partition_is_rolled_back(server, conn):
     """Dequeues have already moved to the next partition: the next one goes back and waits for the counts."""
     name = f"line{next(_numbers)}"

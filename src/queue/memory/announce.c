@@ -193,14 +193,20 @@ end_change(const AqChange *change, bool commit)
 
 /*
  * Drops the object if the queue's creation was rolled back, or its drop was
- * committed.
+ * committed, and wakes the sessions that wait for the worker's work for the
+ * queue: the worker does not do it any more.
  */
 static void
 drop_changed(const AqChange *change, bool commit)
 {
+	AqQueueShm *shm;
+
 	if (change->kind != (commit ? AQ_CHANGE_DROPPED : AQ_CHANGE_CREATED))
 		return;
+	shm = valid_shm(change->id);
 	aq_object_drop(MyDatabaseId, change->id);
+	if (shm != NULL)
+		aq_cond_broadcast(&shm->changed);	/* needs no pin: a session that waits for another queue checks once more */
 	aq_jobs_post();				/* the worker removes it */
 }
 

@@ -56,6 +56,19 @@ aq_retries_patience(void)
 }
 
 /*
+ * Raises an error if the queue was dropped: the worker will not write its
+ * retry counts.
+ */
+static void
+refuse_dropped(AqQueueShm *shm)
+{
+	if (shm->object->state == AQ_OBJECT_DROPPED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
+				errdetail("It was dropped while the session waited for retry counts of its messages."));
+}
+
+/*
  * Posts the worker to write retry counts, and waits until pending() is false.
  * Returns false if the worker cannot write them, because a session has locked
  * a table or waits for such a lock, or because no memory is free.  That may
@@ -91,6 +104,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		bool		over = patience <= 0;
 		uint32		before = uncounted;
 
+		refuse_dropped(shm);
 		/* do not post again at once if the worker cannot write them */
 		if (now - asked >= ASK_AGAIN)
 		{
