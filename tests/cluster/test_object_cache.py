@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+import conftest
 from conftest import arrived, generation, make_server, put, take, until
 from pgaq import db
 
@@ -76,8 +77,10 @@ def test_what_is_pinned_stays(server, conn, forty):
 
 def test_views_push_nothing_out(server, conn, forty):
     """Views of more queues than fit into memory show all of them, do not fail, keep no pins and block no session."""
-    for name in forty:
-        put(conn, name, name)
+    partitions = 0 if conftest.on_queue_tables else QUEUES
+    with server.connect() as first:  # an idle session would keep up to twelve pins
+        for name in forty:
+            put(first, name, name)
     with server.connect() as other, server.connect() as user:
         # places that no view may wait for
         user.execute("BEGIN")
@@ -93,7 +96,7 @@ def test_views_push_nothing_out(server, conn, forty):
             other.execute(f"SELECT * FROM {view}")
         shown = other.execute("SELECT count(*), count(lag) FROM aq.subscribers").fetchone()
         assert shown[0] == db.value(conn, "SELECT count(*) FROM aq_internal.queue") and 11 <= shown[1] < 17, shown
-        assert other.execute("SELECT count(DISTINCT queue_name) FROM aq.partitions").fetchone() == (40,)
+        assert other.execute("SELECT count(DISTINCT queue_name) FROM aq.partitions").fetchone() == (partitions,)
         read = other.execute("SELECT queue_name, payload FROM aq.messages WHERE queue_name ~ '^q'").fetchall()
         assert sorted(read) == sorted((name, f'"{name}"') for name in forty)
         assert db.value(conn, aged_out) == before
