@@ -127,8 +127,8 @@ COMMENT ON COLUMN aq.traces.started IS 'when the trace was started';
 COMMENT ON COLUMN aq.traces.stopped IS 'when it was stopped, or the session ended; null while it runs';
 COMMENT ON COLUMN aq.traces.rows_written IS 'rows recorded';
 COMMENT ON COLUMN aq.traces.rows_lost IS 'the oldest of them, overwritten by newer ones: see pgaq.trace_rows';
-COMMENT ON COLUMN aq.traces.objects IS 'pairs of object and location with sums and histograms; 256 at most';
-COMMENT ON COLUMN aq.traces.unprofiled IS 'gets and waits without sums and histograms, because of that limit';
+COMMENT ON COLUMN aq.traces.objects IS 'sums and histograms, each of an object at a location; from 256 on, further objects are summed by class and location';
+COMMENT ON COLUMN aq.traces.unprofiled IS 'gets and waits without sums and histograms, because there are 320 already';
 COMMENT ON COLUMN aq.traces.lock_gets IS 'locks of cached objects got';
 COMMENT ON COLUMN aq.traces.lock_releases IS 'locks of cached objects released';
 COMMENT ON COLUMN aq.traces.pin_gets IS 'pins of cached objects got';
@@ -190,7 +190,7 @@ BEGIN ATOMIC
 	ORDER BY o.operation, o.object, o.number, o.location;
 END;
 COMMENT ON FUNCTION aq.trace_objects(integer) IS
-'The sums of a session''s trace, by object and location in the code; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. Errors 42704';
+'The sums of a session''s trace, by object and location in the code; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. In a session that has met more than 256 objects, further ones are summed by class: their number and queue are null. Errors 42704';
 
 CREATE FUNCTION aq.trace_summary(pid integer DEFAULT pg_backend_pid())
 RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE

@@ -60,9 +60,12 @@ static const char *const locations[] = {
 #undef X
 };
 
-/* Adds the object's name, its number if it has one, and its queue. */
+/*
+ * Adds the object's name, its number if it has one, and its queue; of_class: of
+ * all objects of its class.
+ */
 static void
-add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 database, uint32 queue)
+add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 database, uint32 queue, bool of_class)
 {
 	const char *name = NULL;
 	bool		numbered = true;
@@ -72,7 +75,8 @@ add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 data
 		case AQ_TRACE_LATCH:
 			name = latches[number];
 			numbered = has_children[number];
-			queue = aq_trace_queue_of(number, (int) child, &database);
+			if (!of_class)
+				queue = aq_trace_queue_of(number, (int) child, &database);
 			break;
 		case AQ_TRACE_MUTEX:
 			name = mutexes[number];
@@ -94,7 +98,7 @@ add_object(AqRow *row, uint8 operation, uint16 number, uint32 child, uint32 data
 	}
 	aq_rows_text(row, operations[operation]);
 	aq_rows_text(row, name);
-	aq_rows_number_if(row, numbered, child);
+	aq_rows_number_if(row, numbered && !of_class, child);
 	aq_rows_int_if(row, queue != 0 && database == MyDatabaseId, queue);
 }
 
@@ -182,7 +186,7 @@ aq_trace_views_rows(PG_FUNCTION_ARGS)
 		aq_rows_number(&out, (int64) sequence);
 		aq_rows_number(&out, row->at);
 		aq_rows_text(&out, actions[row->action]);
-		add_object(&out, row->operation, row->number, row->child, row->database, row->queue);
+		add_object(&out, row->operation, row->number, row->child, row->database, row->queue, false);
 		aq_rows_text(&out, row->where != AQ_LOC_NONE ? locations[row->where] : NULL);
 		aq_rows_text(&out, row->mode != AQ_TRACE_NO_MODE ? modes[row->mode] : NULL);
 		aq_rows_number_if(&out, row->elapsed != AQ_TRACE_UNKNOWN, row->elapsed);
@@ -198,7 +202,7 @@ static void
 add_profile(AqRow *row, const AqTraceProfile *profile)
 {
 	add_object(row, profile->operation, profile->number, profile->child, profile->database,
-			   profile->queue);
+			   profile->queue, profile->of_class);
 	aq_rows_text(row, profile->where != AQ_LOC_NONE ? locations[profile->where] : NULL);
 }
 

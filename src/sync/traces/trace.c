@@ -4,8 +4,8 @@
  *	  Recording of a session trace by the traced session.
  *
  * A trace has three parts: counters, which are exact; profiles, with sums and
- * histograms for each object and location, exact while there is room for
- * another profile; and the latest rows, in a ring buffer.  Only the traced
+ * histograms for each object and location, and for the further objects of a
+ * class when few profiles are left; and the latest rows, in a ring buffer.  Only the traced
  * session writes; it does not allocate memory or raise errors, because it may
  * hold latches or be in a callback after commit.
  *
@@ -82,7 +82,7 @@ aq_trace_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_traces",
 							"Number of sessions that can be traced at a time.",
-							"Each takes 270 kB of shared memory, plus its rows.",
+							"Each takes 340 kB of shared memory, plus its rows.",
 							&aq_trace_max, aq_trace_max, 0, 64,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.trace_rows",
@@ -237,9 +237,19 @@ profile_hash(const AqTraceProfile *key)
 		(AQ_TRACE_HASH - 1);
 }
 
+/* The key of all objects of the class at this location. */
+static AqTraceProfile
+class_key(const AqTraceProfile *key)
+{
+	AqTraceProfile of_class = {.operation = key->operation,.number = key->number,.where = key->where,
+	.address = key->number,.of_class = true};
+
+	return of_class;
+}
+
 /*
- * The number of the profile with the key's operation, address and location;
- * -1: full.
+ * The number of the profile with the key's operation, address and location, or
+ * of the object's class when few are left; -1: full.
  */
 static int
 find_profile(AqTrace *trace, const AqTraceProfile *key)
@@ -251,9 +261,15 @@ find_profile(AqTrace *trace, const AqTraceProfile *key)
 	{
 		profile = &trace->profiles[trace->hash[at] - 1];
 		if (profile->address == key->address && profile->operation == key->operation &&
-			profile->where == key->where)
+			profile->where == key->where && profile->of_class == key->of_class)
 			return trace->hash[at] - 1;
 		at = (at + 1) & (AQ_TRACE_HASH - 1);
+	}
+	if (trace->nprofiles >= AQ_TRACE_PROFILES - AQ_TRACE_CLASSES && !key->of_class)
+	{
+		AqTraceProfile of_class = class_key(key);
+
+		return find_profile(trace, &of_class);
 	}
 	if (trace->nprofiles == AQ_TRACE_PROFILES)
 	{
@@ -262,6 +278,7 @@ find_profile(AqTrace *trace, const AqTraceProfile *key)
 	}
 	profile = &trace->profiles[trace->nprofiles];
 	memset(profile, 0, sizeof(*profile));
+	profile->of_class = key->of_class;
 	profile->operation = key->operation;
 	profile->address = key->address;
 	profile->where = key->where;

@@ -69,10 +69,14 @@ typedef enum AqTraceMeasure
 	AQ_MEASURES
 } AqTraceMeasure;
 
-/* The sums for one object and one location that requested it. */
+/*
+ * The sums for one object and one location that requested it; when few
+ * profiles are left, for all further objects of the class.
+ */
 typedef struct AqTraceProfile
 {
 	uint64		address;
+	bool		of_class;
 	uint32		child;
 	uint32		database;
 	uint32		queue;
@@ -86,7 +90,8 @@ typedef struct AqTraceProfile
 	uint64		histogram[AQ_MEASURES][AQ_QUANTIZE_BUCKETS];
 } AqTraceProfile;
 
-#define AQ_TRACE_PROFILES	256
+#define AQ_TRACE_PROFILES	320
+#define AQ_TRACE_CLASSES	64	/* of these: left for objects that are summed by class */
 #define AQ_TRACE_HASH		512 /* a power of two, larger than that */
 
 /*
