@@ -298,6 +298,13 @@ lookup(const char *name)
 	return queue;
 }
 
+/* The user's name as an argument of aq.grant_queue(), which reads it as an identifier. */
+static char *
+quoted_user(void)
+{
+	return quote_literal_cstr(quote_identifier(GetUserNameFromId(GetUserId(), false)));
+}
+
 pg_noreturn static void
 refuse_right(AqQueue *queue, AqRight right)
 {
@@ -316,7 +323,7 @@ refuse_right(AqQueue *queue, AqRight right)
 			aq_error_oracle && right != AQ_RIGHT_SUBSCRIBE ?
 			errhint("The owner of the queue can grant it with dbms_aqadm.grant_queue_privilege.") :
 			errhint("The owner of the queue can grant it: aq.grant_queue(%s, %s, '%s').", quote_literal_cstr(granted),
-					quote_literal_cstr(GetUserNameFromId(GetUserId(), false)), privilege));
+					quoted_user(), privilege));
 }
 
 void
@@ -328,7 +335,7 @@ aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", aq_error_clip(consumer), queue->name),
 			 errhint("The owner of the queue can grant it: aq.grant_consumer(%s, %s, %s).", quote_literal_cstr(queue->name),
-					 quote_literal_cstr(aq_error_clip(consumer)), quote_literal_cstr(GetUserNameFromId(GetUserId(), false)))));
+					 quote_literal_cstr(aq_error_clip(consumer)), quoted_user())));
 }
 
 AqQueue *
