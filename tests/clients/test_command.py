@@ -624,7 +624,7 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
 
     look(main.typer.main.get_command(main.app), "")
     assert found == {
-        "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "top": ["--every"],
+        "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "status": ["--last"], "top": ["--every"],
     }  # fmt: skip
     for name in found:
         shown = " ".join(pgaq(*name.split(), "--help").out.split())
@@ -632,13 +632,30 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
 
 
 def test_averages_are_named(pgaq: Callable[..., Result], queue: str) -> None:
-    """What is an average since the queue came into use says so; top shows the rate between two readings."""
+    """What is an average since the queue came into use says so; status and top show the rate between two readings."""
     pgaq("send", queue, "1")
     until(lambda: pgaq("queue", "show", queue, "--json").json["consumers"][0]["enqueue_rate"] is not None, "the queue has been in use for a moment")
-    for arguments in (("status",), ("queue", "list"), ("queue", "show", queue)):
+    for arguments in (("status", "--last", "0"), ("queue", "list"), ("queue", "show", queue)):
         shown = pgaq(*arguments).out
         assert "Avg in/s" in shown and " In/s" not in shown
     assert "In/s" in pgaq("top", "--times", "2", "--every", "0.1").out.split("Queues")[2]
+    shown = pgaq("status").out
+    assert "In/s" in shown and "Avg in/s" not in shown
+
+
+def test_rates_of_status(pgaq: Callable[..., Result], queue: str, server: Server) -> None:
+    """What was enqueued while the command ran, per second of that time; nothing of the time before."""
+    for number in range(3):
+        pgaq("send", queue, str(number))
+    idle = next(row for row in pgaq("status", "--json", "--last", "100ms").json["queues"] if row["queue"] == queue)
+    assert (idle["enqueue_rate"], idle["enqueued"]) == (0, 3)
+    with Client([*COMMAND, "status", "--json", "--last", "8s"], stdout=subprocess.PIPE, text=True) as command, server.connect() as conn:
+        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgaq' AND state = 'idle' AND query !~ 'pg_extension'") > 0, "its first reading")
+        for number in range(16):
+            db.execute(conn, "SELECT aq.enqueue(%s, '1')", [queue])
+        out, _ = command.communicate()
+    rate = next(row for row in json.loads(out)["queues"] if row["queue"] == queue)["enqueue_rate"]
+    assert 0 < rate <= 2
 
 
 def test_no_trailing_spaces(pgaq: Callable[..., Result], queue: str) -> None:

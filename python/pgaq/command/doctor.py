@@ -36,7 +36,7 @@ def findings(conn: db.Connection, *, thorough: bool) -> tuple[list[dict[str, Any
 
 
 def _finding(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
-    return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.do}
+    return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.do.replace("{case}", str(row["case"]))}
 
 
 def write_findings(found: list[dict[str, Any]]) -> None:

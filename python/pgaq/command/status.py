@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from typing import Any
 
 import typer
 from rich.text import Text
 
 from pgaq import db
-from pgaq.command import output
-from pgaq.command.common import asking, chosen, command
+from pgaq.command import output, rates
+from pgaq.command.common import asking, chosen, command, duration, span
 from pgaq.command.doctor import findings, write_findings
 from pgaq.subjects import CACHE, QUEUES, SERVER, SESSIONS, WAITS
 
@@ -18,24 +20,34 @@ def add_to(app: typer.Typer) -> None:
     command(app, "status")(status)
 
 
-def read(conn: db.Connection) -> dict[str, Any]:
-    """All that the screen shows; what the role may not see is empty, with a sentence in notes."""
+def read(conn: db.Connection, seconds: float) -> dict[str, Any]:
+    """All that the screen shows; what the role may not see is empty, with a sentence in notes.
+
+    Rates are those of so many seconds; 0: averages since the queues came into use.
+    """
     said = []
+    earlier, then = output.ask(conn, QUEUES) if seconds else [], time.monotonic()
     state: dict[str, Any] = {"server": output.ask(conn, SERVER)[0]}
     for name, subject in (("queues", QUEUES), ("message_cache", CACHE), ("sessions", SESSIONS), ("waits", WAITS)):
         state[name], note = output.ask_or_note(conn, subject)
         said += [note] if note else []
-    state["advice"], unasked = findings(conn, thorough=False)
+    state["advice"], _ = findings(conn, thorough=False)
+    if seconds:
+        time.sleep(max(0.0, then + seconds - time.monotonic()))
+        now, state["queues"] = time.monotonic(), output.ask(conn, QUEUES)
+        rates.put_rates(QUEUES, state["queues"], {rates.key(QUEUES, row): row for row in earlier}, now - then)
     state["notes"] = said
     return state
 
 
 def status(
     everything: bool = typer.Option(False, "--all", "-a", help="All queues and waits, not only as many as a screen shows."),
+    last: str = duration("1s", "--last", help="Rates of this time, for which the command waits; 0: averages since the queues came into use."),
 ) -> None:
     """One screen: queues, rates, backlogs, consumers, waits, advice."""
+    seconds = (span(last) or timedelta()).total_seconds()
     with asking() as conn:
-        state = read(conn)
+        state = read(conn, seconds)
     if chosen().json:
         output.write_json(state)
         return
@@ -45,7 +57,7 @@ def status(
     # a default exception queue without messages says nothing
     queues = [row for row in state["queues"] if everything or not row["kind"].startswith("exception") or row["backlog"]]
     print()
-    output.show(QUEUES, queues[:most], title=True)
+    output.show(rates.live(QUEUES) if seconds else QUEUES, queues[:most], title=True)
     if most is not None and len(queues) > most:
         print(f"... and {len(queues) - most} more: pgaq status --all")
     if state["waits"]:

@@ -9,7 +9,7 @@ import sys
 import termios
 import time
 import tty
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Iterator, Optional
 
@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pgaq import db
-from pgaq.command import output
+from pgaq.command import output, rates
 from pgaq.command.common import USAGE, Failure, asking, chosen, command, duration, span
 from pgaq.command.status import heading
 from pgaq.subjects import CACHE, CONSUMERS, LATCH_CHILDREN, LATCH_MISSES, LATCHES, QUEUES, SERVER, SESSION_STATISTICS, SESSION_WAITS, SESSIONS, SHARDS, WAITS, Subject
@@ -73,33 +73,19 @@ class Screen:
 
     def _rates(self, subject: Subject, rows: list[dict[str, Any]], parameter: dict[str, Any]) -> list[dict[str, Any]]:
         counters = [column.name for column in subject.columns if column.counter]
-        rates = [(column.name, column.rate_of) for column in subject.columns if column.rate_of]
-        if not counters and not rates:
+        if not counters and not any(column.rate_of for column in subject.columns):
             return rows
         now, name = time.monotonic(), f"{subject.name} {parameter}"
         then, old = self.before.get(name, (now, {}))
-        self.before[name] = (now, {self._key(subject, row): dict(row) for row in rows})
-        for row in rows:
-            last = old.get(self._key(subject, row))
-            for rate, of in rates:
-                row[rate] = self._rate(row[of], last[of], now - then) if last else None
+        self.before[name] = (now, {rates.key(subject, row): dict(row) for row in rows})
+        rates.put_rates(subject, rows, old, now - then)
         if now <= then:
             return rows
         for row in rows:
-            last = old.get(self._key(subject, row))
+            last = old.get(rates.key(subject, row))
             for counter in counters:
                 row[f"{counter} per second"] = (row[counter] - last[counter]) / (now - then) if last else None
         return rows
-
-    @staticmethod
-    def _key(subject: Subject, row: dict[str, Any]) -> tuple[Any, Any]:
-        """Of a row; a consumer can have one for persistent and one for buffered messages."""
-        return row[subject.key], row.get("delivery_mode")
-
-    @staticmethod
-    def _rate(count: int | None, last: int | None, seconds: float) -> float | None:
-        """Null where there is no rate: the counter began, or began again, between the two readings."""
-        return (count - last) / seconds if count is not None and last is not None and count >= last and seconds > 0 else None
 
     # -- order
 
@@ -156,17 +142,13 @@ class Screen:
 
     def _live(self, subject: Subject) -> Subject:
         """The subject with rates instead of counters, when there are two readings."""
-        from dataclasses import replace
-
         rows = self.rows.get(subject.name, [])
 
         def live(column: Any) -> Any:
-            if column.rate_of:
-                return replace(column, title=column.live)
             name = f"{column.name} per second"
             return replace(column, name=name, title=f"{column.title}/s", unit="rate") if column.counter and rows and name in rows[0] else column
 
-        return replace(subject, columns=tuple(live(column) for column in subject.columns))
+        return replace(subject, columns=tuple(live(column) for column in rates.live(subject).columns))
 
     # -- keys
 

@@ -17,7 +17,7 @@ RULES: tuple[Rule, ...] = (
     Rule("update", "warning", "The installed files have another version than the extension in this database.",
          """SELECT name::text AS case, format('version %s is installed here, %s is available', installed_version, default_version) AS found
             FROM pg_available_extensions WHERE name LIKE 'pgaq%' AND installed_version <> default_version""",
-         "ALTER EXTENSION ... UPDATE", live=False),
+         "ALTER EXTENSION {case} UPDATE", live=False),
     Rule("worker", "problem", "A background worker does not run.",
          "SELECT database::text AS case, 'worker: ' || problem AS found FROM aq.workers WHERE problem IS NOT NULL AND database = current_database()",
          "See pgaq doctor --json for the hint of the server; usually max_worker_processes is too small."),

@@ -62,6 +62,6 @@ class Rule:
     level: str  # problem, warning or note
     text: str  # what the rule looks for
     query: str  # columns: case (the name of the queue, setting or session, or null) and found (a sentence)
-    do: str  # what helps
+    do: str  # what helps; {case} is replaced
     needs: str = ""
     live: bool = True  # cheap enough, and of interest, for a status; the others are for a thorough look
