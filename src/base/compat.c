@@ -14,6 +14,7 @@
 #include "access/transam.h"
 #include "catalog/namespace.h"
 #include "commands/vacuum.h"
+#include "executor/instrument.h"
 #include "pgstat.h"
 #include "replication/slot.h"
 #include "storage/lwlock.h"
@@ -165,4 +166,31 @@ aq_compat_search_path_behind(const char *pinned)
 	for (saved = search_path->stack; saved != NULL && saved->state == GUC_SAVE && strcmp(value, pinned) == 0; saved = saved->prev)
 		value = saved->prior.val.stringval;
 	return value;
+}
+
+/*
+ * Times of data files only grow.  Those of WAL become 0 when the server's
+ * statistics get them, which is not done in transactions.  PostgreSQL 18 does
+ * not show a process its own times of WAL.
+ */
+void
+aq_compat_io_times(uint64 *times)
+{
+	memset(times, 0, AQ_IO_COUNT * sizeof(uint64));
+#if PG_VERSION_NUM >= 170000
+	times[AQ_IO_READ] = INSTR_TIME_GET_MICROSEC(pgBufferUsage.shared_blk_read_time) + INSTR_TIME_GET_MICROSEC(pgBufferUsage.local_blk_read_time);
+	times[AQ_IO_WRITE] = INSTR_TIME_GET_MICROSEC(pgBufferUsage.shared_blk_write_time) + INSTR_TIME_GET_MICROSEC(pgBufferUsage.local_blk_write_time);
+#else
+	times[AQ_IO_READ] = INSTR_TIME_GET_MICROSEC(pgBufferUsage.blk_read_time);
+	times[AQ_IO_WRITE] = INSTR_TIME_GET_MICROSEC(pgBufferUsage.blk_write_time);
+#endif
+#if PG_VERSION_NUM < 160000
+	times[AQ_IO_WAL_WRITE] = PendingWalStats.wal_write_time;
+	times[AQ_IO_WAL_SYNC] = PendingWalStats.wal_sync_time;
+#elif PG_VERSION_NUM < 180000
+	times[AQ_IO_WAL_WRITE] = INSTR_TIME_GET_MICROSEC(PendingWalStats.wal_write_time);
+	times[AQ_IO_WAL_SYNC] = INSTR_TIME_GET_MICROSEC(PendingWalStats.wal_sync_time);
+#endif
+	for (int io = 0; io < AQ_IO_COUNT; io++)
+		times[io] *= 1000;
 }

@@ -80,6 +80,19 @@ aq_server_wait_event(const char *name)
 #endif
 }
 
+/* What PostgreSQL times in each process, with track_io_timing and track_wal_io_timing. */
+typedef enum AqIo
+{
+	AQ_IO_READ,
+	AQ_IO_WRITE,
+	AQ_IO_WAL_WRITE,
+	AQ_IO_WAL_SYNC,
+	AQ_IO_COUNT
+} AqIo;
+
+/* This process's times so far, in nanoseconds: see compat.c. */
+extern void aq_compat_io_times(uint64 *times);
+
 /* Does the server read each block with a request of its own? */
 #define AQ_READS_SINGLE_BLOCKS (PG_VERSION_NUM < 170000)
 

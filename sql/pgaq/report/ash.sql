@@ -109,7 +109,7 @@ RETURN (SELECT CASE WHEN (s).later ? 'sampled_waits' THEN aq_internal.section('s
 		ARRAY['Event', 'Session Type', 'Samples|samples|number|0', 'Estimated Time|s|number|1', '% DB time|%|percent|1', 'Wait Class'],
 		jsonb_agg(jsonb_build_array(w.event, CASE WHEN w.background THEN 'BACKGROUND' ELSE 'FOREGROUND' END, w.samples, w.time_us / 1000000, CASE WHEN NOT w.background THEN aq_internal.ratio(w.time_us / 1000000, (s).db_time, 100) END, w.wait_class)
 			ORDER BY w.background, w.samples DESC, w.event),
-		ARRAY['Estimates: PostgreSQL does not time its waits. Each sample stands for the interval of the sampler. Of all sessions of the server, so more than DB time is possible.']) END
+		ARRAY['Estimates: PostgreSQL does not time most of its waits; what it times is in the top events. Each sample stands for the interval of the sampler. Of all sessions of the server, so more than DB time is possible.']) END
 	FROM aq_internal.growths(s, 'sampled_waits') g, jsonb_to_record(g) w(event text, background boolean, samples numeric, time_us numeric, wait_class text) WHERE w.samples > 0);
 COMMENT ON FUNCTION aq_internal.report_server_waits(aq_internal.span) IS 'Internal: section of the report';
 

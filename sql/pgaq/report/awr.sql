@@ -15,7 +15,7 @@ RETURN (
 		FROM p, LATERAL (
 			SELECT jsonb_object_agg(d.source, d.data) FILTER (WHERE d.snap_id = p.before) AS earlier, jsonb_object_agg(d.source, d.data) FILTER (WHERE d.snap_id = p.snap_id) AS later
 			FROM aq_internal.snapshot_data d
-			WHERE d.dbid = (s).dbid AND d.snap_id IN (p.before, p.snap_id) AND d.source IN ('waits', 'time_model', 'sampled_waits')) e,
+			WHERE d.dbid = (s).dbid AND d.snap_id IN (p.before, p.snap_id) AND d.source IN ('waits', 'time_model', 'sampled_waits', 'parameter')) e,
 			LATERAL (SELECT aq_internal.span(jsonb_populate_record(NULL::aq_internal.span, jsonb_build_object('earlier', coalesce(e.earlier, '{}'), 'later', coalesce(e.later, '{}'),
 				'begin_time', p.at - make_interval(secs => p.seconds::double precision), 'end_time', p.at))) AS span) x,
 			LATERAL aq_internal.db_time_parts(x.span) d

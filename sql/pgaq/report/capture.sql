@@ -75,7 +75,7 @@ VALUES
 	ORDER BY xmin_age DESC LIMIT 10'),
 ('parameter', NULL, '{name}', '{}',
 	'SELECT name, setting, unit, source, boot_val FROM pg_settings WHERE name LIKE ''pgaq.%'' OR name IN (''synchronous_commit'', ''fsync'',
-		''shared_buffers'', ''commit_delay'', ''max_connections'', ''wal_level'', ''max_wal_size'', ''checkpoint_timeout'', ''track_io_timing'')'),
+		''shared_buffers'', ''commit_delay'', ''max_connections'', ''wal_level'', ''max_wal_size'', ''checkpoint_timeout'', ''track_io_timing'', ''track_wal_io_timing'')'),
 ('sql', 'pg_stat_statements', '{queryid,userid,dbid}', '{calls,elapsed_us,rows,io_us,wal_bytes}',
 	'SELECT s.queryid::text AS queryid, s.userid::bigint AS userid, s.dbid::bigint AS dbid,
 		(SELECT d.datname FROM pg_database d WHERE d.oid = s.dbid) AS datname, sum(s.calls) AS calls, round((sum(s.total_exec_time) * 1000)::numeric) AS elapsed_us,

@@ -47,33 +47,55 @@ LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_tem
 $$;
 COMMENT ON FUNCTION aq_internal.foreground(aq_internal.span) IS 'Internal: waits of users'' sessions over a span, and their time on CPU';
 
+-- A parameter that was on at both ends.
+CREATE FUNCTION aq_internal.was_on(s aq_internal.span, parameter text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN (SELECT count(*) = 2 FROM (SELECT (s).earlier UNION ALL SELECT (s).later) c(capture), jsonb_array_elements(c.capture -> 'parameter') p
+	WHERE p ->> 'name' = parameter AND p ->> 'setting' = 'on');
+COMMENT ON FUNCTION aq_internal.was_on(aq_internal.span, text) IS 'Internal: was a parameter on at both ends of a span';
+
+-- I/O of users' sessions that PostgreSQL has timed, and the wait event that it is.
+CREATE FUNCTION aq_internal.timed_io(s aq_internal.span, OUT event text, OUT wait_class text, OUT seconds numeric) RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+	SELECT v.event, v.wait_class, aq_internal.time(s, v.line)
+	FROM (VALUES ('IO: DataFileRead', 'User I/O', 'data file read time', 'track_io_timing'), ('IO: DataFileWrite', 'User I/O', 'data file write time', 'track_io_timing'),
+		('IO: WALWrite', 'Commit', 'WAL write time', 'track_wal_io_timing'), ('IO: WALSync', 'Commit', 'WAL sync time', 'track_wal_io_timing')) v(event, wait_class, line, parameter)
+	WHERE aq_internal.time(s, v.line) > 0 AND aq_internal.was_on(s, v.parameter)
+$$;
+COMMENT ON FUNCTION aq_internal.timed_io(aq_internal.span) IS 'Internal: I/O over a span, as PostgreSQL has timed it';
+
 -- PostgreSQL's own waits of users' sessions, estimated: a wait that is met in a share p of the n samples of sessions outside the waits of pgaq has p of
--- their time. All of them have at most what CPU leaves. error: half of the 95 % interval of a share (Wilson's), which is also right for few samples.
+-- their time. All of them have at most what CPU and timed I/O leave; what is timed is not estimated. error: half of the 95 % interval of a share
+-- (Wilson's), which is also right for few samples.
 CREATE FUNCTION aq_internal.sampled_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT seconds numeric, OUT error numeric, OUT samples numeric) RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
-	WITH t AS (
-		SELECT (s).db_time - coalesce(sum(f.seconds) FILTER (WHERE f.wait_class IS NOT NULL), 0) AS outside, (s).db_time - coalesce(sum(f.seconds), 0) AS rest
+	WITH i AS (SELECT f.event, f.seconds FROM aq_internal.timed_io(s) f),
+	t AS (
+		SELECT (s).db_time - coalesce(sum(f.seconds) FILTER (WHERE f.wait_class IS NOT NULL), 0) AS outside,
+			(s).db_time - coalesce(sum(f.seconds), 0) - coalesce((SELECT sum(i.seconds) FROM i), 0) AS rest
 		FROM aq_internal.foreground(s) f),
 	p AS (
 		SELECT w.event, w.wait_class, w.db_samples AS samples, w.db_time_us / sum(w.db_time_us) OVER () AS share, sum(w.db_samples) OVER () AS n
 		FROM aq_internal.growths(s, 'sampled_waits') g, jsonb_to_record(g) w(event text, wait_class text, db_samples numeric, db_time_us numeric)
 		WHERE w.db_samples > 0 AND w.db_time_us > 0),
-	e AS (SELECT p.*, 1.96 / (1 + 3.8416 / n) * sqrt(share * (1 - share) / n + 3.8416 / (4 * n * n)) AS half FROM p WHERE p.event <> 'ON CPU'),
+	e AS (SELECT p.*, 1.96 / (1 + 3.8416 / n) * sqrt(share * (1 - share) / n + 3.8416 / (4 * n * n)) AS half FROM p
+		WHERE p.event <> 'ON CPU' AND p.event NOT IN (SELECT i.event FROM i)),
 	k AS (SELECT t.outside * least(1, t.rest / nullif(t.outside * sum(e.share), 0)) AS seconds FROM t, e GROUP BY t.outside, t.rest)
 	SELECT e.event, e.wait_class, k.seconds * e.share, k.seconds * e.half, e.samples FROM e, k WHERE k.seconds > 0
 $$;
 COMMENT ON FUNCTION aq_internal.sampled_parts(aq_internal.span) IS 'Internal: PostgreSQL''s own waits over a span, estimated from samples';
 
 -- The parts of DB time: what is timed, what is estimated (it has an error), and the rest: waiting for a processor, and waits too short for the samples.
-CREATE FUNCTION aq_internal.db_time_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric, OUT error numeric) RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION aq_internal.db_time_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT waits numeric, OUT seconds numeric, OUT error numeric, OUT timed_by text)
+RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 30 SET search_path = pg_catalog, pg_temp AS $$
 	WITH p AS (
-		SELECT f.event, f.wait_class, f.waits, f.seconds, NULL::numeric AS error FROM aq_internal.foreground(s) f
+		SELECT f.event, f.wait_class, f.waits, f.seconds, NULL::numeric AS error, 'pgaq' AS timed_by FROM aq_internal.foreground(s) f
 		UNION ALL
-		SELECT e.event, e.wait_class, NULL, e.seconds, e.error FROM aq_internal.sampled_parts(s) e)
+		SELECT i.event, i.wait_class, NULL, i.seconds, NULL, 'PostgreSQL' FROM aq_internal.timed_io(s) i
+		UNION ALL
+		SELECT e.event, e.wait_class, NULL, e.seconds, e.error, 'samples' FROM aq_internal.sampled_parts(s) e)
 	SELECT p.* FROM p
 	UNION ALL
-	SELECT 'PostgreSQL, not timed', NULL, NULL, (s).db_time - coalesce(sum(p.seconds), 0), NULL FROM p HAVING (s).db_time > coalesce(sum(p.seconds), 0) * 1.000001
+	SELECT 'PostgreSQL, not timed', NULL, NULL, (s).db_time - coalesce(sum(p.seconds), 0), NULL, NULL FROM p HAVING (s).db_time > coalesce(sum(p.seconds), 0) * 1.000001
 $$;
 COMMENT ON FUNCTION aq_internal.db_time_parts(aq_internal.span) IS 'Internal: waits, CPU and the rest of DB time over a span';
 
@@ -83,6 +105,7 @@ RETURN (SELECT aq_internal.section('summary', 'Where the Time Went', ARRAY['% DB
 		jsonb_agg(jsonb_build_array(aq_internal.ratio(seconds, (s).db_time, 100), seconds, event, CASE
 			WHEN event = 'DB CPU' THEN format('Sessions ran: %s processors were busy on average.', round(aq_internal.ratio(seconds, (s).elapsed), 2))
 			WHEN event = 'PostgreSQL, not timed' THEN 'Sessions were ready and had no processor, or waited too briefly for the samples.'
+			WHEN timed_by = 'PostgreSQL' THEN format('PostgreSQL did this (%s) and has timed it.', wait_class)
 			WHEN error IS NOT NULL THEN format('PostgreSQL waited (%s): estimated from samples, +- %s s.', wait_class, round(error, 1))
 			ELSE format('%s waits (%s) of %s ms on average.', aq_internal.report_number(waits, 0), wait_class, aq_internal.report_number(aq_internal.ratio(seconds, waits, 1000), 3)) END)
 			ORDER BY seconds DESC, event),
@@ -93,11 +116,11 @@ COMMENT ON FUNCTION aq_internal.report_summary(aq_internal.span) IS 'Internal: s
 
 CREATE FUNCTION aq_internal.report_top_events(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN aq_internal.section('top_events', 'Top 10 Wait Events of Client Sessions',
-	ARRAY['Event', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Wait Class', 'Sampled, +-|s|number|3'],
-	(SELECT jsonb_agg(jsonb_build_array(event, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), wait_class, error)
+	ARRAY['Event', 'Waits|waits|number|0', 'Total Wait Time|s|number|3', 'Avg Wait|ms|number|3', '% DB time|%|percent|1', 'Wait Class', 'Sampled, +-|s|number|3', 'Timed By'],
+	(SELECT jsonb_agg(jsonb_build_array(event, waits, seconds, aq_internal.ratio(seconds, waits, 1000), aq_internal.ratio(seconds, (s).db_time, 100), wait_class, error, timed_by)
 			ORDER BY seconds DESC, event)
 		FROM (SELECT f.* FROM aq_internal.db_time_parts(s) f ORDER BY f.seconds DESC, f.event LIMIT 10) f),
-	ARRAY['Waits inside pgaq and DB CPU are measured. PostgreSQL does not time its own waits (WAL, I/O, locks): those with a figure in the last column are estimates from samples of the sessions, and their true time is within that figure in 95 of 100 reports. PostgreSQL, not timed: the rest of DB time, waiting for a processor and waits too short for the samples. Samples are taken every pgaq.ash_interval, and ten times as often in the minute after a snapshot or mark.',
+	ARRAY['Timed by pgaq: waits inside pgaq, and DB CPU. By PostgreSQL: I/O, where track_io_timing and track_wal_io_timing are on; it includes the CPU time of the calls, which is in DB CPU too, so the lines can add up to more than DB time. By samples: PostgreSQL does not time its other waits (locks); their true time is within Sampled, +- in 95 of 100 reports. PostgreSQL, not timed: the rest of DB time, waiting for a processor and waits too short for the samples. Samples are taken every pgaq.ash_interval, and ten times as often in the minute after a snapshot or mark.',
 		'DB CPU is that of the processes: where statements are short it can be more than DB time.']);
 COMMENT ON FUNCTION aq_internal.report_top_events(aq_internal.span) IS 'Internal: section of the report';
 

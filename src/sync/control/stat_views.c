@@ -141,6 +141,8 @@ aq_stat_views_sessions(PG_FUNCTION_ARGS)
 
 /* --- time model --------------------------------------------------------------------------- */
 
+static const char *const io_names[AQ_IO_COUNT] = {"data file read time", "data file write time", "WAL write time", "WAL sync time"};
+
 typedef struct TimeLine
 {
 	const char *name;
@@ -148,7 +150,7 @@ typedef struct TimeLine
 	uint64		value;			/* nanoseconds */
 } TimeLine;
 
-#define LINES (4 + 2 * AQ_TIME_COUNT)
+#define LINES (4 + 2 * AQ_TIME_COUNT + AQ_IO_COUNT)
 
 static TimeLine
 line_of(const char *name, int64 identifier, uint64 value)
@@ -174,6 +176,8 @@ make_lines(const AqTimes *foreground, const AqTimes *background, TimeLine *lines
 							 foreground->op_elapsed[kind] + background->op_elapsed[kind]);
 		lines[n++] = line_of(time_names[kind].cpu, 0, cpu);
 	}
+	for (int io = 0; io < AQ_IO_COUNT; io++)
+		lines[n++] = line_of(io_names[io], 0, foreground->io[io]);
 	Assert(n == LINES);
 	lines[0] = line_of("DB time", INT64CONST(3649082374), foreground->db_time);
 	lines[1] = line_of("DB CPU", INT64CONST(2748282437), foreground->cpu);

@@ -92,6 +92,7 @@ add_slot(AqStatSums *sums, const AqStatSlot *slot)
 	times->cpu += slot->times.cpu;
 	add_counts(times->op_elapsed, slot->times.op_elapsed, AQ_TIME_COUNT);
 	add_counts(times->op_cpu, slot->times.op_cpu, AQ_TIME_COUNT);
+	add_counts(times->io, slot->times.io, AQ_IO_COUNT);
 }
 
 void

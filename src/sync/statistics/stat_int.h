@@ -23,6 +23,7 @@ typedef struct AqTimes
 	uint64		cpu;			/* of the process; for a running one see aq_stat_read */
 	uint64		op_elapsed[AQ_TIME_COUNT];
 	uint64		op_cpu[AQ_TIME_COUNT];
+	uint64		io[AQ_IO_COUNT];	/* part of db_time, where PostgreSQL times it */
 } AqTimes;
 
 /* One per session, on separate cache lines; only its owner writes it. */

@@ -49,6 +49,7 @@ static AqStatSlot *own;			/* NULL: the session is not attached */
 static TimestampTz statement;	/* start of the statement that is being booked */
 static int64 booked_until;		/* aq_clock_ns of the last booking */
 static uint64 booked_idle;		/* aq_event_idle at the last booking */
+static uint64 booked_io[AQ_IO_COUNT];	/* aq_compat_io_times at the last booking */
 
 /* --- the outermost operation --- */
 static int	depth;				/* open operations */
@@ -75,6 +76,7 @@ aq_time_session_start(void)
 	booked_until = aq_clock_ns();
 	statement = GetCurrentStatementStartTimestamp();
 	booked_idle = aq_event_idle;
+	aq_compat_io_times(booked_io);
 	depth = 0;
 	memset(calls, 0, sizeof(calls));
 }
@@ -112,6 +114,24 @@ begin_of_share(int64 now)
 	return booked_until;
 }
 
+/*
+ * Adds the I/O that PostgreSQL has timed since the last booking.  A time that
+ * has become smaller began again at 0.  Called also when a query begins, so
+ * that such a new beginning is noticed before the time has grown.
+ */
+static void
+book_io(void)
+{
+	uint64		times[AQ_IO_COUNT];
+
+	if (own->background || !timed_statistics)
+		return;
+	aq_compat_io_times(times);
+	for (int io = 0; io < AQ_IO_COUNT; io++)
+		own->times.io[io] += times[io] - (times[io] < booked_io[io] ? 0 : booked_io[io]);
+	memcpy(booked_io, times, sizeof(booked_io));
+}
+
 /* Adds the time since the last booking to DB time. */
 static void
 book(int64 now)
@@ -126,6 +146,7 @@ book(int64 now)
 		booked_until = now;
 	}
 	booked_idle = aq_event_idle;
+	book_io();
 }
 
 /* --- operations ---------------------------------------------------------------------- */
@@ -283,6 +304,8 @@ executor_run(AQ_EXECUTOR_RUN_ARGS)
 	CommandDest dest = query->dest->mydest;
 	int			outer = aq_server_stat_enter(dest != DestSPI && dest != DestSQLFunction, !query->already_executed);
 
+	if (own != NULL)
+		book_io();
 	if (previous_hook)
 		previous_hook(AQ_EXECUTOR_RUN_PASS);
 	else
