@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from conftest import until
+import pytest
+
+from conftest import put_many, take, until
 from pgaq import db
 from test_reports import report, section
 from test_snapshots import snapshot
@@ -45,3 +47,19 @@ def test_two_snapshots_are_drawn_from_samples(server, conn, queue):
     # the area is that of the samples: each stands for 20 ms
     assert abs(sum(drawn) * taken / slots - met * 0.02) <= 0.1 * met * 0.02 + 0.05
     assert len(of_chart(report(conn, begin, end), "activity")) == 2
+
+
+def test_one_interval_is_drawn_by_queue(server, conn, queue, topic):
+    """Throughput of two snapshots: the averages of each queue; of three, the course."""
+    begin = snapshot(conn)
+    put_many(conn, queue, 1, 300)
+    take(conn, queue, number=200)
+    put_many(conn, topic, 1, 100)
+    middle = snapshot(conn)
+    end = snapshot(conn)
+    chart = section(report(conn, begin, middle), "throughput")["chart"]
+    seconds = db.value(conn, "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s", [begin, middle])
+    assert (chart["kind"], chart["x"]["values"]) == ("bar", [queue, topic])
+    assert [series["values"] for series in chart["series"]] == [pytest.approx([300 / seconds, 100 / seconds], abs=0.1), pytest.approx([200 / seconds, 0], abs=0.1)]
+    chart = section(report(conn, begin, end), "throughput")["chart"]
+    assert chart["kind"] == "line" and len(chart["x"]["values"]) == 2

@@ -47,13 +47,25 @@ RETURN (
 		GROUP BY h.snap_id),
 	r AS (
 		SELECT snap_id, at, backlog, greatest(enqueued - lag(enqueued, 1, 0) OVER w, 0) AS enqueued, greatest(done - lag(done, 1, 0) OVER w, 0) AS done,
-			extract(epoch FROM at - lag(at, 1, (s).begin_time) OVER w) AS seconds FROM q WINDOW w AS (ORDER BY snap_id))
+			extract(epoch FROM at - lag(at, 1, (s).begin_time) OVER w) AS seconds FROM q WINDOW w AS (ORDER BY snap_id)),
+	-- one interval has no course: the rates of each queue are drawn instead
+	b AS (
+		SELECT coalesce(g ->> 'queue_name', '') AS queue, (g ->> 'enqueued')::numeric AS enqueued, (g ->> 'done')::numeric AS done
+		FROM aq_internal.growths(s, 'queue') g WHERE (SELECT count(*) FROM r WHERE seconds > 0) = 1 AND coalesce((g ->> 'enqueued')::numeric, 0) + coalesce((g ->> 'done')::numeric, 0) > 0
+		ORDER BY coalesce((g ->> 'enqueued')::numeric, 0) + coalesce((g ->> 'done')::numeric, 0) DESC, 1 LIMIT 10),
+	c AS (
+		SELECT aq_internal.chart_of('bar', 'Messages per second, by queue', 'queue', jsonb_agg(b.queue ORDER BY b.enqueued + b.done DESC, b.queue), 'messages', 'messages/s', jsonb_build_array(
+			jsonb_build_object('name', 'enqueued', 'values', jsonb_agg(round(aq_internal.ratio(b.enqueued, (s).elapsed), 1) ORDER BY b.enqueued + b.done DESC, b.queue)),
+			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(aq_internal.ratio(b.done, (s).elapsed), 1) ORDER BY b.enqueued + b.done DESC, b.queue)))) AS chart
+		FROM b)
 	SELECT aq_internal.section('throughput', 'Throughput', ARRAY['Snapshot', 'End', 'Enqueued|messages/s|number|1', 'Done|messages/s|number|1', 'Backlog at End|message x consumer|number|0'],
 		jsonb_agg(jsonb_build_array(snap_id::text, aq_internal.when(at), aq_internal.ratio(enqueued, seconds), aq_internal.ratio(done, seconds), backlog) ORDER BY snap_id),
-		ARRAY['All queues of the database, one line for each snapshot: rates since the one before. Done: (message, consumer) pairs.'],
+		ARRAY['All queues of the database, one line for each snapshot: rates since the one before. Done: (message, consumer) pairs.',
+			CASE WHEN count(*) = 1 THEN 'There is one interval only: the chart has the averages of its busiest queues.' END],
+		CASE WHEN count(*) = 1 THEN (SELECT c.chart FROM c) ELSE
 		aq_internal.chart_of('line', 'Messages per second', 'end of the snapshot', jsonb_agg(aq_internal.when(at) ORDER BY snap_id), 'messages', 'messages/s', jsonb_build_array(
 			jsonb_build_object('name', 'enqueued', 'values', jsonb_agg(round(aq_internal.ratio(enqueued, seconds), 1) ORDER BY snap_id)),
-			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(aq_internal.ratio(done, seconds), 1) ORDER BY snap_id)))))
+			jsonb_build_object('name', 'done', 'values', jsonb_agg(round(aq_internal.ratio(done, seconds), 1) ORDER BY snap_id)))) END)
 	FROM r WHERE seconds > 0);
 COMMENT ON FUNCTION aq_internal.report_throughput(aq_internal.span) IS 'Internal: section of the report';
 
