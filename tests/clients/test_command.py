@@ -631,6 +631,26 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
         assert "DURATION" in shown and "500ms, 30s, 5min, 2h or 1d" in shown
 
 
+def test_help_tells_no_default_that_is_none(pgaq: Callable[..., Result]) -> None:
+    def look(command: Any, words: list[str]) -> None:
+        for each in getattr(command, "commands", {}).values():
+            look(each, [*words, each.name])
+        if words and words[0] not in ("bench", "lab"):
+            assert "default: None" not in pgaq(*words, "--help").out, words
+
+    look(main.typer.main.get_command(main.app), [])
+
+
+def test_what_cannot_be_written_is_said(server: Server, pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    """One line, and the message is still in the queue."""
+    pgaq("send", queue, "1")
+    one_line(pgaq("receive", queue, "--directory", "/proc", ok=False), 1, "cannot write /proc/", "The message is given back to the queue.")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "receive", queue, "--wait", "60s"], env={**os.environ, **server.environment()}, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "pgaq: standard output: No space left on device.\n")
+    assert pgaq("receive", queue, "--wait", "60s").out == "1\n"
+
+
 def test_averages_are_named(pgaq: Callable[..., Result], queue: str) -> None:
     """What is an average since the queue came into use says so; status and top show the rate between two readings."""
     pgaq("send", queue, "1")

@@ -250,13 +250,18 @@ def _arguments(words: str | None) -> str:
     return "".join(" " + shlex.quote(each.replace("''", "'")) for each in literals)
 
 
+def identifier(name: str) -> str:
+    """A name as SQL reads it."""
+    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
 def _who_grants(message: str, conn: db.Connection | None) -> str:
     """What helps after a denied permission."""
     function = re.search(r"for function (\w+)", message)
     if function and re.search("snapshot|report|stat|ash|wait|latch|mutex|session|baseline|rtpctx", function[1]):
         return "It takes membership in pg_monitor"
     if function:
-        return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]} TO {conn.info.user if conn else 'ROLE'}"
+        return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]} TO {identifier(conn.info.user) if conn else 'ROLE'}"
     if re.search("for (view|table|schema)", message):
         return "It takes membership in pg_monitor"
     return "The owner of the queue can grant it: pgaq queue grant"

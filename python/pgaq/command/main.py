@@ -79,15 +79,23 @@ def run(arguments: list[str] | None = None, application: typer.Typer = app, name
         code = _run(typer.main.get_command(application), arguments, name)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # the reader of the output has left: it has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.filename is None:
+            # standard output; what is left in its buffer goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # a reader of the output that has left has what it wanted
+        if not isinstance(error, BrokenPipeError):
+            write_failure(Failure(f"{error.filename or 'standard output'}: {error.strerror}"), name, _asks_for_json(arguments))
         return FAILURE
+
+
+def _asks_for_json(arguments: list[str] | None) -> bool:
+    return "--json" in (sys.argv[1:] if arguments is None else arguments)
 
 
 def _run(entry: click.Command, arguments: list[str] | None, name: str) -> int:
     # typer parses through click's own entry: with standalone_mode off, errors come back as exceptions
-    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    as_json = _asks_for_json(arguments)
     try:
         result: Any = entry.main(args=arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0

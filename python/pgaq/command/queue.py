@@ -68,7 +68,7 @@ def create(
     retry_delay: str = duration("1s", "--retry-delay", help="Delay after the first failed attempt."),
     retention: Optional[str] = duration(None, "--retention", help="How long consumed messages remain visible.", show_default="0"),
     exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
-    queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table."),
+    queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table.", show_default=False),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
 ) -> None:

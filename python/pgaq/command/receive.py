@@ -78,6 +78,8 @@ def receive(
         raise Failure(f"--lease {lease} is no time for a program", "Give a lease such as 30s: it is extended while the program runs", USAGE)
     if directory is not None and not directory.is_dir():
         raise Failure(f"--directory: there is no directory {directory}", "Create it first", USAGE)
+    if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+        raise Failure(f"--directory: no file can be created in {directory}", "Its permissions do not allow it", USAGE)
     with asking() as conn:
         kind = common.queue_type(conn, queue)
         if kind["multiple_consumers"] and consumer is None:
@@ -150,7 +152,10 @@ class _Runner:
         payload = message["payload"]
         if self.job.directory is not None:
             path = self.job.directory / f"{message['msgid']}{'.json' if self.job.kind == 'jsonb' else ''}"
-            path.write_bytes(_bytes(payload))
+            try:
+                path.write_bytes(_bytes(payload))
+            except OSError as error:
+                raise Failure(f"cannot write {path}: {error.strerror}", "The message is given back to the queue") from None
             if not chosen().json:
                 print(path)
                 return
