@@ -103,8 +103,7 @@ def test_mistakes():
     assert [e["id"] for e in json.loads(listed.stdout)] == ["F3"]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seconds", ["0.2", "600"])
+@pytest.mark.parametrize("seconds", ["0.2", pytest.param("600", marks=pytest.mark.long)])
 def test_everything(tmp_path, seconds):
     """Every experiment executes and adds up: with short measurements, and with those of the profile quick."""
     output = tmp_path / "out"
