@@ -17,6 +17,7 @@
 #include "jobs/jobs.h"
 #include "lab/lab.h"
 #include "monitor/monitor.h"
+#include "notify/notify.h"
 #include "queue/queue.h"
 #include "shard/shard.h"
 #include "sync/sync.h"
@@ -32,6 +33,7 @@ static const AqPart *const parts[] = {
 	&aq_queue_part,
 	&aq_shard_part,
 	&aq_classic_part,
+	&aq_notify_part,
 	&aq_monitor_part,
 	&aq_lab_part,
 };

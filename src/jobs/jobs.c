@@ -362,12 +362,14 @@ aq_jobs_note_error(const char *message)
 	aq_latch_free(&aq_jobs_area->latch);
 }
 
-static AqPlaceWanted place_wanted;
+static AqPlaceWanted place_wanted[MAX_CALLBACKS];
+static int	nplace_wanted;
 
 void
 aq_jobs_on_place_wanted(AqPlaceWanted callback)
 {
-	place_wanted = callback;
+	Assert(nplace_wanted < MAX_CALLBACKS);
+	place_wanted[nplace_wanted++] = callback;
 }
 
 static bool
@@ -424,8 +426,8 @@ aq_jobs_start_worker(AqDatabase *db)
 	if (start && !register_worker(database))
 	{
 		db->asked_at = 0;
-		if (place_wanted)
-			place_wanted();
+		for (int i = 0; i < nplace_wanted; i++)
+			place_wanted[i]();
 		return false;
 	}
 	return true;
@@ -614,19 +616,21 @@ aq_jobs_take_restored(void)
 	return my_database != NULL && pg_atomic_exchange_u32(&my_database->restored, 0) != 0;
 }
 
-static AqDatabaseWanted database_wanted;
+static AqDatabaseWanted database_wanted[MAX_CALLBACKS];
+static int	ndatabase_wanted;
 
 void
 aq_jobs_on_database_wanted(AqDatabaseWanted callback)
 {
-	database_wanted = callback;
+	Assert(ndatabase_wanted < MAX_CALLBACKS);
+	database_wanted[ndatabase_wanted++] = callback;
 }
 
 void
 aq_jobs_database_wanted(Oid database)
 {
-	if (database_wanted)
-		database_wanted(database);
+	for (int i = 0; i < ndatabase_wanted; i++)
+		database_wanted[i](database);
 }
 
 static AqDatabaseDropped dropped[MAX_CALLBACKS];

@@ -33,7 +33,8 @@
 static ProcessUtility_hook_type previous_hook;
 static AqCommandDone command_done[MAX_CALLBACKS];
 static int	ncommand_done;
-static AqPreparedEnded prepared_ended;
+static AqPreparedEnded prepared_ended[MAX_CALLBACKS];
+static int	nprepared_ended;
 static AqOracleGone on_oracle_gone;
 static AqRolesChanged on_roles_changed;
 static Node *running;			/* the innermost command; NULL for CALL and DO */
@@ -54,7 +55,8 @@ aq_utility_on_command(AqCommandDone callback)
 void
 aq_utility_on_prepared_end(AqPreparedEnded callback)
 {
-	prepared_ended = callback;
+	Assert(nprepared_ended < MAX_CALLBACKS);
+	prepared_ended[nprepared_ended++] = callback;
 }
 
 void
@@ -354,8 +356,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		note_roles();
 	if (ends_prepared)
 	{
-		if (prepared_ended)
-			prepared_ended();
+		for (int i = 0; i < nprepared_ended; i++)
+			prepared_ended[i]();
 		aq_jobs_post_check();	/* the prepared transaction may have dropped the extension */
 	}
 	aq_server_stat_leave(statement);

@@ -210,6 +210,9 @@ extern int	aq_schema_session_number(void);
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool read_only);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
+extern char *aq_sql_text(const char *query);
+extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
+						  const char *nulls);
 
 /* --- pending.c: changes of definitions by the transaction */
 extern bool aq_pending_is_dropped(int32 id);
@@ -239,6 +242,12 @@ extern Oid	aq_payload_jms_type(void);	/* raises if it does not exist */
 /* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
 extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);
 extern double aq_retry_delay_random(void);
+
+/* --- args.c: checks of users' arguments */
+extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
+extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 
 /* === room memory ============================================================== */
 
@@ -324,6 +333,7 @@ struct AqQueueShm
 	bool		single;			/* one consumer without a name, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* number of wait entries for all its consumers */
+	pg_atomic_uint32 watched;	/* 1: the next wake-up also posts AQ_WORK_WATCHED; set when the queue is loaded */
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when the worker must check waiters; 0: never */
 	pg_atomic_uint32 uncounted; /* how many times it could not write retry counts */
@@ -447,6 +457,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_COUNT		0x2000	/* count messages of a queue in a queue table, for aq.metrics() */
 #define AQ_WORK_IDLE		0x4000	/* free the positions of recipients without messages */
 #define AQ_WORK_SESSION_LEASES 0x8000	/* end leases of sessions that have ended */
+#define AQ_WORK_WATCHED		0x10000 /* a watched queue has had a wake-up: see aq_waiters_watch */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
@@ -465,6 +476,7 @@ extern void aq_lag_shrank(AqQueueShm *shm, int position);
 extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */
 extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
 extern void aq_waiters_check_later(AqQueueShm *shm);
+extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
 /* --- retries.c: retry counts, which the worker writes */
@@ -498,6 +510,14 @@ extern void aq_pins_peek_end(const AqPeek *peek);
 /* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *buffered);
 
+/* === room definitions =========================================================
+ *
+ * --- upkeep.c
+ *
+ * What the worker does for a watched queue that has had a wake-up.
+ */
+extern void aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm));
+
 /* === room calls ===============================================================
  *
  * --- wait.c
@@ -508,7 +528,42 @@ extern bool aq_flow_is_full(AqQueue *buffered);
  */
 extern bool aq_wait_take_uses_snapshot(void);
 
+/* --- helper.c: removes what users' code has left in a background worker; between transactions */
+extern void aq_helper_forget_call(void);
+
 #include "queue/store.h"
+
+/*
+ * --- dequeue.c
+ *
+ * A dequeue that does not wait; emit gets each message, which is good during the
+ * callback only, and its delivery mode.  It can be one of several attempts of a
+ * call, so the caller counts the call (AQ_STAT_DEQUEUE_CALLS).
+ */
+typedef struct AqDequeue
+{
+	const char *queue;
+	Oid			payload_type;	/* must be the queue's */
+	const char *consumer;		/* NULL: none */
+	int			max;
+	AqMode		mode;
+	text	   *correlation;	/* NULL: any */
+	text	   *condition;		/* NULL: none */
+	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: none */
+	void	   *filter_arg;
+	const pg_uuid_t *id;		/* NULL: any */
+	const char *navigation;		/* NULL: none */
+	int			delivery;
+	const pg_uuid_t *after;		/* NULL: from the head; only to browse */
+	int64		lease;			/* microseconds; 0: none */
+	bool		ends;			/* see AqTakeOptions */
+	bool		patient;		/* see AqTakeOptions */
+	void		(*emit) (void *arg, const AqMessage *message, int delivery);
+	void	   *arg;
+} AqDequeue;
+
+extern bool aq_dequeue_now(const AqDequeue *call);
+
 
 /*
  * Has a message with so many attempts failed?  Not in an exception queue

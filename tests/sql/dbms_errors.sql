@@ -115,12 +115,20 @@ INSERT INTO t.raises VALUES
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
 ('AQ025', NULL, 'needs a server without the library'),
 ('AQ026', NULL, 'needs a server without workers'),
+('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
 INSERT INTO t.raises VALUES
 ('AQ140', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(-1)$$),
 ('AQ141', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(), aq.trace_start()$$),
 ('AQ142', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_stop(-1)$$),
 ('AQ144', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(operations => '{lunch}')$$);
+INSERT INTO t.raises VALUES
+('AQ150', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q:', 1, 'plsql://ora.p')], 1)$$),
+('AQ151', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q:ann', 1, 'plsql://ora.p')], 1)$$),
+('AQ152', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_topic', 1, 'plsql://ora.p')], 1)$$),
+('AQ153', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 2, 'plsql://ora.p')], 1)$$),
+('AQ155', $$CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('e_q', 1, 'plsql://ora.p')], 1)$$),
+('AQ156', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 1, 'mailto://me@example.com')], 1)$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),

@@ -3,9 +3,6 @@
 \pset tuples_only on
 SET search_path = ora, public;
 
-SELECT t.error($$CALL dbms_aq.register(NULL, 1)$$);
-SELECT t.error($$CALL dbms_aq.unregister(NULL, 1)$$);
-SELECT t.error($$CALL dbms_aq.post(NULL, 1)$$);
 SELECT t.error($$CALL dbms_aq.bind_agent(NULL)$$);
 SELECT t.error($$CALL dbms_aq.unbind_agent(NULL)$$);
 SELECT t.error($$CALL dbms_aqadm.create_np_queue('x')$$);
@@ -29,15 +26,3 @@ SELECT t.error($$CALL dbms_aqelm.set_mailport(25)$$);
 SELECT t.error($$CALL dbms_aqelm.set_sendfrom('aq@example.com')$$);
 SELECT t.error($$CALL dbms_aqelm.set_proxy('proxy.example.com')$$);
 SELECT t.error($$CALL dbms_aqelm.set_proxy('proxy.example.com', no_proxy_domains => 'example.com')$$);
--- the types and constructors of notification exist, for programs that declare them
-DO $$
-DECLARE
-	registrations sys.aq$_reg_info_list;
-	posts sys.aq$_post_info_list;
-BEGIN
-	registrations[1] := sys.aq$_reg_info('ora.orders', dbms_aq.namespace_aq(), 'plsql://ora.callback', NULL);
-	posts[1] := sys.aq$_post_info('news', dbms_aq.namespace_anonymous(), '\x00');
-	CALL dbms_aq.register(registrations, 1);
-EXCEPTION WHEN SQLSTATE 'AQ060' THEN
-	RAISE NOTICE '% %', sys.sqlcode(SQLSTATE), SQLERRM;
-END $$;

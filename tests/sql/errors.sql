@@ -77,12 +77,19 @@ INSERT INTO t.raises VALUES
 ('AQ140', $$SELECT aq.trace_start(-1)$$),
 ('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
 ('AQ142', $$SELECT aq.trace_stop(-1)$$),
-('AQ144', $$SELECT aq.trace_start(operations => '{lunch}')$$);
+('AQ144', $$SELECT aq.trace_start(operations => '{lunch}')$$),
+('AQ150', $$SELECT aq.register('', 'plsql://x.p', namespace => 'anonymous')$$),
+('AQ151', $$SELECT aq.register('x_q', 'plsql://x.p', consumer => 'ann')$$),
+('AQ152', $$SELECT aq.register('x_topic', 'plsql://x.p')$$),
+('AQ153', $$SELECT aq.register('x_q', 'plsql://x.p', namespace => 'aq')$$),
+('AQ155', $$SELECT aq.unregister(0)$$),
+('AQ156', $$SELECT aq.register('x_q', 'x.p')$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
 ('AQ025', NULL, 'needs a server without the library: tests/cluster/test_limits.py'),
 ('AQ026', NULL, 'needs a server without workers'),
+('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
 -- every row of the list has a statement or a reason, and nothing else has
 SELECT e.code, r.code FROM aq.errors e FULL JOIN t.raises r USING (code) WHERE e.code IS NULL OR r.code IS NULL;

@@ -7,27 +7,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._refuse(text, text, text) IS 'Internal: the error of a subprogram that is not supported';
 
-CREATE FUNCTION sys.aq$_reg_info(name text, namespace numeric, callback text, context bytea DEFAULT NULL) RETURNS sys.aq$_reg_info
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3, $4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::sys.aq$_reg_info;
-COMMENT ON FUNCTION sys.aq$_reg_info(text, numeric, text, bytea) IS 'Make a registration; registrations are refused';
-CREATE FUNCTION sys.aq$_post_info(name text, namespace numeric, payload bytea) RETURNS sys.aq$_post_info
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3)::sys.aq$_post_info;
-COMMENT ON FUNCTION sys.aq$_post_info(text, numeric, bytea) IS 'Make a notification; they are refused';
-
-CREATE PROCEDURE dbms_aq.register(reg_list sys.aq$_reg_info_list, reg_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.register', 'notification', 'A consumer waits in dequeue or listen.') $$;
-COMMENT ON PROCEDURE dbms_aq.register(sys.aq$_reg_info_list, numeric) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aq.unregister(reg_list sys.aq$_reg_info_list, reg_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.unregister', 'notification', 'A consumer waits in dequeue or listen.') $$;
-COMMENT ON PROCEDURE dbms_aq.unregister(sys.aq$_reg_info_list, numeric) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aq.post(post_list sys.aq$_post_info_list, post_count numeric)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.post', 'notification', 'Use NOTIFY, or a queue.') $$;
-COMMENT ON PROCEDURE dbms_aq.post(sys.aq$_post_info_list, numeric) IS 'Not supported: ORA-24205';
-
 CREATE PROCEDURE dbms_aq.bind_agent(agent sys.aq$_agent, certificate text DEFAULT NULL)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.bind_agent', 'a directory of agents', 'Name agents in the call.') $$;
 COMMENT ON PROCEDURE dbms_aq.bind_agent(sys.aq$_agent, text) IS 'Not supported: ORA-24205';

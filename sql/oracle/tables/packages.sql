@@ -79,30 +79,60 @@ COMMENT ON DOMAIN sys.aq$_subscriber_list_t IS 'Subscribers of a queue';
 CREATE TYPE sys.aq$_reg_info AS (name text, namespace integer, callback text, context bytea, anyctx jsonb, ctxtype integer, qosflags integer,
 	payloadcbk text, timeout integer, ntfn_grouping_class integer, ntfn_grouping_value integer,
 	ntfn_grouping_type integer, ntfn_grouping_start_time timestamptz, ntfn_grouping_repeat_count integer);
-COMMENT ON TYPE sys.aq$_reg_info IS 'A registration for notification; not used';
+COMMENT ON TYPE sys.aq$_reg_info IS 'A registration for notification';
 COMMENT ON COLUMN sys.aq$_reg_info.name IS 'queue, or queue:consumer';
 COMMENT ON COLUMN sys.aq$_reg_info.namespace IS 'namespace_aq() or namespace_anonymous()';
-COMMENT ON COLUMN sys.aq$_reg_info.callback IS 'what is to be called';
+COMMENT ON COLUMN sys.aq$_reg_info.callback IS 'what is to be called: plsql://schema.procedure';
 COMMENT ON COLUMN sys.aq$_reg_info.context IS 'handed to the callback';
-COMMENT ON COLUMN sys.aq$_reg_info.anyctx IS 'handed to the callback';
-COMMENT ON COLUMN sys.aq$_reg_info.ctxtype IS 'which of the two';
-COMMENT ON COLUMN sys.aq$_reg_info.qosflags IS 'quality of service';
-COMMENT ON COLUMN sys.aq$_reg_info.payloadcbk IS 'callback with the payload';
-COMMENT ON COLUMN sys.aq$_reg_info.timeout IS 'seconds until the registration ends';
-COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_class IS 'grouping by time';
-COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_value IS 'seconds of a group';
-COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_type IS 'summary or last';
-COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_start_time IS 'when grouping begins';
-COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_repeat_count IS 'number of groups';
+COMMENT ON COLUMN sys.aq$_reg_info.anyctx IS 'not used';
+COMMENT ON COLUMN sys.aq$_reg_info.ctxtype IS 'not used';
+COMMENT ON COLUMN sys.aq$_reg_info.qosflags IS 'quality of service: sum of ntfn_qos_reliable(), ntfn_qos_payload(), ntfn_qos_purge_on_ntfn(); null: 0';
+COMMENT ON COLUMN sys.aq$_reg_info.payloadcbk IS 'must be null';
+COMMENT ON COLUMN sys.aq$_reg_info.timeout IS 'seconds until the registration ends; null or 0: never';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_class IS 'ntfn_grouping_class_time(): grouping by time; null or 0: none';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_value IS 'seconds of a group; null or 0: 600';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_type IS 'ntfn_grouping_type_summary() (default) or ntfn_grouping_type_last()';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_start_time IS 'when grouping begins; null: now';
+COMMENT ON COLUMN sys.aq$_reg_info.ntfn_grouping_repeat_count IS 'number of groups; null, 0 or ntfn_grouping_forever(): no limit';
 CREATE DOMAIN sys.aq$_reg_info_list AS sys.aq$_reg_info[];
-COMMENT ON DOMAIN sys.aq$_reg_info_list IS 'Registrations; not used';
+COMMENT ON DOMAIN sys.aq$_reg_info_list IS 'Registrations';
 CREATE TYPE sys.aq$_post_info AS (name text, namespace integer, payload bytea);
-COMMENT ON TYPE sys.aq$_post_info IS 'A notification to be sent; not used';
+COMMENT ON TYPE sys.aq$_post_info IS 'A notification to be sent';
 COMMENT ON COLUMN sys.aq$_post_info.name IS 'name of the subscription';
 COMMENT ON COLUMN sys.aq$_post_info.namespace IS 'namespace_anonymous()';
 COMMENT ON COLUMN sys.aq$_post_info.payload IS 'what is sent';
 CREATE DOMAIN sys.aq$_post_info_list AS sys.aq$_post_info[];
-COMMENT ON DOMAIN sys.aq$_post_info_list IS 'Notifications to be sent; not used';
+COMMENT ON DOMAIN sys.aq$_post_info_list IS 'Notifications to be sent';
+
+CREATE TYPE sys.msg_prop_t AS (priority integer, delay integer, expiration integer, correlation text, attempts integer, exception_queue text,
+	enqueue_time timestamptz, state integer, sender_id sys.aq$_agent, original_msgid uuid, delivery_mode integer);
+COMMENT ON TYPE sys.msg_prop_t IS 'Properties of a message in a notification';
+COMMENT ON COLUMN sys.msg_prop_t.priority IS 'smaller goes first';
+COMMENT ON COLUMN sys.msg_prop_t.delay IS 'seconds that it was delayed';
+COMMENT ON COLUMN sys.msg_prop_t.expiration IS 'seconds from then until it expires; -1: never';
+COMMENT ON COLUMN sys.msg_prop_t.correlation IS 'free text';
+COMMENT ON COLUMN sys.msg_prop_t.attempts IS 'dequeues that were rolled back';
+COMMENT ON COLUMN sys.msg_prop_t.exception_queue IS 'queue to go to when it fails; null: the queue''s own';
+COMMENT ON COLUMN sys.msg_prop_t.enqueue_time IS 'time of the enqueue call';
+COMMENT ON COLUMN sys.msg_prop_t.state IS 'ready()';
+COMMENT ON COLUMN sys.msg_prop_t.sender_id IS 'the producer';
+COMMENT ON COLUMN sys.msg_prop_t.original_msgid IS 'in an exception queue, its id in the queue it came from';
+COMMENT ON COLUMN sys.msg_prop_t.delivery_mode IS 'persistent()';
+CREATE TYPE sys.aq$_ntfn_descriptor AS (ntfn_flags integer);
+COMMENT ON TYPE sys.aq$_ntfn_descriptor IS 'General part of a notification';
+COMMENT ON COLUMN sys.aq$_ntfn_descriptor.ntfn_flags IS '0';
+CREATE DOMAIN sys.aq$_ntfn_msgid_array AS uuid[];
+COMMENT ON DOMAIN sys.aq$_ntfn_msgid_array IS 'Message ids of a group';
+CREATE TYPE sys.aq$_descriptor AS (queue_name text, consumer_name text, msg_id uuid, msg_prop sys.msg_prop_t, gen_desc sys.aq$_ntfn_descriptor,
+	msgid_array sys.aq$_ntfn_msgid_array, ntfnsrecdingrp integer);
+COMMENT ON TYPE sys.aq$_descriptor IS 'What a procedure is notified of';
+COMMENT ON COLUMN sys.aq$_descriptor.queue_name IS 'the queue, as "SCHEMA"."QUEUE"; or the name that was posted';
+COMMENT ON COLUMN sys.aq$_descriptor.consumer_name IS 'the consumer; null: a queue with a single consumer';
+COMMENT ON COLUMN sys.aq$_descriptor.msg_id IS 'the message, for dequeue_options_t.msgid; null for a summary';
+COMMENT ON COLUMN sys.aq$_descriptor.msg_prop IS 'its properties; null for a summary';
+COMMENT ON COLUMN sys.aq$_descriptor.gen_desc IS 'not used';
+COMMENT ON COLUMN sys.aq$_descriptor.msgid_array IS 'of a summary: all messages of the group';
+COMMENT ON COLUMN sys.aq$_descriptor.ntfnsrecdingrp IS 'number of messages of the group';
 
 -- Types of package dbms_aq.  A null field, and a null record, mean the defaults.
 

@@ -83,37 +83,6 @@ extern Oid	aq_enqueue_reading_role(AqQueue *queue);
 /* --- message_options.c: options (jsonb) of single messages */
 extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
 
-/*
- * --- dequeue.c
- *
- * A dequeue that does not wait; emit gets each message, which is good during the
- * callback only, and its delivery mode.  It can be one of several attempts of a
- * call, so the caller counts the call (AQ_STAT_DEQUEUE_CALLS).
- */
-typedef struct AqDequeue
-{
-	const char *queue;
-	Oid			payload_type;	/* must be the queue's */
-	const char *consumer;		/* NULL: none */
-	int			max;
-	AqMode		mode;
-	text	   *correlation;	/* NULL: any */
-	text	   *condition;		/* NULL: none */
-	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: none */
-	void	   *filter_arg;
-	const pg_uuid_t *id;		/* NULL: any */
-	const char *navigation;		/* NULL: none */
-	int			delivery;
-	const pg_uuid_t *after;		/* NULL: from the head; only to browse */
-	int64		lease;			/* microseconds; 0: none */
-	bool		ends;			/* see AqTakeOptions */
-	bool		patient;		/* see AqTakeOptions */
-	void		(*emit) (void *arg, const AqMessage *message, int delivery);
-	void	   *arg;
-} AqDequeue;
-
-extern bool aq_dequeue_now(const AqDequeue *call);
-
 /* --- record.c: composite values by the names of their fields */
 typedef struct AqField
 {

@@ -202,8 +202,8 @@ answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
  * Does the same as DISCARD ALL, except that plans are kept.  An error ends the
  * process.
  */
-static void
-forget_call(void)
+void
+aq_helper_forget_call(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 
@@ -276,7 +276,7 @@ serve(void)
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
 		serve_request(request, context);
-		forget_call();
+		aq_helper_forget_call();
 		aq_helper_pool_done();
 	}
 }

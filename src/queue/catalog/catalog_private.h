@@ -68,11 +68,6 @@ extern void aq_retry_delay_check_factor(double factor);
 extern void aq_retry_delay_check_jitter(double jitter);
 extern void aq_retry_delay_check_max(Datum max);
 
-/* --- sql.c */
-extern char *aq_sql_text(const char *query);
-extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
-						  const char *nulls);
-
 /* --- pending.c: changes of definitions by the transaction */
 typedef struct AqChange
 {
@@ -161,12 +156,8 @@ extern char *aq_names_oracle_case(char *name, Oid collation);
 extern char *aq_names_oracle(const char *native, Oid collation);
 
 /* --- args.c: checks of users' arguments */
-extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
-extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
-extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
 extern void aq_args_check_name(const char *name, const char *what);
 extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
-extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 extern int	aq_args_delivery_named(const char *name);
 extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);

@@ -35,6 +35,15 @@
 /* ... if a user has locked its tables */
 #define LOCKED_AGAIN ((int64) 2000000)
 
+static void (*on_watched) (int32 id, AqQueueShm *shm);
+
+static void
+run_watched(int32 id, AqQueueShm *shm)
+{
+	if (on_watched != NULL)
+		on_watched(id, shm);
+}
+
 /* jobs common to all stores */
 static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_RECIPIENTS, aq_recipient_job},
@@ -43,6 +52,7 @@ static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_POSITIONS, aq_subscriber_positions_job},
 	{AQ_WORK_CONVERT, aq_convert_job},
 	{AQ_WORK_BUFFERED, aq_buffered_job},
+	{AQ_WORK_WATCHED, run_watched},
 };
 
 /* Failing jobs of queues, in the worker's memory. */
@@ -442,6 +452,12 @@ forget_database(Oid database)
 {
 	forget_queues(database);
 	aq_row_flush_database(database);
+}
+
+void
+aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm))
+{
+	on_watched = run;
 }
 
 void

@@ -72,6 +72,7 @@ reset_entry(AqQueueShm *shm)
 	shm->key = 0;
 	shm->recipient[0] = shm->refused[0] = '\0';
 	pg_atomic_write_u32(&shm->waiting, 0);
+	pg_atomic_write_u32(&shm->watched, 1);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
 	pg_atomic_write_u64(&shm->room_below, 0);
@@ -155,6 +156,7 @@ aq_shm_init(void *area, bool found)
 		aq_cond_init(&shm->changed);
 		aq_cond_init(&shm->room);
 		pg_atomic_init_u32(&shm->waiting, 0);
+		pg_atomic_init_u32(&shm->watched, 1);
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);
 		pg_atomic_init_u64(&shm->room_below, 0);

@@ -16,6 +16,11 @@
  * so the worker checks a little later whether there are messages while other
  * sessions sleep.
  *
+ * There is another kind of waiter, the watcher of a queue: a flag, which the
+ * next wake-up for any of its consumers clears and passes to the worker.  It
+ * takes no session and no wake-up of a waiter.  Part "notify" watches the queues
+ * that have registrations.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -106,7 +111,26 @@ pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
 bool
 aq_waiters_exist(AqQueueShm *shm)
 {
-	return pg_atomic_read_u32(&shm->waiting) > 0 || aq_channel_has_listeners();
+	return pg_atomic_read_u32(&shm->waiting) > 0 || pg_atomic_read_u32(&shm->watched) != 0 ||
+		aq_channel_has_listeners();
+}
+
+/*
+ * Has the worker run AQ_WORK_WATCHED at the next wake-up for any consumer of the
+ * queue, once.  Like a waiter, the caller checks once more afterwards.
+ */
+void
+aq_waiters_watch(AqQueueShm *shm)
+{
+	pg_atomic_write_u32(&shm->watched, 1);
+	pg_memory_barrier();
+}
+
+static void
+wake_watcher(AqQueueShm *shm)
+{
+	if (pg_atomic_read_u32(&shm->watched) != 0 && pg_atomic_exchange_u32(&shm->watched, 0) != 0)
+		aq_work_post(shm, AQ_WORK_WATCHED);
 }
 
 void
@@ -122,6 +146,7 @@ aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 	pg_memory_barrier();
 	if (!aq_waiters_exist(shm))
 		return;
+	wake_watcher(shm);
 	aq_channel_wake();
 	consumer = aq_shm_consumer(shm, position);
 	if (consumer == NULL)
@@ -157,6 +182,7 @@ aq_waiters_wake_all(AqQueueShm *shm)
 	aq_lag_recheck(shm);
 	/* sessions that listen on the channel are in no list of the queue */
 	pg_memory_barrier();
+	wake_watcher(shm);
 	aq_channel_wake();
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{

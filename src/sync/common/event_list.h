@@ -30,6 +30,7 @@ X(SAMPLER_IDLE, "aq: sampler idle", IDLE, "interval", "", "", "the time of the n
 X(HELPER_WANTED, "aq: free helper", CONFIGURATION, "helpers", "sessions", "", "a background worker for a call with immediate visibility, for which P2 sessions wait")
 X(HELPER_CALL, "aq: helper call", OTHER, "process#", "", "", "the background worker, which is P1, that executes a call with immediate visibility")
 X(HELPER_IDLE, "aq: helper idle", IDLE, "", "", "", "a call with immediate visibility")
+X(NOTIFIER_IDLE, "aq: notifier idle", IDLE, "", "", "", "a message of a queue with a registration, or a posted notification")
 X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session to finish its change of the queue")
 X(STOP_QUEUE, "aq: queue in use", CONCURRENCY, "queue id", "transactions", "", "the end of transactions that have enqueued or dequeued, before the queue is stopped")
 X(CHECK_AGAIN, "aq: check", OTHER, "differences", "", "", "the pause between two readings of aq.check()")

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * notify.c
+ *	  The AqPart of "notify".
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "notify/notify_private.h"
+
+static void
+define_parameters(void)
+{
+	aq_notify_settings_define();
+	aq_announcement_init();
+	aq_notify_job_init();
+	aq_notifier_pool_register();
+}
+
+static Size
+shmem_size(void)
+{
+	return add_size(aq_announcement_shmem_size(), aq_notifier_pool_size());
+}
+
+static void
+shmem_init(void *area, bool found)
+{
+	aq_announcement_shmem_init(area, found);
+	aq_notifier_pool_init((char *) area + aq_announcement_shmem_size(), found);
+}
+
+const AqPart aq_notify_part = {
+	.name = "notify",
+	.define_parameters = define_parameters,
+	.shmem_size = shmem_size,
+	.shmem_init = shmem_init,
+};
