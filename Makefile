@@ -9,7 +9,7 @@
 EXTENSION = pgaq pgaq_oracle pgaq_lab
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
-PARTS = base sync cache jobs queue shard classic notify monitor lab
+PARTS = base sync cache jobs queue shard classic notify link monitor lab
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c src/$(part)/*/*.c))))
 
 # from one version to the next, from 0.1.0 on; tests/cluster/test_versions.py compares
@@ -20,7 +20,8 @@ PGAQ_PARTS = $(addprefix sql/,$(shell cat sql/pgaq/order))
 ORACLE_PARTS = $(addprefix sql/,$(shell cat sql/oracle/order))
 EXTRA_CLEAN = $(DATA_built)
 
-PG_CPPFLAGS = -I$(srcdir)/src
+# libpq, for connections to other servers (src/link)
+PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir)
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered
 ifdef WERROR
 PG_CFLAGS += -Werror
@@ -44,6 +45,8 @@ PG_CFLAGS += -fno-semantic-interposition
 ifeq ($(shell uname -s), Linux)
 SHLIB_LINK += -Wl,-Bsymbolic
 endif
+
+SHLIB_LINK += $(libpq)
 
 # no bitcode: nothing here is worth inlining into queries
 override with_llvm = no

@@ -25,6 +25,13 @@ RETURNS boolean LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_await';
 CREATE OR REPLACE FUNCTION aq.point_reset()
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_reset';
 
+/* Streams of links for tests: see src/link/link_test.c. */
+CREATE OR REPLACE FUNCTION aq.link_test_changed()
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_link_test_changed';
+
+CREATE OR REPLACE FUNCTION aq.link_test_wake()
+RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_link_test_wake';
+
 /* What aq.check() is to find: by 1 makes it, -1 undoes it; see src/shard/damage.c and where the others are. */
 CREATE OR REPLACE FUNCTION aq.damage(queue_name text, what text, by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage';

@@ -16,6 +16,7 @@
 #include "classic/classic.h"
 #include "jobs/jobs.h"
 #include "lab/lab.h"
+#include "link/link.h"
 #include "monitor/monitor.h"
 #include "notify/notify.h"
 #include "queue/queue.h"
@@ -34,6 +35,7 @@ static const AqPart *const parts[] = {
 	&aq_shard_part,
 	&aq_classic_part,
 	&aq_notify_part,
+	&aq_link_part,
 	&aq_monitor_part,
 	&aq_lab_part,
 };

@@ -290,7 +290,7 @@ def generation(server: Server) -> int | None:
         return None
 
 
-BACKGROUND = "backend_type = 'pgaq ' || %(kind)s AND datname IS NOT DISTINCT FROM CASE %(kind)s WHEN 'worker' THEN current_database() END"
+BACKGROUND = "backend_type = 'pgaq ' || %(kind)s AND datname IS NOT DISTINCT FROM CASE WHEN %(kind)s IN ('worker', 'link') THEN current_database() END"
 
 
 def background(conn: db.Connection, kind: str) -> int | None:

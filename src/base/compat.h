@@ -16,15 +16,18 @@
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_tablespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
@@ -92,6 +95,28 @@ typedef enum AqIo
 
 /* This process's times so far, in nanoseconds: see compat.c. */
 extern void aq_compat_io_times(uint64 *times);
+
+/* A set for so many events, freed by FreeWaitEventSet(), or at the process's end. */
+static inline WaitEventSet *
+aq_wait_set_create(int nevents)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, nevents);
+#else
+	return CreateWaitEventSet(TopMemoryContext, nevents);
+#endif
+}
+
+/* Does the role have USAGE on the foreign server? */
+static inline bool
+aq_foreign_server_allows(Oid server, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ForeignServerRelationId, server, role, ACL_USAGE) == ACLCHECK_OK;
+#else
+	return pg_foreign_server_aclcheck(server, role, ACL_USAGE) == ACLCHECK_OK;
+#endif
+}
 
 /* Does the server read each block with a request of its own? */
 #define AQ_READS_SINGLE_BLOCKS (PG_VERSION_NUM < 170000)

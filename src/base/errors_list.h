@@ -125,3 +125,4 @@ X(REGISTRATION_NAMESPACE, "AQ153", "22023", 24947, "The namespace of a registrat
 X(REGISTRATION_LIMIT, "AQ154", "54000", 24948, "The role has the maximum number of registrations.")
 X(REGISTRATION_UNDEFINED, "AQ155", "42704", 24950, "The registration does not exist, or belongs to another role.")
 X(CALLBACK_INVALID, "AQ156", "22023", 0, "A registration's callback is not a procedure that can be called.")
+X(LINK_REMOTE, "AQ160", "AQ160", 0, "The other database of a link has no pgaq, a version of it that this one cannot talk to, or another encoding.")

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * job.c
- *	  Functions of the worker for its jobs: transactions, and the state of the
- *	  extension.
+ *	  Functions of background workers for their jobs: settings, transactions,
+ *	  cancellation, and the state of the extension.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,10 +13,72 @@
 #include "access/xact.h"
 #include "catalog/pg_extension.h"
 #include "commands/extension.h"
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "utils/guc.h"
 #include "utils/snapmgr.h"
 
 static bool in_worker;
+static volatile sig_atomic_t cancellable;
+
+/*
+ * Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions.
+ */
+void
+aq_job_set_parameters(const char *application)
+{
+	const char *const parameters[][2] = {
+		{"role", "none"},
+		{"synchronous_commit", "off"},
+		{"search_path", "pg_catalog, pg_temp"},
+		{"lock_timeout", "1s"}, /* jobs should never wait for locks of users; if one does, then briefly */
+		{"statement_timeout", "0"},
+		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"application_name", application},
+	};
+
+	for (int i = 0; i < lengthof(parameters); i++)
+		if (GetConfigOption(parameters[i][0], true, false) != NULL)
+			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/*
+ * Handles SIGTERM.  Cancels the running job, like a statement, so that it
+ * leaves shared memory in order and the remaining work to the next worker.
+ */
+void
+aq_job_on_sigterm(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	ShutdownRequestPending = true;
+	if (cancellable)
+	{
+		QueryCancelPending = true;
+		InterruptPending = true;
+	}
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+/* Sets whether SIGTERM cancels, which it does only in a job. */
+void
+aq_job_cancellable(bool in_job)
+{
+	cancellable = in_job;
+	if (!in_job)
+		QueryCancelPending = false;
+	else if (ShutdownRequestPending)
+	{
+		/* the signal came before the job began */
+		QueryCancelPending = true;
+		InterruptPending = true;
+	}
+}
 
 /* Marks this process as its database's worker. */
 void

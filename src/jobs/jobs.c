@@ -353,8 +353,11 @@ void
 aq_jobs_note_error(const char *message)
 {
 	AqDatabase *db = my_database;
-	int			length = pg_mbcliplen(message, strlen(message), ERROR_LENGTH - 1);
+	int			length;
 
+	if (!aq_job_in_worker())
+		return;
+	length = pg_mbcliplen(message, strlen(message), ERROR_LENGTH - 1);
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
 	strlcpy(db->error, message, length + 1);
 	db->error_encoding = GetDatabaseEncoding();
@@ -631,6 +634,19 @@ aq_jobs_database_wanted(Oid database)
 {
 	for (int i = 0; i < ndatabase_wanted; i++)
 		database_wanted[i](database);
+}
+
+bool
+aq_jobs_is_stopped(Oid database)
+{
+	AqDatabase *db;
+	bool		stopped;
+
+	aq_latch_get(&aq_jobs_area->latch, AQ_SHARED, AQ_LOC_JOB_POST);
+	db = find_database(database);
+	stopped = db != NULL && db->stops > 0;
+	aq_latch_free(&aq_jobs_area->latch);
+	return stopped;
 }
 
 static AqDatabaseDropped dropped[MAX_CALLBACKS];

@@ -32,6 +32,8 @@ typedef struct AqJob
 
 extern const AqPart aq_jobs_part;
 
+extern int	aq_jobs_max_databases;	/* pgaq.max_databases */
+
 extern void aq_worker_register(const AqJob *job);
 
 /*
@@ -111,6 +113,14 @@ extern void aq_jobs_post_at(TimestampTz when);
 /* The same for another database's worker, but only if it has left. */
 extern void aq_jobs_post_away(Oid database, TimestampTz when);
 
+/*
+ * For background workers that run jobs.  SIGTERM cancels a job, as it does a
+ * statement, and only there; otherwise it sets the process latch.
+ */
+extern void aq_job_set_parameters(const char *application);
+extern void aq_job_on_sigterm(SIGNAL_ARGS);
+extern void aq_job_cancellable(bool in_job);
+
 /* Begin and end a transaction in the worker; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
 extern bool aq_job_lock_extension(void);	/* needed before reading several tables */
@@ -140,10 +150,13 @@ extern void aq_jobs_on_database_dropped(AqDatabaseDropped callback);
 /*
  * Called before a command that requires that no process uses the database, and
  * by the worker after DROP EXTENSION: pgaq's other background workers must
- * leave the database.
+ * leave the database.  Several parts can register a callback.
  */
 typedef void (*AqDatabaseWanted) (Oid database);
 extern void aq_jobs_on_database_wanted(AqDatabaseWanted callback);
+
+/* Is such a command running?  Another background worker asks after it has made itself known to its callback. */
+extern bool aq_jobs_is_stopped(Oid database);
 
 /*
  * Called when no worker slot is free: pgaq's other background workers must

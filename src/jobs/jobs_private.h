@@ -85,7 +85,6 @@ typedef struct JobsArea
 } JobsArea;
 
 extern JobsArea *aq_jobs_area;
-extern int	aq_jobs_max_databases;
 
 /* jobs.c */
 extern void aq_jobs_define_parameters(void);

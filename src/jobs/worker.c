@@ -38,7 +38,6 @@
 
 static const AqJob *jobs[MAX_JOBS];
 static AqTrouble troubles[MAX_JOBS];
-static volatile sig_atomic_t in_job;
 static int	njobs;
 static bool leaving;			/* leaves after this round */
 static AqWorkerEnd ending = AQ_WORKER_FAILED;	/* the reason if the worker ends now */
@@ -65,40 +64,6 @@ bool
 aq_worker_is_leaving(void)
 {
 	return leaving;
-}
-
-/*
- * Handles SIGTERM.  Cancels the running job, like a statement, so that it
- * leaves shared memory in order and the remaining work to the next worker.
- */
-static void
-end_worker(SIGNAL_ARGS)
-{
-	int			save_errno = errno;
-
-	ShutdownRequestPending = true;
-	if (in_job)
-	{
-		QueryCancelPending = true;
-		InterruptPending = true;
-	}
-	SetLatch(MyLatch);
-	errno = save_errno;
-}
-
-/* Sets whether SIGTERM cancels, which it does only in a job. */
-static void
-be_in_job(bool in)
-{
-	in_job = in;
-	if (!in)
-		QueryCancelPending = false;
-	else if (ShutdownRequestPending)
-	{
-		/* the signal came before the job began */
-		QueryCancelPending = true;
-		InterruptPending = true;
-	}
 }
 
 static void
@@ -156,14 +121,14 @@ run_job(int number)
 	PG_TRY();
 	{
 		pgstat_report_activity(STATE_RUNNING, job->name);
-		be_in_job(true);
+		aq_job_cancellable(true);
 		next = job->run();
-		be_in_job(false);
+		aq_job_cancellable(false);
 		aq_trouble_succeeded(trouble, job->name);
 	}
 	PG_CATCH();
 	{
-		be_in_job(false);
+		aq_job_cancellable(false);
 		aq_trouble_failed(trouble, context);
 		next = trouble->not_before;
 	}
@@ -201,29 +166,6 @@ note_database_name(void)
 	aq_job_begin();
 	database_name = MemoryContextStrdup(TopMemoryContext, get_database_name(MyDatabaseId));
 	aq_job_commit(false);
-}
-
-/*
- * Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions.
- */
-static void
-set_parameters(void)
-{
-	static const char *const parameters[][2] = {
-		{"role", "none"},
-		{"synchronous_commit", "off"},
-		{"search_path", "pg_catalog, pg_temp"},
-		{"lock_timeout", "1s"}, /* jobs should never wait for locks of users; if one does, then briefly */
-		{"statement_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"application_name", "pgaq worker"},
-	};
-
-	for (int i = 0; i < lengthof(parameters); i++)
-		if (GetConfigOption(parameters[i][0], true, false) != NULL)
-			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /*
@@ -318,9 +260,9 @@ aq_worker_main(Datum arg)
 	emit_log_hook = note_fatal;
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
 	aq_point("worker-connected");
-	pqsignal(SIGTERM, end_worker);
+	pqsignal(SIGTERM, aq_job_on_sigterm);
 
-	set_parameters();
+	aq_job_set_parameters("pgaq worker");
 
 	/*
 	 * the launcher starts a worker in each database to find out whether it

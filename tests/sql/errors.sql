@@ -83,7 +83,8 @@ INSERT INTO t.raises VALUES
 ('AQ152', $$SELECT aq.register('x_topic', 'plsql://x.p')$$),
 ('AQ153', $$SELECT aq.register('x_q', 'plsql://x.p', namespace => 'aq')$$),
 ('AQ155', $$SELECT aq.unregister(0)$$),
-('AQ156', $$SELECT aq.register('x_q', 'x.p')$$);
+('AQ156', $$SELECT aq.register('x_q', 'x.p')$$),
+('AQ160', $$SELECT * FROM aq.link_hello(1000, 1001)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),

@@ -21,6 +21,10 @@ RULES: tuple[Rule, ...] = (
     Rule("worker", "problem", "A background worker does not run.",
          "SELECT database::text AS case, 'worker: ' || problem AS found FROM aq.workers WHERE problem IS NOT NULL AND database = current_database()",
          "See pgaq doctor --json for the hint of the server; usually max_worker_processes is too small."),
+    Rule("link", "problem", "A link to another server does not work.",
+         """SELECT server::text AS case, COALESCE(problem, format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for its owner'))) AS found
+            FROM aq.links WHERE problem IS NOT NULL OR state IN ('failed', 'backing off')""",
+         "The hint in aq.links says what helps; SELECT * FROM aq.check_link(...) tries the link at once."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s messages are ready, the oldest for %s s, and no session waits', ready,
                 round(oldest_ready_seconds)) AS found

@@ -154,11 +154,25 @@ CREATE FUNCTION aq_internal.advice_worker(s aq_internal.span) RETURNS SETOF json
 $$;
 COMMENT ON FUNCTION aq_internal.advice_worker(aq_internal.span) IS 'Internal: rule of the report';
 
+-- Links that fail, and links for which there is no background worker.
+CREATE FUNCTION aq_internal.advice_link(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.advise('link', 'high', format('Link %s does not work', r.server),
+		CASE WHEN r.problem IS NOT NULL THEN format('What is to be sent waits: %s.', r.problem)
+			ELSE format('It has failed %s times in a row, with SQLSTATE %s: %s.', r.failures, r.sqlstate, coalesce(r.error, 'no message')) END,
+		CASE WHEN r.problem IS NOT NULL THEN 'Raise max_worker_processes, if no slot is free; otherwise the server log says why the worker ends.'
+			ELSE coalesce(r.hint, 'Try it with aq.check_link after the cause is removed.') END,
+		jsonb_build_array(jsonb_build_array('state in aq.links', r.state, ''), jsonb_build_array('failures', r.failures, 'in a row')))
+	FROM jsonb_array_elements((s).later -> 'link') l, jsonb_to_record(l) r(server text, state text, failures integer, sqlstate text, error text, hint text, problem text)
+	ORDER BY r.failures DESC, r.server LIMIT 5
+$$;
+COMMENT ON FUNCTION aq_internal.advice_link(aq_internal.span) IS 'Internal: rule of the report';
+
 CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_agg(a ORDER BY array_position('{high,medium,low}', a ->> 'severity'), n), '[]') FROM (
 		SELECT 1 AS n, a FROM aq_internal.advice_hot_object(s) a UNION ALL SELECT 2, a FROM aq_internal.advice_listen_herd(s) a UNION ALL SELECT 3, a FROM aq_internal.advice_one_shard(s) a
 		UNION ALL SELECT 4, a FROM aq_internal.advice_message_cache(s) a UNION ALL SELECT 5, a FROM aq_internal.advice_slow_subscriber(s) a
 		UNION ALL SELECT 6, a FROM aq_internal.advice_xmin(s) a UNION ALL SELECT 7, a FROM aq_internal.advice_commits(s) a
-		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a UNION ALL SELECT 9, a FROM aq_internal.advice_worker(s) a) r(n, a)
+		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a UNION ALL SELECT 9, a FROM aq_internal.advice_worker(s) a
+		UNION ALL SELECT 10, a FROM aq_internal.advice_link(s) a) r(n, a)
 $$;
 COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, the most important first';

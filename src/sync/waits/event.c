@@ -35,6 +35,9 @@
 
 #define MAX_NESTED	4
 
+/* sockets that are found ready at once; the others at the next wait */
+#define AQ_SOCKETS_READY 64
+
 /*
  * The wait set with which a session waits for its client.  It is declared in
  * libpq/libpq.h, which is not included because it needs the headers of GSSAPI
@@ -350,4 +353,36 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 	return (rc & WL_LATCH_SET) != 0;
+}
+
+/*
+ * The set is made for each wait, because connections change their sockets
+ * while they are being made.
+ */
+void
+aq_event_wait_sockets(AqEvent event, uint64 p1, uint64 p2, uint64 p3, AqSocket *sockets, int n, int64 timeout_us)
+{
+	WaitEventSet *set = aq_wait_set_create(n + 2);
+	long		timeout_ms = timeout_us < 0 ? -1 : (long) Min((timeout_us + 999) / 1000, (int64) INT_MAX);
+	WaitEvent	events[AQ_SOCKETS_READY];
+	int			ready;
+
+	aq_held_assert_none();
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		sockets[i].ready = false;
+		AddWaitEventToSet(set, (sockets[i].read ? WL_SOCKET_READABLE : 0) | (sockets[i].write ? WL_SOCKET_WRITEABLE : 0),
+						  sockets[i].socket, NULL, &sockets[i]);
+	}
+	aq_event_begin_timed(event, p1, p2, p3, timeout_us);
+	ready = WaitEventSetWait(set, timeout_ms, events, lengthof(events), server_events[event]);
+	end_wait(ready == 0);
+	for (int i = 0; i < ready; i++)
+		if (events[i].user_data != NULL)
+			((AqSocket *) events[i].user_data)->ready = true;
+	FreeWaitEventSet(set);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
 }

@@ -77,6 +77,21 @@ extern void aq_event_end(void);
 extern void aq_event_end_timeout(void);	/* the same, counted as timed out */
 extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 
+/*
+ * Waits like aq_event_sleep(), and also for sockets; each says what it waits for
+ * and gets to know whether it is ready.
+ */
+typedef struct AqSocket
+{
+	int			socket;
+	bool		read;
+	bool		write;
+	bool		ready;
+	void	   *data;			/* the caller's own */
+} AqSocket;
+
+extern void aq_event_wait_sockets(AqEvent event, uint64 p1, uint64 p2, uint64 p3, AqSocket *sockets, int n, int64 timeout_us);
+
 /* the wait_event_info of the server for the event */
 extern uint32 aq_event_info(AqEvent event);
 

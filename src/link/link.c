@@ -1,0 +1,154 @@
+/*-------------------------------------------------------------------------
+ *
+ * link.c
+ *	  The door of "link": what the parts above call, and the AqPart.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "link/link_private.h"
+
+/* of this session's database; NULL: aq_link_prepare() was not called */
+static AqLinkDatabase *prepared;
+
+/* --- registration ------------------------------------------------------------------------- */
+
+void
+aq_link_register(const AqLinkKind *kind)
+{
+	aq_link_stream_register(kind);
+}
+
+static void
+database_gone(Oid database)
+{
+	aq_link_area_stop(database);
+	aq_link_area_forget(database);
+}
+
+static void
+define_parameters(void)
+{
+	aq_link_area_define();
+	aq_link_job_register();
+	aq_link_ddl_register();
+	aq_jobs_on_database_wanted(aq_link_area_stop);
+	aq_jobs_on_database_dropped(database_gone);
+#ifdef AQ_TEST_POINTS
+	aq_link_register(&aq_link_test_kind);
+#endif
+}
+
+const AqPart aq_link_part = {
+	.name = "link",
+	.define_parameters = define_parameters,
+	.shmem_size = aq_link_area_size,
+	.shmem_init = aq_link_area_init,
+};
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
+void
+aq_link_prepare(void)
+{
+	aq_jobs_ensure_worker();
+	prepared = aq_link_area_own();
+}
+
+void
+aq_link_changed(void)
+{
+	if (prepared == NULL)
+		return;
+	pg_atomic_write_u32(&prepared->look, 1);
+	aq_link_area_post(prepared, AQ_LINK_STREAMS);
+	/* the database's worker looks, too: the first stream needs a link worker */
+	aq_jobs_post();
+}
+
+void
+aq_link_wake(void)
+{
+	if (prepared != NULL)
+		aq_link_area_post(prepared, AQ_LINK_WAKE);
+}
+
+Oid
+aq_link_server(const char *name, Oid role)
+{
+	return aq_link_options_server(name, role);
+}
+
+/* --- callbacks --------------------------------------------------------------------------------- */
+
+AqLinkStream *
+aq_link_add(int64 key, Oid server, Oid role)
+{
+	return &aq_link_stream_add(key, server, role)->public;
+}
+
+AqLinkStream *
+aq_link_find(const AqLinkKind *kind, int64 key)
+{
+	AqStream   *stream = aq_link_stream_find(kind, key);
+
+	return stream != NULL ? &stream->public : NULL;
+}
+
+void
+aq_link_wake_stream(AqLinkStream *stream)
+{
+	aq_link_stream_wake((AqStream *) stream);
+}
+
+static const AqRoute *
+route_of(const AqLinkStream *stream)
+{
+	return ((const AqStream *) stream)->route;
+}
+
+const AqLinkRemote *
+aq_link_remote(const AqLinkStream *stream)
+{
+	return &route_of(stream)->remote;
+}
+
+int
+aq_link_batch_size(const AqLinkStream *stream)
+{
+	return route_of(stream)->target->batch;
+}
+
+void
+aq_link_flush(void)
+{
+	aq_link_stream_flush();
+}
+
+static int
+next_parameter(AqLinkRequest *request, Oid type, const char *value, int format)
+{
+	int			n = request->nparameters++;
+
+	if (n >= AQ_LINK_PARAMETERS)
+		elog(ERROR, "a request of a link has too many parameters");
+	request->types[n] = type;
+	request->values[n] = value;
+	request->formats[n] = format;
+	return n;
+}
+
+void
+aq_link_text(AqLinkRequest *request, Oid type, const char *value)
+{
+	(void) next_parameter(request, type, value, 0);
+}
+
+void
+aq_link_binary(AqLinkRequest *request, Oid type, const void *value, int length)
+{
+	int			n = next_parameter(request, type, value, 1);
+
+	request->lengths[n] = length;
+}

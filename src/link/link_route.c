@@ -1,0 +1,699 @@
+/*-------------------------------------------------------------------------
+ *
+ * link_route.c
+ *	  The links in the link worker's memory, called routes: their definitions,
+ *	  their connections, the line of streams that want to send, back-off, and
+ *	  what aq.links shows of them.
+ *
+ * A route has one connection as long as that is enough, and more, up to the
+ * option "connections", while all are busy.  It connects when a stream has been
+ * woken.  If that fails it tries again after a pause that doubles from 1 s to 5
+ * min, with a random part, so that many links to one server do not come at the
+ * same time.  A change of its definition ends the pause, and closes the
+ * connections if it concerns them.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "link/link_private.h"
+
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* pauses between two tries, in microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LONGEST_PAUSE ((int64) 300000000)
+#define JITTER 0.2
+
+/* A connection of a route, with the stream whose request is in flight. */
+typedef struct Line
+{
+	AqPeer	   *peer;
+	AqStream   *stream;
+	int64		rows;			/* of the request */
+} Line;
+
+static List *routes;			/* of AqRoute, in TopMemoryContext */
+static bool worked;				/* a request was answered since the worker started */
+
+/* --- what aq.links shows ------------------------------------------------------------- */
+
+static AqLinkCondition
+condition_of(const AqRoute *route)
+{
+	bool		connecting = false;
+	ListCell   *lc;
+
+	foreach(lc, route->lines)
+	{
+		AqPeer	   *peer = ((Line *) lfirst(lc))->peer;
+
+		if (peer->state >= AQ_PEER_READY)
+			return AQ_LINK_CONNECTED;
+		connecting = true;
+	}
+	if (route->target != NULL && !route->target->enabled)
+		return AQ_LINK_DISABLED;
+	if (connecting)
+		return AQ_LINK_CONNECTING;
+	if (route->failures == 0)
+		return AQ_LINK_IDLE;
+	return aq_link_error_is_transient(route->state->error.sqlstate) ? AQ_LINK_BACKING_OFF : AQ_LINK_FAILED;
+}
+
+/* The time of a TimestampTz for a time of aq_clock_us(). */
+static TimestampTz
+timestamp_of(int64 clock)
+{
+	return GetCurrentTimestamp() + Max(clock - aq_clock_us(), 0);
+}
+
+static void
+publish(AqRoute *route)
+{
+	AqLinkState *state = route->state;
+	AqLinkCondition condition = condition_of(route);
+	TimestampTz next = route->failures > 0 && condition != AQ_LINK_DISABLED ? timestamp_of(route->next_attempt) : 0;
+
+	aq_link_area_get(AQ_EXCLUSIVE);
+	if (state->condition != condition || state->since == 0)
+		state->since = GetCurrentTimestamp();
+	state->condition = condition;
+	state->connections = list_length(route->lines);
+	state->failures = route->failures;
+	state->next_attempt = next;
+	aq_link_area_free();
+}
+
+static void
+publish_error(AqRoute *route, const AqLinkError *error)
+{
+	aq_link_area_get(AQ_EXCLUSIVE);
+	route->state->error = *error;
+	aq_link_area_free();
+}
+
+static int
+bucket_of(int64 us)
+{
+	int			bucket = 0;
+
+	while (bucket < AQ_LINK_BUCKETS - 1 && (INT64CONST(1) << bucket) <= us)
+		bucket++;
+	return bucket;
+}
+
+static int64
+result_bytes(const PGresult *result)
+{
+	return (int64) PQresultMemorySize(result);
+}
+
+static void
+count_answer(AqRoute *route, const Line *line, bool refused)
+{
+	AqLinkState *state = route->state;
+	int64		latency = Max(aq_clock_us() - line->peer->began, 0);
+	int64		received = result_bytes(line->peer->answer);
+
+	aq_link_area_get(AQ_EXCLUSIVE);
+	state->requests++;
+	state->refused += refused;
+	state->rows += refused ? 0 : line->rows;
+	state->bytes_sent += line->peer->sent;
+	state->bytes_received += received;
+	state->latency_us += latency;
+	state->histogram[bucket_of(latency)]++;
+	aq_link_area_free();
+}
+
+/* --- failures ------------------------------------------------------------------------- */
+
+static int64
+pause_after(int failures)
+{
+	int64		pause = Min(FIRST_PAUSE << Min(failures - 1, 20), LONGEST_PAUSE);
+
+	return (int64) (pause * (1 - JITTER + 2 * JITTER * pg_prng_double(&pg_global_prng_state)));
+}
+
+static void
+note_failure(AqRoute *route, const AqLinkError *error)
+{
+	route->failures++;
+	route->next_attempt = aq_clock_us() + pause_after(route->failures);
+	publish_error(route, error);
+}
+
+/* The route could not connect: the streams that wait for it get to know. */
+static void
+cannot_connect(AqRoute *route, const AqLinkError *error)
+{
+	dlist_mutable_iter iter;
+	TimestampTz next;
+	AqLinkError copy = *error;
+
+	note_failure(route, &copy);
+	next = timestamp_of(route->next_attempt);
+	dlist_foreach_modify(iter, &route->line)
+	{
+		AqStream   *stream = dlist_container(AqStream, node, iter.cur);
+
+		(void) aq_link_stream_failed(stream, AQ_LINK_NOT_SENT, &copy, next);
+		stream->again = 0;		/* it stays in the line */
+	}
+}
+
+/* --- connections ------------------------------------------------------------------------ */
+
+/* The stream has no request in flight any more. */
+static void
+land(AqStream *stream)
+{
+	stream->in_flight = false;
+	if (stream->woken)
+		dlist_push_tail(&stream->route->line, &stream->node);
+}
+
+/* Its request has failed, or its stream: closes the connection. */
+static void
+close_line(AqRoute *route, Line *line, const AqLinkError *error)
+{
+	AqStream   *stream = line->stream;
+
+	if (stream != NULL)
+	{
+		aq_link_area_get(AQ_EXCLUSIVE);
+		route->state->lost++;
+		aq_link_area_free();
+		line->stream = NULL;
+		if (error != NULL)
+		{
+			(void) aq_link_stream_failed(stream, AQ_LINK_LOST, error, timestamp_of(route->next_attempt));
+			/* it is called again when the link is connected */
+			stream->again = 0;
+			stream->woken = true;
+		}
+		land(stream);
+	}
+	route->lines = list_delete_ptr(route->lines, line);
+	aq_link_peer_close(line->peer);
+	pfree(line);
+}
+
+static void
+close_all(AqRoute *route, const AqLinkError *error)
+{
+	while (route->lines != NIL)
+		close_line(route, linitial(route->lines), error);
+}
+
+static void
+open_line(AqRoute *route)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	Line	   *line = palloc0(sizeof(Line));
+
+	line->peer = aq_link_peer_start(route->target);
+	route->lines = lappend(route->lines, line);
+	MemoryContextSwitchTo(old);
+}
+
+/* Is there something new to say of a connection that is ready? */
+static bool
+is_news(const AqRoute *route, const AqPeer *peer)
+{
+	return (route->failures > 0 && !route->doubtful) || memcmp(&route->remote, &peer->remote, sizeof(AqLinkRemote)) != 0;
+}
+
+static void
+note_connected(AqRoute *route, const AqPeer *peer)
+{
+	if (!route->doubtful)
+		route->failures = 0;
+	memcpy(&route->remote, &peer->remote, sizeof(AqLinkRemote));
+	aq_link_area_get(AQ_EXCLUSIVE);
+	route->state->remote = peer->remote;
+	strlcpy(route->state->host, peer->host, sizeof(route->state->host));
+	aq_link_area_free();
+}
+
+static bool
+is_connecting(const AqRoute *route)
+{
+	ListCell   *lc;
+
+	foreach(lc, route->lines)
+		if (((Line *) lfirst(lc))->peer->state < AQ_PEER_READY)
+			return true;
+	return false;
+}
+
+static void
+broken(AqRoute *route, Line *line)
+{
+	AqLinkError error = line->peer->error;
+	bool		was_in_use = line->peer->ready_since != 0;
+
+	if (line->stream != NULL)
+	{
+		route->doubtful = true;
+		note_failure(route, &error);
+		close_line(route, line, &error);
+	}
+	else
+	{
+		close_line(route, line, NULL);
+		/* a connection that was idle is simply made again when it is needed */
+		if (!was_in_use)
+			cannot_connect(route, &error);
+	}
+}
+
+static void
+answered(AqRoute *route, Line *line)
+{
+	AqStream   *stream = line->stream;
+	ExecStatusType status = PQresultStatus(line->peer->answer);
+	bool		refused = status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
+
+	count_answer(route, line, refused);
+	route->doubtful = false;
+	route->failures = 0;
+	worked = true;
+	line->stream = NULL;
+	aq_point("link-answered");
+	if (refused)
+	{
+		AqLinkError error;
+
+		aq_link_error_of_result(&error, line->peer->answer);
+		publish_error(route, &error);
+		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &error, 0);
+	}
+	else if (aq_link_stream_done(stream, line->peer->answer) == AQ_CALL_DONE)
+		stream->woken = true;
+	aq_link_peer_answered(line->peer);
+	land(stream);
+	aq_point("link-settled");
+}
+
+/* Gives the connection to the first stream in line that has a request. */
+static bool
+give(AqRoute *route, Line *line)
+{
+	while (!dlist_is_empty(&route->line))
+	{
+		AqStream   *stream = dlist_container(AqStream, node, dlist_pop_head_node(&route->line));
+		AqLinkRequest request;
+
+		stream->woken = false;
+		stream->again = 0;
+		if (aq_link_stream_next(stream, &request) != AQ_CALL_DONE)
+			continue;
+		aq_point("link-send");
+		stream->in_flight = true;
+		line->stream = stream;
+		line->rows = request.rows;
+		aq_link_peer_send(line->peer, &request);
+		aq_point("link-sent");
+		return true;
+	}
+	return false;
+}
+
+/* --- a route's turn ------------------------------------------------------------------------ */
+
+/* Handles what has happened to a connection; false: it is closed. */
+static bool
+attend(AqRoute *route, Line *line)
+{
+	AqPeer	   *peer = line->peer;
+
+	if (peer->state == AQ_PEER_ANSWERED)
+		answered(route, line);
+	if (peer->state == AQ_PEER_BROKEN)
+	{
+		broken(route, line);
+		return false;
+	}
+	return true;
+}
+
+static void
+serve(AqRoute *route, int64 now)
+{
+	List	   *lines = list_copy(route->lines);
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		Line	   *line = lfirst(lc);
+
+		aq_link_peer_advance(line->peer, now, false);
+		if (!attend(route, line))
+			continue;
+		if (line->peer->state != AQ_PEER_READY)
+			continue;
+		if (is_news(route, line->peer))
+			note_connected(route, line->peer);
+		if (!give(route, line) && now - line->peer->ready_since >= route->target->idle_timeout * INT64CONST(1000000))
+			close_line(route, line, NULL);
+		else if (line->peer->state == AQ_PEER_BROKEN)
+			broken(route, line);
+	}
+	list_free(lines);
+}
+
+/* Connects if streams wait, and it is time. */
+static void
+connect_if_needed(AqRoute *route, int64 now)
+{
+	if (dlist_is_empty(&route->line) || (route->failures > 0 && now < route->next_attempt))
+		return;
+	if (route->target == NULL)
+		cannot_connect(route, &route->error);
+	else if (route->target->enabled && !is_connecting(route) && list_length(route->lines) < route->target->connections)
+	{
+		open_line(route);
+		(void) attend(route, llast(route->lines));
+	}
+}
+
+/* Wakes the streams whose time has come. */
+static void
+wake_due(void)
+{
+	List	   *all = aq_link_stream_all();
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *lc;
+
+	foreach(lc, all)
+	{
+		AqStream   *stream = lfirst(lc);
+
+		if (stream->again != 0 && stream->again <= now)
+			aq_link_stream_wake(stream);
+	}
+	list_free(all);
+}
+
+void
+aq_link_route_work(int64 now)
+{
+	ListCell   *lc;
+
+	wake_due();
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+
+		serve(route, now);
+		connect_if_needed(route, now);
+		publish(route);
+	}
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+static void
+sooner(int64 *next, int64 at)
+{
+	if (*next == 0 || at < *next)
+		*next = at;
+}
+
+static void
+look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
+{
+	ListCell   *lc;
+
+	foreach(lc, route->lines)
+	{
+		AqPeer	   *peer = ((Line *) lfirst(lc))->peer;
+
+		if (peer->state == AQ_PEER_ANSWERED || peer->state == AQ_PEER_BROKEN)
+			sooner(next, 1);	/* at once */
+		if (peer->deadline != 0)
+			sooner(next, peer->deadline);
+		if (peer->state == AQ_PEER_READY)
+			sooner(next, peer->ready_since + route->target->idle_timeout * INT64CONST(1000000));
+		*in_flight += peer->state == AQ_PEER_BUSY;
+		*connecting += peer->state < AQ_PEER_READY;
+	}
+	if (route->failures > 0 && !dlist_is_empty(&route->line) && (route->target == NULL || route->target->enabled))
+		sooner(next, Max(route->next_attempt, 1));
+}
+
+/*
+ * Fills in the sockets to wait for, how many requests and connections they are,
+ * and the time of the next work; returns their number, also if there is no room.
+ */
+int
+aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecting, int64 *next)
+{
+	List	   *all = aq_link_stream_all();
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+		ListCell   *lc2;
+
+		look_at(route, in_flight, connecting, next);
+		foreach(lc2, route->lines)
+		{
+			AqPeer	   *peer = ((Line *) lfirst(lc2))->peer;
+
+			if (peer->state == AQ_PEER_BROKEN)
+				continue;
+			if (n < room)
+				aq_link_peer_wants(peer, &sockets[n]);
+			n++;
+		}
+	}
+	foreach(lc, all)
+	{
+		AqStream   *stream = lfirst(lc);
+
+		if (stream->again != 0)
+			sooner(next, aq_clock_us() + Max(stream->again - GetCurrentTimestamp(), 0));
+	}
+	list_free(all);
+	return n;
+}
+
+/* --- definitions ------------------------------------------------------------------------------- */
+
+static AqRoute *
+find_route(Oid server, Oid role)
+{
+	ListCell   *lc;
+
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+
+		if (route->server == server && route->role == role)
+			return route;
+	}
+	return NULL;
+}
+
+static AqRoute *
+make_route(Oid server, Oid role)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	AqRoute    *route = palloc0(sizeof(AqRoute));
+
+	route->server = server;
+	route->role = role;
+	dlist_init(&route->line);
+	route->state = aq_link_area_take_state(server, role);
+	route->shown = route->state != NULL;
+	if (!route->shown)
+	{
+		route->state = palloc0(sizeof(AqLinkState));
+		ereport(WARNING,
+				aq_error(AQ_ERR_CACHE_FULL, "too many links to show all of them"),
+				errhint("Raise pgaq.max_links (now %d) and restart the server.", aq_link_area_limit));
+	}
+	routes = lappend(routes, route);
+	MemoryContextSwitchTo(old);
+	return route;
+}
+
+static void
+remove_route(AqRoute *route)
+{
+	close_all(route, NULL);
+	if (route->shown)
+		aq_link_area_release_state(route->state);
+	else
+		pfree(route->state);
+	if (route->target_context != NULL)
+		MemoryContextDelete(route->target_context);
+	routes = list_delete_ptr(routes, route);
+	pfree(route);
+}
+
+/* Reads the route's definition again. */
+static void
+refresh(AqRoute *route)
+{
+	MemoryContext fresh = AllocSetContextCreate(TopMemoryContext, "pgaq link", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(fresh);
+	AqLinkTarget *target = aq_link_options_try(route->server, route->role, &route->error);
+	bool		same = target != NULL && route->target != NULL && target->enabled == route->target->enabled &&
+		aq_link_options_same(target, route->target);
+	AqLinkError changed;
+
+	MemoryContextSwitchTo(old);
+	if (!same)
+	{
+		aq_link_error_set(&changed, ERRCODE_CONNECTION_FAILURE, _("the definition of the link was changed"), NULL, "");
+		route->failures = 0;
+		close_all(route, target == NULL ? &route->error : &changed);
+	}
+	else
+	{
+		ListCell   *lc;
+
+		foreach(lc, route->lines)
+			((Line *) lfirst(lc))->peer->target = target;
+	}
+	if (route->target_context != NULL)
+		MemoryContextDelete(route->target_context);
+	route->target = target;
+	route->target_context = fresh;
+}
+
+/* Servers, user mappings, roles or privileges were changed. */
+void
+aq_link_route_refresh(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, routes)
+		refresh(lfirst(lc));
+}
+
+/* The stream leaves its route; a request in flight is abandoned with its connection. */
+static void
+detach(AqStream *stream)
+{
+	AqRoute    *route = stream->route;
+	ListCell   *lc;
+
+	if (route == NULL)
+		return;
+	if (stream->in_flight)
+		foreach(lc, route->lines)
+		{
+			Line	   *line = lfirst(lc);
+
+			if (line->stream == stream)
+			{
+				stream->woken = false;
+				close_line(route, line, NULL);
+				break;
+			}
+		}
+	else if (stream->woken)
+		dlist_delete(&stream->node);
+	route->nstreams--;
+	stream->route = NULL;
+}
+
+/*
+ * Brings the routes in line with the streams that were listed: new ones are
+ * woken, those that are not listed any more are closed.
+ */
+void
+aq_link_route_attach(void)
+{
+	List	   *all = aq_link_stream_all();
+	ListCell   *lc;
+
+	foreach(lc, all)
+	{
+		AqStream   *stream = lfirst(lc);
+
+		if (!stream->listed)
+		{
+			detach(stream);
+			aq_link_stream_remove(stream);
+			continue;
+		}
+		if (stream->route != NULL)
+			continue;
+		stream->route = find_route(stream->public.server, stream->public.role);
+		if (stream->route == NULL)
+		{
+			stream->route = make_route(stream->public.server, stream->public.role);
+			refresh(stream->route);
+		}
+		stream->route->nstreams++;
+		stream->woken = false;
+		aq_link_stream_wake(stream);
+	}
+	list_free(all);
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+
+		if (route->nstreams == 0)
+		{
+			routes = foreach_delete_current(routes, lc);
+			remove_route(route);
+		}
+	}
+}
+
+int
+aq_link_route_count(void)
+{
+	return list_length(routes);
+}
+
+bool
+aq_link_route_has_worked(void)
+{
+	return worked;
+}
+
+/* A check has connected: the link need not wait for its next try. */
+void
+aq_link_route_retry(Oid server, Oid role)
+{
+	AqRoute    *route = find_route(server, role);
+
+	if (route != NULL && route->failures > 0)
+		route->next_attempt = aq_clock_us();
+}
+
+/* The worker ends. */
+void
+aq_link_route_close(void)
+{
+	while (routes != NIL)
+	{
+		AqRoute    *route = linitial(routes);
+		ListCell   *lc;
+
+		foreach(lc, route->lines)
+		{
+			Line	   *line = lfirst(lc);
+
+			aq_link_peer_close(line->peer);
+		}
+		route->lines = NIL;
+		if (route->shown)
+			aq_link_area_release_state(route->state);
+		routes = list_delete_first(routes);
+	}
+}
