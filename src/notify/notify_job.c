@@ -129,9 +129,11 @@ static const char due[] =
 static const char all[] =
 "SELECT DISTINCT role::oid FROM aq_internal.registration WHERE status <> 'disabled'";
 
+/* what is due in the past is with a notifier now, which must not hide that the registration expires */
 static const char next_due[] =
-"SELECT least(min(expires_at), min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled')) "
-"FROM aq_internal.registration WHERE least(expires_at, CASE WHEN status <> 'disabled' THEN coalesce(next_at, group_end) END) > clock_timestamp()";
+"SELECT least(min(expires_at) FILTER (WHERE expires_at > clock_timestamp()), "
+"min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled' AND coalesce(next_at, group_end) > clock_timestamp())) "
+"FROM aq_internal.registration";
 
 static TimestampTz
 read_next_due(void)
