@@ -180,7 +180,9 @@ class Sending:
 def sending(request, points_server):
     store = request.node.callspec.params["store"]
     with points_server.connect() as conn:
-        yield Sending(conn, store)
+        made = Sending(conn, store)
+        conn.execute("SELECT aq.point_reset()")  # what it enqueued has arrived at points
+        yield made
         conn.execute("SELECT aq.point_reset()")
         drop(conn, *OUT, "source")
         if store == "queue table":
@@ -206,6 +208,38 @@ def test_a_send_ends_early(points_server, sending, store, point, skip, action):
             sending.send(java)
         assert java.closed == (action == "terminate")
     sending.nothing_was_done()
+
+
+@pytest.mark.parametrize("store", ["sharded", "queue table"])
+@pytest.mark.parametrize(("revoked", "error"), [("first", None), ("second", "42704"), ("source", "AQ049")])
+def test_a_privilege_is_revoked_during_a_send(points_server, sending, store, revoked, error):
+    """It does not wait for the send: that goes on if it has used the queue, otherwise nothing is sent or acknowledged."""
+    conn = sending.conn
+    conn.execute("CREATE ROLE java")
+    conn.execute("SELECT aq.grant_queue(q, 'java') FROM unnest(%s::text[]) q", [sending.queues])
+    try:
+        with points_server.connect() as java, ThreadPoolExecutor() as pool:
+            java.execute("SET ROLE java")
+            conn.execute("SELECT aq.point_arm('rows-inserted', 'wait')")
+            sent = pool.submit(sending.send, java)
+            try:
+                assert db.value(conn, "SELECT aq.point_await('rows-inserted')")
+                conn.execute("SELECT aq.revoke_queue(%s, 'java')", [revoked])
+            finally:
+                conn.execute("SELECT aq.point_reset()")
+            if error is None:
+                sent.result(PATIENCE)
+            else:
+                with pytest.raises(psycopg.Error) as raised:
+                    sent.result(PATIENCE)
+                assert raised.value.sqlstate == error
+    finally:
+        conn.execute("DROP OWNED BY java")
+        conn.execute("DROP ROLE java")
+    if error is None:
+        sending.all_was_done()
+    else:
+        sending.nothing_was_done()
 
 
 @pytest.mark.long
