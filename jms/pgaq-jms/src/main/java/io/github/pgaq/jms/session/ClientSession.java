@@ -203,7 +203,7 @@ public class ClientSession extends MessageMaker {
     void suspensionChanged() {
         gate.enter();
         try {
-            if (connection.isSuspended() && consumers.stream().noneMatch(Intake::hasConsumed)) {
+            if (connection.isSuspended() && !hasConsumed()) {
                 settlement.release(List.of(), drainBuffers());
             }
         } catch (JMSException e) {
@@ -434,6 +434,16 @@ public class ClientSession extends MessageMaker {
         List<Lease> leases = new ArrayList<>();
         consumers.forEach(consumer -> leases.addAll(Intake.drain(consumer)));
         return leases;
+    }
+
+    /** Whether a buffer has a message that the open transaction has consumed. */
+    boolean hasConsumed() {
+        return consumers.stream().anyMatch(Intake::hasConsumed);
+    }
+
+    /** The transaction that has consumed such messages is rolled back: they come again from the queue. */
+    void forgetConsumed() {
+        consumers.forEach(consumer -> consumer.buffer().removeIf(taken -> taken.lease() == null));
     }
 
     /** Whether a consumer of this session consumes from the queue. */

@@ -325,6 +325,9 @@ final class Settlement {
 
     /** Commits what was sent and received. */
     void commit() throws JMSException {
+        if (session.hasConsumed()) {
+            refuseCommit("the session was stopped before it delivered a message of the transaction");
+        }
         checkLost();
         List<Outgoing> messages = aged();
         List<Lease> leases = leases(unacknowledged);
@@ -369,22 +372,24 @@ final class Settlement {
         forgetKept();
         if (isJoined()) {
             open = false;
-            link.call("could not roll back", store -> {
-                store.rollback();
-                return null;
-            });
+            rollBackAtServer();
         }
         recover();
         again();
     }
 
+    private void rollBackAtServer() throws JMSException {
+        session.forgetConsumed();
+        link.call("could not roll back", store -> {
+            store.rollback();
+            return null;
+        });
+    }
+
     /** After a failed commit: everything is as after a rollback, as far as the server can be reached. */
     private void abandon() {
         try {
-            link.call("could not roll back", store -> {
-                store.rollback();
-                return null;
-            });
+            rollBackAtServer();
             open = false;
             recover();
             again();
@@ -436,10 +441,7 @@ final class Settlement {
         unacknowledged.clear();
         try {
             if (transacted && isJoined()) {
-                link.call("could not roll back", store -> {
-                    store.rollback();
-                    return null;
-                });
+                rollBackAtServer();
                 open = false;
             }
             acknowledgeNow(keeper.take(session, 1));

@@ -56,6 +56,8 @@ final class FakeServer {
     Runnable refused = () -> { };
     /** Runs before a call of extend. */
     volatile Runnable extending = () -> { };
+    /** Runs before a call of readContent. */
+    volatile Runnable reading = () -> { };
 
     synchronized FakeServer queue(String name) {
         queues.put(name, false);

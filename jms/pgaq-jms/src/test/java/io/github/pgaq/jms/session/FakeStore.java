@@ -64,6 +64,7 @@ final class FakeStore implements Store {
 
     @Override
     public void readContent(String queue, String consumer, UUID msgid, OutputStream to) throws SQLException {
+        server.reading.run();
         server.called(this, "readContent", "");
     }
 

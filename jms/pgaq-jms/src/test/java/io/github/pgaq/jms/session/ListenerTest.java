@@ -17,6 +17,7 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageListener;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
+import jakarta.jms.TransactionRolledBackException;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
@@ -312,6 +313,59 @@ class ListenerTest extends SessionFixture {
         }));
         assertEquals(List.of("large2", "b"), List.of(next(), next()));
         server.awaitWaiting(1);
+        assertEquals(List.of(), server.attempts("q"));
+    }
+
+    /** A session in the transaction of its JDBC connection, stopped with a consumed message that no listener got. */
+    private ClientSession stoppedWithConsumedMessage(ClientConnection connection) throws Exception {
+        server.large("q");
+        ClientSession session = connection.createSession(Session.SESSION_TRANSACTED);
+        session.getConnection();
+        CountDownLatch stopped = new CountDownLatch(1);
+        server.reading = () -> attempt(() -> {
+            server.reading = () -> { };
+            get(async(() -> {
+                connection.stop();
+                return null;
+            }));
+            stopped.countDown();
+        });
+        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
+            session.commit();
+            results.add(message.getIntProperty("JMSXDeliveryCount"));
+        }));
+        assertTrue(stopped.await(10, TimeUnit.SECONDS));
+        return session;
+    }
+
+    @Test
+    void aConsumedMessageThatNoListenerGotIsNotCommitted() throws Exception {
+        ClientConnection connection = started();
+        Session session = stoppedWithConsumedMessage(connection);
+        assertThrows(TransactionRolledBackException.class, session::commit);
+        assertEquals(List.of(1), server.attempts("q"));
+        session.commit();
+        connection.start();
+        assertEquals(2, next());
+        assertEquals(List.of(), server.attempts("q"));
+    }
+
+    @Test
+    void aConsumedMessageThatNoListenerGotIsRolledBack() throws Exception {
+        ClientConnection connection = started();
+        Session session = stoppedWithConsumedMessage(connection);
+        session.rollback();
+        connection.start();
+        assertEquals(2, next());
+        assertEquals(List.of(), server.attempts("q"));
+    }
+
+    @Test
+    void aConsumedMessageThatNoListenerGotIsDeliveredWhenTheSessionGoesOn() throws Exception {
+        ClientConnection connection = started();
+        stoppedWithConsumedMessage(connection);
+        connection.start();
+        assertEquals(1, next());
         assertEquals(List.of(), server.attempts("q"));
     }
 
