@@ -69,6 +69,14 @@ SET ROLE regress_aq_eve;
 SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a')))$$);
 RESET ROLE;
 SELECT count(*) FROM aq.messages WHERE queue_name = 'java' AND state = 'READY';
+-- a lease without the privilege
+SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('held')));
+CREATE TABLE t.jms_eve AS SELECT msgid, receipt FROM aq.dequeue('java', NULL::aq.jms_message, lease => '1 hour');
+GRANT SELECT ON t.jms_eve TO regress_aq_eve;
+SET ROLE regress_aq_eve;
+SELECT t.error(format('SELECT aq.jms_send(NULL, %L)', t.jms_leases('java', receipt, ARRAY[msgid]))) FROM t.jms_eve;
+RESET ROLE;
+DROP TABLE t.jms_eve;
 SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain']) q;
 REVOKE USAGE ON SCHEMA t FROM regress_aq_eve;
 DROP ROLE regress_aq_eve;

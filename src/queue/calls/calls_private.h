@@ -42,6 +42,7 @@ typedef struct AqJmsLease
 } AqJmsLease;
 
 extern AqJmsLease *aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n);
+extern const AqJmsLease *aq_jms_lease_find_unreachable(const AqJmsLease *leases, int n);
 extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n,
 								int *undone);
 

@@ -98,6 +98,20 @@ is_reachable(const AqJmsLease *lease, int32 *id)
 	return queue->id == *id;
 }
 
+/* The first of these leases that the role cannot end, whatever their state is; NULL: none. */
+const AqJmsLease *
+aq_jms_lease_find_unreachable(const AqJmsLease *leases, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		int32		id = 0;
+
+		if (!is_reachable(&leases[i], &id))
+			return &leases[i];
+	}
+	return NULL;
+}
+
 /* How one call ends leases.  Those of a group have the same queue, consumer and receipt. */
 typedef struct Ending
 {

@@ -217,9 +217,14 @@ acknowledge_all(StringInfo in)
 
 	nstale = aq_jms_lease_settle(COMMAND, &options, leases, n, palloc(n * sizeof(int) + 1));
 	if (nstale > 0)
+	{
+		const AqJmsLease *unreachable = aq_jms_lease_find_unreachable(leases, n);
+
 		ereport(ERROR,
 				aq_error(AQ_ERR_LEASE_ENDED, "the leases of %d of %d messages have ended", nstale, n),
-				errdetail("These messages can be delivered again. Nothing was sent or acknowledged."));
+				errdetail("These messages can be delivered again. Nothing was sent or acknowledged."),
+				unreachable ? aq_catalog_hint_dequeue(unreachable->queue) : 0);
+	}
 }
 
 /* aq.jms_send(messages, acknowledge) */

@@ -326,6 +326,15 @@ refuse_right(AqQueue *queue, AqRight right)
 					quoted_user(), privilege));
 }
 
+/* For a role that can no longer dequeue; does not tell it whether the queue exists. */
+int
+aq_catalog_hint_dequeue(const char *name)
+{
+	return errhint("Queue \"%s\" does not exist, or the DEQUEUE privilege on it was revoked. "
+				   "The owner of the queue can grant it: aq.grant_queue(%s, %s, 'dequeue').",
+				   name, quote_literal_cstr(name), quoted_user());
+}
+
 void
 aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 {

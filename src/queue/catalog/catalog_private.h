@@ -132,6 +132,7 @@ extern bool aq_privilege_manages_any(void);
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
 pg_noreturn extern void aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer);
+extern int	aq_catalog_hint_dequeue(const char *name);
 extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);

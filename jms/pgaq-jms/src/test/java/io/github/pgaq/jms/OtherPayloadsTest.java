@@ -81,6 +81,17 @@ class OtherPayloadsTest extends ServerTest {
     }
 
     @Test
+    void aDeepJsonPayloadFromSqlIsATextMessage() throws Exception {
+        Queue queue = queue("jsonb");
+        String deep = "[".repeat(1000) + "]".repeat(1000);
+        enqueue(queue, "'" + deep + "'");
+        assertEquals(deep, receive(queue, TextMessage.class).getText());
+        MessageProducer producer = session.createProducer(queue);
+        TextMessage message = session.createTextMessage(deep);
+        assertThrows(MessageFormatException.class, () -> producer.send(message));
+    }
+
+    @Test
     void aTextMessageIsAJsonPayload() throws Exception {
         Queue queue = queue("jsonb");
         TextMessage message = session.createTextMessage("{\"order\": [1, 2]}");

@@ -114,10 +114,11 @@ public final class SqlStore implements Store {
         if (!commitAtOnce(messages, acknowledge, deciding)) {
             begin();
             sendInParts(messages);
-            int ended = leases.acknowledge(acknowledge).size();
-            if (ended > 0) {
-                throw new SQLException("the leases of " + ended + " of " + acknowledge.size() + " messages have ended",
-                        LEASE_ENDED);
+            List<Lease> ended = leases.acknowledge(acknowledge);
+            if (!ended.isEmpty()) {
+                // fails, and tells of a privilege that is missing
+                sender.send(List.of(), ended);
+                throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
             }
             deciding.run();
             commit();

@@ -515,6 +515,7 @@ class SqlStoreTest extends ServerTest {
         SQLException e = assertThrows(SQLException.class,
                 () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never), () -> { }));
         assertEquals(Store.LEASE_ENDED, e.getSQLState());
+        assertTrue(e.getMessage().contains("the leases of 1 of 1 messages have ended"), e.getMessage());
         store.rollback();
         assertEquals(List.of(), texts(take(all(queue))));
         store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> { });
