@@ -1,13 +1,15 @@
 """A crash, an error, a cancellation and a termination at every named test point.  Needs a library built with TEST_POINTS=1,
 found through $PGAQ_LIBDIR; without one it is built into a directory of its own.
 
-The points are read from the source, so that a new one is covered at once.
+The points are read from the source of the parts that traffic goes through, so that a new one is covered at once.  Those of
+other parts (links, notification, the sampler, ...) are in the tests of the part, and test_other_parts_have_tests_of_their_points looks for them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,18 +17,17 @@ import pytest
 
 import conftest
 from conftest import PATIENCE, arrived, background, generation, held, look, put, put_many, ready, server_with_points, stopped_worker, take, until, waiting_for
-from pgaq import db
+from pgaq import db, places
 from pgaq.load.drivers import PGAQ, Shape
 from pgaq.load.workload import Options, Workload
 from pgaq_proof import faults
 
-POINTS = faults.test_points()
+POINTS = faults.test_points(*faults.TRAFFIC)
 # these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_jms_points.py, test_lease_points.py,
-# test_notification.py, test_rules.py, test_temporary.py or test_workers.py
+# test_rules.py, test_temporary.py or test_workers.py
 RARE = {
-    "sampled", "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
+    "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
     "lease-found", "leases-held", "leases-found", "leases-over", "queues-restoring",
-    "notifier-marked", "notifier-watches", "notifier-call", "notifier-called", "notifier-committed",
     "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
@@ -97,6 +98,12 @@ def run(server, shape, points, rng, name, skip=3):
 
 def test_points_exist():
     assert len(POINTS) >= 5 and RARE <= set(POINTS), POINTS
+
+
+def test_other_parts_have_tests_of_their_points():
+    """A point of a part that traffic does not go through is named by a test."""
+    tests = "".join(path.read_text() for path in places.ROOT.glob("tests/cluster/*.py"))
+    assert [point for point in set(faults.test_points()) - set(POINTS) if not re.search(f"[\"']{point}[\"']", tests)] == []
 
 
 def test_crash_at_points(points_server, seed):
