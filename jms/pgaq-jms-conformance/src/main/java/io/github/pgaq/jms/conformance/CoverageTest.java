@@ -52,10 +52,12 @@ class CoverageTest {
             if (type == CoverageTest.class) {
                 continue;
             }
-            for (Method method : type.getDeclaredMethods()) {
-                if (method.isAnnotationPresent(Test.class)) {
-                    Spec spec = method.getAnnotation(Spec.class);
-                    tests.put(name + "." + method.getName(), spec != null ? spec : type.getAnnotation(Spec.class));
+            for (Class<?> owner = type; owner != null; owner = owner.getSuperclass()) {
+                for (Method method : owner.getDeclaredMethods()) {
+                    if (method.isAnnotationPresent(Test.class)) {
+                        Spec spec = method.getAnnotation(Spec.class);
+                        tests.put(name + "." + method.getName(), spec != null ? spec : type.getAnnotation(Spec.class));
+                    }
                 }
             }
         }

@@ -2,393 +2,41 @@ package io.github.pgaq.jms.conformance;
 
 import jakarta.jms.JMSException;
 import jakarta.jms.StreamMessage;
-import jakarta.jms.MessageFormatException;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.Map;
-import org.junit.jupiter.api.Test;
 
-/** StreamMessage: each cell of the table of conversions (3-7). */
+/** StreamMessage: the values in its body. */
 @Spec("3.11.3")
-class StreamConversionTest extends ConformanceTest {
+class StreamConversionTest extends BodyConversions<StreamMessage> {
+    private static final Map<String, Getter<StreamMessage>> GETTERS = Map.ofEntries(
+            Map.entry("boolean", StreamMessage::readBoolean),
+            Map.entry("byte", StreamMessage::readByte),
+            Map.entry("short", StreamMessage::readShort),
+            Map.entry("char", StreamMessage::readChar),
+            Map.entry("int", StreamMessage::readInt),
+            Map.entry("long", StreamMessage::readLong),
+            Map.entry("float", StreamMessage::readFloat),
+            Map.entry("double", StreamMessage::readDouble),
+            Map.entry("String", StreamMessage::readString),
+            Map.entry("byte[]", StreamConversionTest::readBytes));
+
     @Override
-    boolean sharesConnection() {
-        return true;
-    }
-
-    private static final byte[] BYTES = {1, 2, 3};
-
-    private interface Getter {
-        Object get(StreamMessage message) throws JMSException;
-    }
-
-    private static final Map<String, Getter> GETTERS = new HashMap<>();
-
-    static {
-        GETTERS.put("boolean", message -> message.readBoolean());
-        GETTERS.put("byte", message -> message.readByte());
-        GETTERS.put("short", message -> message.readShort());
-        GETTERS.put("char", message -> message.readChar());
-        GETTERS.put("int", message -> message.readInt());
-        GETTERS.put("long", message -> message.readLong());
-        GETTERS.put("float", message -> message.readFloat());
-        GETTERS.put("double", message -> message.readDouble());
-        GETTERS.put("String", message -> message.readString());
-        GETTERS.put("byte[]", message -> readBytes(message));
-    }
-
-    /** The message is read from its beginning each time. */
-    private StreamMessage with(Object value) throws JMSException {
+    StreamMessage with(Object value) throws JMSException {
         StreamMessage message = session().createStreamMessage();
         message.writeObject(value);
         message.reset();
         return message;
     }
 
+    @Override
+    Object read(StreamMessage message, String type) throws JMSException {
+        message.reset();
+        return GETTERS.get(type).get(message);
+    }
+
     private static byte[] readBytes(StreamMessage message) throws JMSException {
         byte[] buffer = new byte[100];
         int count = message.readBytes(buffer);
         return count < 0 ? null : Arrays.copyOf(buffer, count);
-    }
-
-    private static void reads(StreamMessage message, Map<String, Object> expected) throws JMSException {
-        for (Map.Entry<String, Object> entry : expected.entrySet()) {
-            message.reset();
-            Object actual = GETTERS.get(entry.getKey()).get(message);
-            equal("the value read as " + entry.getKey(), show(entry.getValue()), show(actual));
-        }
-    }
-
-    private static Object show(Object value) {
-        return value instanceof byte[] array ? Arrays.toString(array) : value;
-    }
-
-    private static void refuses(StreamMessage message, String... types) throws JMSException {
-        for (String type : types) {
-            message.reset();
-            fails(MessageFormatException.class, "reading the value as " + type,
-                    () -> GETTERS.get(type).get(message));
-        }
-    }
-
-
-    @Test
-    void booleanIsReadAsBooleanAndString() throws JMSException {
-        reads(with(true), Map.of("boolean", true, "String", "true"));
-    }
-
-    @Test
-    void booleanIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(true), "byte", "short", "char", "int", "long", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedBooleanIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(true));
-        reads(message, Map.of("boolean", true, "String", "true"));
-        refuses(message, "byte", "short", "char", "int", "long", "float", "double", "byte[]");
-    }
-
-    @Test
-    void byteIsReadAsByteAndShortAndIntAndLongAndString() throws JMSException {
-        reads(with((byte) 5), Map.of("byte", (byte) 5, "short", (short) 5, "int", 5, "long", 5L, "String", "5"));
-    }
-
-    @Test
-    void byteIsNotReadAsAnotherType() throws JMSException {
-        refuses(with((byte) 5), "boolean", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedByteIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with((byte) 5));
-        reads(message, Map.of("byte", (byte) 5, "short", (short) 5, "int", 5, "long", 5L, "String", "5"));
-        refuses(message, "boolean", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void shortIsReadAsShortAndIntAndLongAndString() throws JMSException {
-        reads(with((short) 300), Map.of("short", (short) 300, "int", 300, "long", 300L, "String", "300"));
-    }
-
-    @Test
-    void shortIsNotReadAsAnotherType() throws JMSException {
-        refuses(with((short) 300), "boolean", "byte", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedShortIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with((short) 300));
-        reads(message, Map.of("short", (short) 300, "int", 300, "long", 300L, "String", "300"));
-        refuses(message, "boolean", "byte", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void charIsReadAsCharAndString() throws JMSException {
-        reads(with('c'), Map.of("char", 'c', "String", "c"));
-    }
-
-    @Test
-    void charIsNotReadAsAnotherType() throws JMSException {
-        refuses(with('c'), "boolean", "byte", "short", "int", "long", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedCharIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with('c'));
-        reads(message, Map.of("char", 'c', "String", "c"));
-        refuses(message, "boolean", "byte", "short", "int", "long", "float", "double", "byte[]");
-    }
-
-    @Test
-    void intIsReadAsIntAndLongAndString() throws JMSException {
-        reads(with(70_000), Map.of("int", 70_000, "long", 70_000L, "String", "70000"));
-    }
-
-    @Test
-    void intIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(70_000), "boolean", "byte", "short", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedIntIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(70_000));
-        reads(message, Map.of("int", 70_000, "long", 70_000L, "String", "70000"));
-        refuses(message, "boolean", "byte", "short", "char", "float", "double", "byte[]");
-    }
-
-    @Test
-    void longIsReadAsLongAndString() throws JMSException {
-        reads(with(5_000_000_000L), Map.of("long", 5_000_000_000L, "String", "5000000000"));
-    }
-
-    @Test
-    void longIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(5_000_000_000L), "boolean", "byte", "short", "char", "int", "float", "double", "byte[]");
-    }
-
-    @Test
-    void receivedLongIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(5_000_000_000L));
-        reads(message, Map.of("long", 5_000_000_000L, "String", "5000000000"));
-        refuses(message, "boolean", "byte", "short", "char", "int", "float", "double", "byte[]");
-    }
-
-    @Test
-    void floatIsReadAsFloatAndDoubleAndString() throws JMSException {
-        reads(with(1.5f), Map.of("float", 1.5f, "double", 1.5d, "String", "1.5"));
-    }
-
-    @Test
-    void floatIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(1.5f), "boolean", "byte", "short", "char", "int", "long", "byte[]");
-    }
-
-    @Test
-    void receivedFloatIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(1.5f));
-        reads(message, Map.of("float", 1.5f, "double", 1.5d, "String", "1.5"));
-        refuses(message, "boolean", "byte", "short", "char", "int", "long", "byte[]");
-    }
-
-    @Test
-    void doubleIsReadAsDoubleAndString() throws JMSException {
-        reads(with(2.25d), Map.of("double", 2.25d, "String", "2.25"));
-    }
-
-    @Test
-    void doubleIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(2.25d), "boolean", "byte", "short", "char", "int", "long", "float", "byte[]");
-    }
-
-    @Test
-    void receivedDoubleIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(2.25d));
-        reads(message, Map.of("double", 2.25d, "String", "2.25"));
-        refuses(message, "boolean", "byte", "short", "char", "int", "long", "float", "byte[]");
-    }
-
-    @Test
-    void bytesIsReadAsBytes() throws JMSException {
-        reads(with(BYTES), Map.of("byte[]", BYTES));
-    }
-
-    @Test
-    void bytesIsNotReadAsAnotherType() throws JMSException {
-        refuses(with(BYTES), "boolean", "byte", "short", "char", "int", "long", "float", "double", "String");
-    }
-
-    @Test
-    void receivedBytesIsConvertedAsBefore() throws JMSException {
-        StreamMessage message = roundTrip(with(BYTES));
-        reads(message, Map.of("byte[]", BYTES));
-        refuses(message, "boolean", "byte", "short", "char", "int", "long", "float", "double", "String");
-    }
-
-    @Test
-    void stringIsReadAsBoolean() throws JMSException {
-        reads(with("true"), Map.of("boolean", true, "String", "true"));
-    }
-
-    @Test
-    void otherStringIsFalse() throws JMSException {
-        reads(with("yes"), Map.of("boolean", false));
-    }
-
-    @Test
-    void trueInCapitalsIsTrue() throws JMSException {
-        reads(with("TRUE"), Map.of("boolean", true));
-    }
-
-    @Test
-    void nullIsReadAsFalse() throws JMSException {
-        reads(with((Object) null), Map.of("boolean", false));
-    }
-
-    @Test
-    void stringIsReadAsByte() throws JMSException {
-        reads(with("5"), Map.of("byte", (byte) 5, "String", "5"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsByte() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as byte", () -> GETTERS.get("byte").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsByte() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as byte", () -> GETTERS.get("byte").get(message));
-    }
-
-    @Test
-    void stringBeyondTheRangeIsNotReadAsByte() throws JMSException {
-        StreamMessage message = with("128");
-        fails(NumberFormatException.class, "reading the String 128 as byte",
-                () -> GETTERS.get("byte").get(message));
-    }
-
-    @Test
-    void stringIsReadAsShort() throws JMSException {
-        reads(with("300"), Map.of("short", (short) 300, "String", "300"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsShort() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as short", () -> GETTERS.get("short").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsShort() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as short", () -> GETTERS.get("short").get(message));
-    }
-
-    @Test
-    void stringBeyondTheRangeIsNotReadAsShort() throws JMSException {
-        StreamMessage message = with("32768");
-        fails(NumberFormatException.class, "reading the String 32768 as short",
-                () -> GETTERS.get("short").get(message));
-    }
-
-    @Test
-    void stringIsReadAsInt() throws JMSException {
-        reads(with("70000"), Map.of("int", 70_000, "String", "70000"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsInt() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as int", () -> GETTERS.get("int").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsInt() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as int", () -> GETTERS.get("int").get(message));
-    }
-
-    @Test
-    void stringBeyondTheRangeIsNotReadAsInt() throws JMSException {
-        StreamMessage message = with("2147483648");
-        fails(NumberFormatException.class, "reading the String 2147483648 as int",
-                () -> GETTERS.get("int").get(message));
-    }
-
-    @Test
-    void stringIsReadAsLong() throws JMSException {
-        reads(with("5000000000"), Map.of("long", 5_000_000_000L, "String", "5000000000"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsLong() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as long", () -> GETTERS.get("long").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsLong() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as long", () -> GETTERS.get("long").get(message));
-    }
-
-    @Test
-    void stringBeyondTheRangeIsNotReadAsLong() throws JMSException {
-        StreamMessage message = with("9223372036854775808");
-        fails(NumberFormatException.class, "reading the String 9223372036854775808 as long",
-                () -> GETTERS.get("long").get(message));
-    }
-
-    @Test
-    void stringIsReadAsFloat() throws JMSException {
-        reads(with("1.5"), Map.of("float", 1.5f, "String", "1.5"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsFloat() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as float", () -> GETTERS.get("float").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsFloat() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NullPointerException.class, "reading null as float", () -> GETTERS.get("float").get(message));
-    }
-
-    @Test
-    void stringIsReadAsDouble() throws JMSException {
-        reads(with("2.25"), Map.of("double", 2.25d, "String", "2.25"));
-    }
-
-    @Test
-    void otherStringIsNotReadAsDouble() throws JMSException {
-        StreamMessage message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as double", () -> GETTERS.get("double").get(message));
-    }
-
-    @Test
-    void nullIsNotReadAsDouble() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NullPointerException.class, "reading null as double", () -> GETTERS.get("double").get(message));
-    }
-
-    @Test
-    void stringIsNotReadAsCharOrBytes() throws JMSException {
-        refuses(with("c"), "char", "byte[]");
-    }
-
-    @Test
-    void nullIsNotReadAsChar() throws JMSException {
-        StreamMessage message = with((Object) null);
-        fails(NullPointerException.class, "reading null as char", () -> GETTERS.get("char").get(message));
-    }
-
-    @Test
-    void nullIsReadAsString() throws JMSException {
-        StreamMessage message = with((Object) null);
-        isNull("null read as String", GETTERS.get("String").get(message));
     }
 }
