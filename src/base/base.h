@@ -46,6 +46,12 @@ extern void *aq_part_carve(void *area, Size *at, Size size);
  */
 extern void aq_session_require_preload(void);
 
+/* --- Citus: see citus.c --------------------------------------------------- */
+
+extern void aq_citus_find(void);
+extern void aq_citus_keep_local(void);
+extern void aq_citus_two_phase(void);
+
 /* --- session slots ------------------------------------------------------
  *
  * Each backend or background worker has one slot.  Its index, 0 ..

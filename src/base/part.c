@@ -51,6 +51,7 @@ base_parameters(void)
 {
 	aq_error_define_parameters();
 	aq_point_define_parameters();
+	aq_citus_find();
 }
 
 static Size

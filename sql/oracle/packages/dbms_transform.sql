@@ -93,12 +93,12 @@ BEGIN
 			FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 			WHERE y.oid = to_type;
 	END IF;
-	EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
+	PERFORM sys._run_ddl(format('CREATE OR REPLACE FUNCTION %I.%I(%s) RETURNS %s LANGUAGE sql VOLATILE SECURITY DEFINER '
 		'SET search_path = %s AS %L', schema_name, name, from_type, to_type,
 		coalesce(nullif(sys._callers_path(), ''), quote_literal('')),
 		format('SELECT CAST((%s) AS %s) FROM (SELECT $1 AS user_data) AS source',
-			sys._in_parentheses(expression, 'source'), to_type));
-	EXECUTE format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text);
+			sys._in_parentheses(expression, 'source'), to_type)));
+	PERFORM sys._run_ddl(format('COMMENT ON FUNCTION %I.%I(%s) IS %L', schema_name, name, from_type, 'AQ transformation ' || parts::text));
 END $$;
 COMMENT ON FUNCTION sys._make_transformation(text, text, regtype, regtype, jsonb) IS 'Internal: make or replace a transformation''s function';
 
@@ -157,7 +157,7 @@ BEGIN
 	PERFORM sys._make_transformation(of_schema, sys._fold(name), source, target,
 		jsonb_strip_nulls(jsonb_build_object('0', nullif(transformation, ''))));
 	-- it runs with its creator's privileges; CREATE OR REPLACE keeps the granted ones
-	EXECUTE format('REVOKE EXECUTE ON FUNCTION %I.%I(%s) FROM PUBLIC', of_schema, sys._fold(name), source);
+	PERFORM sys._run_ddl(format('REVOKE EXECUTE ON FUNCTION %I.%I(%s) FROM PUBLIC', of_schema, sys._fold(name), source));
 END $$;
 COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS
 'Make a transformation from one payload type to another: an expression over source.user_data, or attribute by attribute with modify_transformation';
@@ -201,6 +201,6 @@ DECLARE
 	t record;
 BEGIN
 	SELECT * INTO t FROM sys._transformation_named(schema, name);
-	EXECUTE format('DROP FUNCTION %I.%I(%s)', t.schema_name, t.transformation_name, t.from_type);
+	PERFORM sys._run_ddl(format('DROP FUNCTION %I.%I(%s)', t.schema_name, t.transformation_name, t.from_type));
 END $$;
 COMMENT ON PROCEDURE dbms_transform.drop_transformation(text, text) IS 'Drop a transformation';

@@ -35,6 +35,10 @@ CREATE FUNCTION sys._queue_consumers(name text, OUT "position" integer, OUT cons
 RETURNS SETOF record LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_consumers';
 COMMENT ON FUNCTION sys._queue_consumers(text) IS 'Internal: subscribers and recipients of a queue by its native name';
 
+CREATE FUNCTION sys._run_ddl(command text) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_sql_run_ddl';
+COMMENT ON FUNCTION sys._run_ddl(text) IS 'Internal: run a command that makes or drops an object of this node; Citus leaves it alone';
+
 CREATE FUNCTION sys._set_transformation(queue_name text, consumer text, transformation text) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_set_transformation';
 COMMENT ON FUNCTION sys._set_transformation(text, text, text) IS 'Internal: what dbms_aqadm does for a subscriber''s transformation';

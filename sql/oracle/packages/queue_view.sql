@@ -17,9 +17,9 @@ COMMENT ON FUNCTION sys._seconds_between(timestamptz, timestamptz) IS 'Internal:
 CREATE FUNCTION sys._make_owned_view(view text, owner name, definition text, comment text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	EXECUTE format('CREATE VIEW %s AS %s', view, definition);
-	EXECUTE format('COMMENT ON VIEW %s IS %L', view, comment);
-	EXECUTE format('ALTER VIEW %s OWNER TO %I', view, owner);
+	PERFORM sys._run_ddl(format('CREATE VIEW %s AS %s', view, definition));
+	PERFORM sys._run_ddl(format('COMMENT ON VIEW %s IS %L', view, comment));
+	PERFORM sys._run_ddl(format('ALTER VIEW %s OWNER TO %I', view, owner));
 END $$;
 COMMENT ON FUNCTION sys._make_owned_view(text, name, text, text) IS 'Internal: make a view with a comment, and give it to its owner';
 
@@ -110,7 +110,7 @@ CREATE FUNCTION sys._drop_queue_view(native text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF sys._is_message_view(sys._queue_view_name(native), format('of queue %s', native)) THEN
-		EXECUTE format('DROP VIEW %s', sys._queue_view_name(native));
+		PERFORM sys._run_ddl(format('DROP VIEW %s', sys._queue_view_name(native)));
 	END IF;
 END $$;
 COMMENT ON FUNCTION sys._drop_queue_view(text) IS 'Internal: drop the view on a queue''s messages';
@@ -243,7 +243,7 @@ DECLARE
 	view text;
 BEGIN
 	FOREACH view IN ARRAY sys._table_views(native) LOOP
-		EXECUTE format('DROP VIEW %s', view);
+		PERFORM sys._run_ddl(format('DROP VIEW %s', view));
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION sys._drop_table_views(text) IS 'Internal: drop the views of a queue table';

@@ -16,6 +16,7 @@
 #include "catalog/pg_tablespace.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -84,6 +85,7 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("default_table_access_method", "heap",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	aq_citus_keep_local();
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
@@ -158,4 +160,24 @@ aq_sql_finds(const char *query)
 	found = SPI_processed > 0;
 	SPI_finish();
 	return found;
+}
+
+PG_FUNCTION_INFO_V1(aq_sql_run_ddl);
+/*
+ * sys._run_ddl(command): runs a command with the rights and names of the
+ * caller, as EXECUTE does, and leaves the objects to this node.
+ */
+Datum
+aq_sql_run_ddl(PG_FUNCTION_ARGS)
+{
+	int			nest = NewGUCNestLevel();
+
+	aq_citus_keep_local();
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	if (SPI_execute(text_to_cstring(PG_GETARG_TEXT_PP(0)), false, 0) < 0)
+		elog(ERROR, "could not execute a command: %s", SPI_result_code_string(SPI_result));
+	SPI_finish();
+	AtEOXact_GUC(true, nest);
+	PG_RETURN_VOID();
 }

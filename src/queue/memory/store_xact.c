@@ -55,7 +55,11 @@ any_notes(void)
 static void
 pre_commit(void)
 {
-	if (any_notes())
+	bool		notes = any_notes();
+
+	if (notes || aq_pending_has_ddl())
+		aq_citus_two_phase();
+	if (notes)
 		committing = aq_time_enter(AQ_TIME_COMMIT);
 	FOR_EACH_STORE(i)
 		stores[i]->pre_commit();
