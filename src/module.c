@@ -20,6 +20,7 @@
 #include "monitor/monitor.h"
 #include "notify/notify.h"
 #include "queue/queue.h"
+#include "schedule/schedule.h"
 #include "shard/shard.h"
 #include "sync/sync.h"
 
@@ -35,6 +36,7 @@ static const AqPart *const parts[] = {
 	&aq_shard_part,
 	&aq_classic_part,
 	&aq_notify_part,
+	&aq_schedule_part,
 	&aq_link_part,
 	&aq_monitor_part,
 	&aq_lab_part,

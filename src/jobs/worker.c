@@ -22,7 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#define MAX_JOBS 8
+#define MAX_JOBS 12
 
 /*
  * how long a worker that always has work may run while another database needs

@@ -239,6 +239,11 @@ extern bool aq_payload_type_lock(Oid type, bool wait);
 extern bool aq_payload_is_jms(Oid type); /* aq.jms_message */
 extern Oid	aq_payload_jms_type(void);	/* raises if it does not exist */
 
+/* --- run_as.c: the fixed settings of setting_list.h for texts that others read */
+extern int	aq_run_as_begin(void);
+extern void aq_run_as_end(int nest);
+extern void aq_run_as_pin_process(void);	/* for as long as the process lives */
+
 /* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
 extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);
 extern double aq_retry_delay_random(void);
@@ -247,6 +252,8 @@ extern double aq_retry_delay_random(void);
 extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);
+extern void aq_args_check_name(const char *name, const char *what);
+extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 
 /* === room memory ============================================================== */
@@ -518,6 +525,9 @@ extern bool aq_flow_is_full(AqQueue *buffered);
  */
 extern void aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm));
 
+/* --- restored.c: in the worker */
+extern bool aq_restored_is_running(void);
+
 /* === room calls ===============================================================
  *
  * --- wait.c
@@ -530,6 +540,16 @@ extern bool aq_wait_take_uses_snapshot(void);
 
 /* --- helper.c: removes what users' code has left in a background worker; between transactions */
 extern void aq_helper_forget_call(void);
+
+/*
+ * --- enqueue.c
+ *
+ * Checks a message that is to be enqueued later, with the errors of an enqueue
+ * now; options: an array with one element, as of aq.enqueue_array.  Returns the
+ * payload as text, for the settings of setting_list.h; NULL: null.
+ */
+extern text *aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_type, Datum payload,
+									bool isnull, const struct varlena *options);
 
 #include "queue/store.h"
 

@@ -479,6 +479,16 @@ recipient_list(AqQueue **queue, const List *names)
 	return set;
 }
 
+static void
+refuse_recipients(const AqQueue *queue, const AqEnqueue *call)
+{
+	if (call->recipients != NIL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
+						 "queue \"%s\" has a single consumer and takes no recipients", queue->name),
+				errhint("Create the queue with multiple_consumers => true."));
+}
+
 /*
  * The sets of consumers of n messages, NULL for a message that matches no
  * subscriber; all pointers are the same if there are no rules.
@@ -492,11 +502,7 @@ choose_targets(const AqEnqueue *call, AqQueue **queue, const AqPutOptions *optio
 
 	if (!(*queue)->multi)
 	{
-		if (call->recipients != NIL)
-			ereport(ERROR,
-					aq_error(AQ_ERR_CONSUMER_FORBIDDEN,
-							 "queue \"%s\" has a single consumer and takes no recipients", (*queue)->name),
-					errhint("Create the queue with multiple_consumers => true."));
+		refuse_recipients(*queue, call);
 		return NULL;
 	}
 
@@ -712,6 +718,43 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		if (!unwanted[i])
 			ids[i] = made++;
 	return ids;
+}
+
+text *
+aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_type, Datum payload, bool isnull,
+					   const struct varlena *options)
+{
+	AqEnqueue	call = {.command = command,.queue = pstrdup(queue_name),.payload_type = payload_type,
+	.priority = AQ_DEFAULT_PRIORITY};
+	AqEnqueue  *message;
+	AqQueue    *queue = get_queue(&call);
+	AqPutOptions unused;
+	TimestampTz now = 0;
+	ListCell   *lc;
+	text	   *result;
+	Oid			output;
+	bool		is_varlena;
+	int			nest;
+
+	message = aq_message_options_read(&call, options, 1);
+	read_options(message, queue, &now, &unused);
+	if (!queue->multi)
+		refuse_recipients(queue, message);
+	foreach(lc, message->recipients)
+	{
+		if (lfirst(lc) == NULL)
+			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "a recipient is null"));
+		aq_args_check_name(lfirst(lc), "recipient");
+	}
+	if (isnull)
+		return NULL;
+	if (is_text_to_read(queue, payload_type))
+		payload = text_to_payload(queue, payload);
+	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
+	nest = aq_run_as_begin();
+	result = cstring_to_text(OidOutputFunctionCall(output, payload));
+	aq_run_as_end(nest);
+	return result;
 }
 
 /* As uuid[], lower bound 1. */

@@ -157,8 +157,6 @@ extern char *aq_names_oracle_case(char *name, Oid collation);
 extern char *aq_names_oracle(const char *native, Oid collation);
 
 /* --- args.c: checks of users' arguments */
-extern void aq_args_check_name(const char *name, const char *what);
-extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 extern int	aq_args_delivery_named(const char *name);
 extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);
@@ -177,8 +175,6 @@ extern void aq_property_init(void);
 extern void aq_run_as_init(void);
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
-extern int	aq_run_as_begin(void);
-extern void aq_run_as_end(int nest);
 extern bool aq_run_as_is_active(void);
 extern uint64 aq_run_as_code_changes(void);
 extern void aq_run_as_check_type(Oid type);

@@ -524,6 +524,15 @@ aq_run_as_end(int nest)
 	AtEOXact_GUC(false, nest);
 }
 
+void
+aq_run_as_pin_process(void)
+{
+#define X(id, name, value, has_it, of_text) \
+	SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
+#include "queue/catalog/setting_list.h"
+#undef X
+}
+
 /* Runs the code.  Descriptions of queues are not freed meanwhile. */
 static void
 run(Oid role, bool reads, void (*call) (void *arg), void *arg)

@@ -1,0 +1,91 @@
+-- Schedules: messages that are enqueued at times.
+
+CREATE FUNCTION aq_internal.schedules_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_job_changed';
+COMMENT ON FUNCTION aq_internal.schedules_changed() IS 'Internal: the worker looks for the next time of a schedule';
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.schedule FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.schedules_changed();
+
+CREATE FUNCTION aq.schedule(schedule_name text, queue_name text, payload text,
+	cron text DEFAULT NULL,
+	every interval DEFAULT NULL,
+	time_zone text DEFAULT NULL,
+	catch_up text DEFAULT 'one',
+	start_at timestamptz DEFAULT NULL,
+	until timestamptz DEFAULT NULL,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL,
+	comment text DEFAULT NULL,
+	if_not_exists boolean DEFAULT false)
+RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_create_text';
+COMMENT ON FUNCTION aq.schedule(text, text, text, text, interval, text, text, timestamptz, timestamptz, integer, interval, interval, text, text[], text, jsonb, text, boolean) IS
+'Enqueue a message again and again, at times; returns the first one. cron: five fields, minute (0-59), hour (0-23), day of the month (1-31), month (1-12 or names) and day of the week (0-7 or names, 0 and 7 are Sunday), each *, a list of values and ranges, with steps, or @hourly, @daily, @weekly, @monthly, @yearly; every: an interval from one second to a hundred years, instead of cron; time_zone of the expression, and of the interval''s days and months (null: the session''s); catch_up: the times that are missed while the server is down or the schedule paused: skip (none of them, unless it is less than a minute late), one (a single message for all of them, at once) or all (a message for each, at most for the last 1000); start_at: no time before it; an interval''s first time, from which the others are counted (null: now; then the first time is one interval later); until: no time after it (null: no limit). payload, as text read by the queue''s payload type, and the other options are those of aq.enqueue; the properties of each message get two more keys, schedule (the name) and scheduled_at (the time). The scheduler, a background worker, enqueues with the privileges of the current role; it records an error, and tries again after a pause that grows from 1 second to 5 minutes; after 16 failures in a row the schedule is disabled. if_not_exists: does nothing and returns null if a schedule of this name exists. For roles with the enqueue privilege. Errors 22004, 22023, 42501, 42602, 42704, 42710, 42804, 42809, 55000';
+
+CREATE FUNCTION aq.schedule(schedule_name text, queue_name text, payload anyelement,
+	cron text DEFAULT NULL,
+	every interval DEFAULT NULL,
+	time_zone text DEFAULT NULL,
+	catch_up text DEFAULT 'one',
+	start_at timestamptz DEFAULT NULL,
+	until timestamptz DEFAULT NULL,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL,
+	comment text DEFAULT NULL,
+	if_not_exists boolean DEFAULT false)
+RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_create_typed';
+COMMENT ON FUNCTION aq.schedule(text, text, anyelement, text, interval, text, text, timestamptz, timestamptz, integer, interval, interval, text, text[], text, jsonb, text, boolean) IS
+'The same for a payload of the queue''s payload type';
+
+CREATE FUNCTION aq.alter_schedule(schedule_name text,
+	payload text DEFAULT NULL,
+	cron text DEFAULT NULL,
+	every interval DEFAULT NULL,
+	time_zone text DEFAULT NULL,
+	catch_up text DEFAULT NULL,
+	start_at timestamptz DEFAULT NULL,
+	until timestamptz DEFAULT NULL,
+	priority integer DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL,
+	correlation text DEFAULT NULL,
+	recipients text[] DEFAULT NULL,
+	exception_queue text DEFAULT NULL,
+	properties jsonb DEFAULT NULL,
+	comment text DEFAULT NULL)
+RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_alter';
+COMMENT ON FUNCTION aq.alter_schedule(text, text, text, interval, text, text, timestamptz, timestamptz, integer, interval, interval, text, text[], text, jsonb, text) IS
+'Change a schedule; null leaves a setting unchanged; returns its next time, null if none is left. cron replaces an interval, and every a cron expression; an interval counts from now on unless start_at says otherwise; until infinity: no limit; comment '''': none. With another timing, the next time is the first one in the future. Failures are forgotten, so a disabled schedule goes on. For the role that made it, and its members. Errors 22023, 42704, and those of aq.schedule';
+
+CREATE FUNCTION aq.unschedule(schedule_name text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_drop';
+COMMENT ON FUNCTION aq.unschedule(text) IS
+'Drop a schedule; messages that it has enqueued remain. For the role that made it, its members, and the queue''s owner. Errors 22004, 42704';
+
+CREATE FUNCTION aq.pause_schedule(schedule_name text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_pause';
+COMMENT ON FUNCTION aq.pause_schedule(text) IS
+'Stop a schedule until aq.resume_schedule. For the role that made it, its members, and the queue''s owner. Errors 22004, 42704';
+
+CREATE FUNCTION aq.resume_schedule(schedule_name text)
+RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_resume';
+COMMENT ON FUNCTION aq.resume_schedule(text) IS
+'Let a schedule go on that was paused, or disabled after failures; returns its next time, null if none is left. For missed times see catch_up of aq.schedule. For the role that made it, its members, and the queue''s owner. Errors 22004, 42704';
+
+CREATE FUNCTION aq.run_schedule(schedule_name text)
+RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_run';
+COMMENT ON FUNCTION aq.run_schedule(text) IS
+'Enqueue a schedule''s message now, in the caller''s transaction and with its privileges; returns its id, or null when no subscriber of a topic wants it. The schedule''s times do not change; it may be paused. For the role that made it, its members, and the queue''s owner. Errors 22004, 42704, and those of aq.enqueue';
+
+CREATE FUNCTION aq.schedule_times(cron text DEFAULT NULL, every interval DEFAULT NULL, time_zone text DEFAULT NULL,
+	"from" timestamptz DEFAULT NULL, count integer DEFAULT 10, OUT run_at timestamptz, OUT local_time timestamp)
+RETURNS SETOF record LANGUAGE c STABLE PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_timing_preview';
+COMMENT ON FUNCTION aq.schedule_times(text, interval, text, timestamptz, integer) IS
+'The next times, at most 10000, of a cron expression or an interval, as in aq.schedule; local_time: what clocks in the time zone show then. time_zone null: the session''s; from null: now. Errors 22023';

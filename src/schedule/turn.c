@@ -1,0 +1,271 @@
+/*-------------------------------------------------------------------------
+ *
+ * turn.c
+ *	  What the scheduler does for a schedule that is due.
+ *
+ * One transaction locks the schedule's row, enqueues the messages as the role
+ * that made the schedule, and writes the next time into the row.  So no time
+ * gives two messages, and none is lost, wherever the process or the server
+ * ends.
+ *
+ * The role runs aq.enqueue_array, in an operation restricted like PostgreSQL's
+ * maintenance commands.  Users' code, that is rules of subscribers and
+ * constraints of payload types, runs with its author's privileges, as in any
+ * session that enqueues.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "schedule/schedule_private.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+/* catch_up = skip: a time counts as missed when it is over for longer than this */
+#define ON_TIME (60 * USECS_PER_SEC)
+
+/* catch_up = all: messages in a transaction, and the number of missed times that are made up for */
+#define BATCH 100
+#define MAX_CAUGHT_UP 1000
+
+/* the pause after a failure, which doubles with each further one */
+#define FIRST_PAUSE (1 * USECS_PER_SEC)
+#define LONGEST_PAUSE (300 * USECS_PER_SEC)
+
+/* users' code, such as a rule, must not keep other schedules waiting */
+#define TIME_LIMIT_MS 60000
+
+typedef struct Turn
+{
+	TimestampTz times[BATCH];	/* that get a message now */
+	int			n;
+	TimestampTz next;			/* the next time of the schedule */
+} Turn;
+
+/* --- which times are due ---------------------------------------------------------------- */
+
+/* The oldest of the last so many times that are over. */
+static TimestampTz
+oldest_to_catch_up(const AqSchedule *s, TimestampTz now, int most)
+{
+	TimestampTz *ring = palloc(most * sizeof(TimestampTz));
+	TimestampTz time = s->next_run;
+	int64		n = 0;
+
+	for (; time <= now; time = aq_timing_next(&s->timing, time))
+	{
+		ring[n++ % most] = time;
+		CHECK_FOR_INTERRUPTS();
+	}
+	time = n == 0 ? s->next_run : ring[n > most ? n % most : 0];
+	pfree(ring);
+	return time;
+}
+
+static void
+choose_all(const AqSchedule *s, TimestampTz now, Turn *turn)
+{
+	turn->n = 0;
+	turn->next = oldest_to_catch_up(s, now, MAX_CAUGHT_UP);
+	while (turn->next <= now && turn->n < BATCH)
+	{
+		turn->times[turn->n++] = turn->next;
+		turn->next = aq_timing_next(&s->timing, turn->next);
+	}
+}
+
+/* Only the last time that is over can get a message. */
+static void
+choose_last(const AqSchedule *s, TimestampTz now, Turn *turn)
+{
+	turn->times[0] = oldest_to_catch_up(s, now, 1);
+	turn->next = aq_timing_next(&s->timing, turn->times[0]);
+	turn->n = strcmp(s->catch_up, "one") == 0 || now - turn->times[0] <= ON_TIME;
+}
+
+static void
+choose(const AqSchedule *s, Turn *turn)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (strcmp(s->catch_up, "all") == 0)
+		choose_all(s, now, turn);
+	else
+		choose_last(s, now, turn);
+}
+
+/* --- enqueueing ------------------------------------------------------------------------------ */
+
+static Datum
+times_array(int n, const TimestampTz *times)
+{
+	Datum	   *values = palloc(n * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		values[i] = TimestampTzGetDatum(times[i]);
+	return PointerGetDatum(construct_array(values, n, TIMESTAMPTZOID, sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+/* The messages were enqueued by the queue's name: another queue may have got it since the row was read. */
+static void
+check_queue(const AqSchedule *s)
+{
+	if (strcmp(aq_catalog_get_by_id(s->queue_id, false)->name, s->queue) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("queue \"%s\" was renamed by a concurrent transaction", s->queue)));
+}
+
+/*
+ * Enqueues a message for each of the times, as the current role; returns their
+ * ids.  The producer's name keeps the order of the schedule's messages.
+ */
+ArrayType *
+aq_turn_message(const AqSchedule *s, int n, const TimestampTz *times)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID, TEXTOID, TIMESTAMPTZARRAYOID};
+	Datum		values[] = {CStringGetTextDatum(s->queue), PointerGetDatum(s->payload), JsonbPGetDatum(s->options),
+	CStringGetTextDatum(s->name), times_array(n, times)};
+	char		nulls[] = {' ', s->payload == NULL ? 'n' : ' ', ' ', ' ', ' ', '\0'};
+	MemoryContext context = CurrentMemoryContext;
+	ArrayType  *ids;
+	Datum		value;
+	bool		isnull;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	if (SPI_execute_with_args("SELECT aq.enqueue_array($1, pg_catalog.array_agg($2 ORDER BY t), "
+							  "options => pg_catalog.jsonb_agg($3 OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('properties', "
+							  "COALESCE($3 OPERATOR(pg_catalog.->) 'properties', '{}') OPERATOR(pg_catalog.||) "
+							  "pg_catalog.jsonb_build_object('schedule', $4, 'scheduled_at', t)) ORDER BY t), "
+							  "producer => 'schedule ' OPERATOR(pg_catalog.||) $4) FROM pg_catalog.unnest($5) t",
+							  lengthof(types), types, values, nulls, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "could not enqueue the messages of schedule \"%s\"", s->name);
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	MemoryContextSwitchTo(context);
+	ids = DatumGetArrayTypePCopy(value);
+	SPI_finish();
+	MemoryContextSwitchTo(context);
+	check_queue(s);
+	return ids;
+}
+
+static void
+enqueue_as_owner(const AqSchedule *s, const Turn *turn)
+{
+	Oid			user;
+	int			context;
+
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(s->owner)))
+		ereport(ERROR,
+				aq_error(AQ_ERR_SCHEDULE_OWNER, "the role that made schedule \"%s\" does not exist", s->name),
+				errhint("Create the schedule again as another role."));
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(s->owner, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	(void) aq_turn_message(s, turn->n, turn->times);
+	SetUserIdAndSecContext(user, context);
+}
+
+/* --- failures ---------------------------------------------------------------------------------- */
+
+/* The error's message, with its SQLSTATE, for the row. */
+static char *
+describe(const ErrorData *error)
+{
+	return psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message != NULL ? error->message : "");
+}
+
+static int64
+pause_after(int failures)
+{
+	return Min(FIRST_PAUSE << Min(failures, 16), LONGEST_PAUSE);
+}
+
+/* The transaction was rolled back: records why. */
+static void
+record_failure(const AqSchedule *s, const ErrorData *error)
+{
+	bool		disable = s->failures + 1 >= AQ_SCHEDULE_MAX_FAILURES;
+	char	   *description = describe(error);
+	bool		recorded;
+
+	aq_job_begin();
+	recorded = aq_job_lock_extension() && aq_schedule_row_failed(s, description, pause_after(s->failures), disable);
+	aq_job_commit(false);
+	if (!recorded || (s->failures > 0 && !disable))
+		return;
+	ereport(LOG,
+			(errmsg(disable ? "schedule \"%s\" is disabled after %d failures in a row" : "schedule \"%s\" failed", s->name,
+					AQ_SCHEDULE_MAX_FAILURES),
+			 errdetail_internal("%s", description)));
+}
+
+/* --- the turn ----------------------------------------------------------------------------------- */
+
+/* In a transaction of its own.  Sets *schedule in the given context; NULL: not due, or locked. */
+static void
+take(const char *name, AqSchedule **schedule, MemoryContext context)
+{
+	Turn		turn;
+
+	aq_job_begin();
+	MemoryContextSwitchTo(context);
+	if (aq_job_lock_extension())
+		*schedule = aq_schedule_row_read(name, AQ_SCHEDULE_IF_DUE);
+	if (*schedule != NULL)
+	{
+		aq_point("schedule-locked");
+		aq_timing_prepare(&(*schedule)->timing);
+		choose(*schedule, &turn);
+		if (turn.n > 0)
+			enqueue_as_owner(*schedule, &turn);
+		aq_point("schedule-enqueued");
+		aq_schedule_row_ran(*schedule, turn.n, turn.next);
+		aq_point("schedule-written");
+	}
+	disable_timeout(STATEMENT_TIMEOUT, false);
+	aq_job_commit(false);
+	aq_point("schedule-committed");
+}
+
+/*
+ * Takes the schedule's turn, if it is due and no other session has locked it;
+ * otherwise returns false.  The context is reset by the caller.
+ */
+bool
+aq_turn_take(const char *name, MemoryContext context)
+{
+	AqSchedule *volatile schedule = NULL;
+
+	enable_timeout_after(STATEMENT_TIMEOUT, TIME_LIMIT_MS);
+	PG_TRY();
+	{
+		take(name, (AqSchedule **) &schedule, context);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		disable_timeout(STATEMENT_TIMEOUT, false);
+		MemoryContextSwitchTo(context);
+		if (schedule == NULL)
+			PG_RE_THROW();
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		MemoryContextSwitchTo(context);
+		record_failure(schedule, error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	return schedule != NULL;
+}
