@@ -53,7 +53,9 @@
 	X(row_random, true) \
 	X(slot_random, true) \
 	X(slot_end, true) \
-	X(slot_forbidden, false)
+	X(slot_forbidden, false) \
+	X(lease_protocol, false) \
+	X(lease_variants, false)
 
 #define X(name, seeded) extern void test_##name(void);
 UNIT_TESTS(X)
