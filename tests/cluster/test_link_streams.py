@@ -20,7 +20,7 @@ from tcp_proxy import Proxy
 from test_reports import report
 from test_snapshots import snapshot
 
-pytestmark = [pytest.mark.test_build, pytest.mark.long]
+pytestmark = pytest.mark.test_build
 
 EXPECTED = r"terminat|crash|signal 9|there is no transaction in progress|test point|canceling"
 TABLES = """
