@@ -54,7 +54,7 @@ TEXTS = [
 ]  # fmt: skip
 INTS = ["0", "1", "-1", "2", "3", "10", "1023", "1024", "32767", "-32768", "2147483647", "-2147483648"]
 VALUES = {
-    "text": TEXTS, "character varying": TEXTS, "name": TEXTS[:12], "smallint": [i for i in INTS if len(i) < 7], "integer": INTS, "boolean": ["true", "false"],
+    "text": TEXTS, "character varying": TEXTS, "name": [*TEXTS[:12], "'fuzzed_link'"], "smallint": [i for i in INTS if len(i) < 7], "integer": INTS, "boolean": ["true", "false"],
     "bigint": [*INTS, "9223372036854775807", "-9223372036854775808"],
     "interval": ["'0'", "'-1 s'", "'1 us'", "'178000000 years'", "'-178000000 years'", "'2147483647 days'"],
     "jsonb": ["'{}'", "'null'", "'[1]'", "(pg_catalog.repeat('[', 3000) || pg_catalog.repeat(']', 3000))", "'{\"a\": {\"b\": 1}}'", "'[{\"source\": 1}]'"],
@@ -138,6 +138,9 @@ def install(server: Server) -> None:
             if role != "postgres":
                 conn.execute(f"CREATE ROLE {role} LOGIN; CREATE SCHEMA {role} AUTHORIZATION {role}")
         conn.execute("GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO fuzzed_owner, fuzzed_keeper; GRANT aq_administrator_role TO fuzzed_manager")
+        # nothing listens there: calls come as far as a refused connection
+        conn.execute("CREATE SERVER fuzzed_link FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1')")
+        conn.execute("GRANT USAGE ON FOREIGN SERVER fuzzed_link TO fuzzed_owner; CREATE USER MAPPING FOR fuzzed_owner SERVER fuzzed_link OPTIONS (password 'x')")
         conn.execute("SET ROLE fuzzed_keeper")
         conn.execute("SELECT aq.create_queue('kept'), aq.create_queue_table('fuzzed_keeper.kept_table')")
         conn.execute("SELECT aq.create_queue('kept_classic', queue_table => 'fuzzed_keeper.kept_table')")
