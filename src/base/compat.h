@@ -21,6 +21,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_tablespace.h"
 #include "catalog/pg_type.h"
+#include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -214,6 +215,17 @@ aq_primary_key(Relation rel)
 	return RelationGetPrimaryKeyIndex(rel, false);
 #else
 	return RelationGetPrimaryKeyIndex(rel);
+#endif
+}
+
+/* Appends the length of a text, as four bytes, and the text in the client's encoding. */
+static inline void
+aq_send_counted_text(StringInfo buffer, const char *string, int length)
+{
+#if PG_VERSION_NUM >= 170000
+	pq_sendcountedtext(buffer, string, length);
+#else
+	pq_sendcountedtext(buffer, string, length, false);
 #endif
 }
 

@@ -32,13 +32,13 @@
 #define BLOCK_SHIFT 2
 
 /* A block of this session. */
-typedef struct Block
+typedef struct OwnBlock
 {
 	SessionBlock *entry;
 	int64		receipt;		/* the latest one */
-} Block;
+} OwnBlock;
 
-static Block own[SESSION_BLOCKS];
+static OwnBlock own[SESSION_BLOCKS];
 static int	nown;
 
 static int
@@ -64,7 +64,7 @@ find_unused(void)
 }
 
 /* Begins a block for the queue, in the entry.  May raise, before it has changed anything. */
-static Block
+static OwnBlock
 begin_block(SessionBlock *entry, AqQueue *queue)
 {
 	int64		receipt = aq_lease_new_block(queue);
@@ -75,7 +75,7 @@ begin_block(SessionBlock *entry, AqQueue *queue)
 	/* the worker reads the other members when it has read the value */
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->value, (uint64) aq_lease_block(receipt) << BLOCK_SHIFT | IS_USED);
-	return (Block) {.entry = entry,.receipt = receipt};
+	return (OwnBlock) {.entry = entry,.receipt = receipt};
 }
 
 /* A queue has its sequence in common with its default exception queue. */
@@ -86,7 +86,7 @@ is_of(const SessionBlock *entry, const AqQueue *queue)
 }
 
 /* A block of this session whose queue was dropped, and its sequence with it; NULL: there is none. */
-static Block *
+static OwnBlock *
 find_dropped(void)
 {
 	for (int i = 0; i < nown; i++)
@@ -96,7 +96,7 @@ find_dropped(void)
 }
 
 /* The session's block of the queue; NULL: it has none, and can have none.  May raise. */
-static Block *
+static OwnBlock *
 find_block(AqQueue *queue)
 {
 	SessionBlock *entry;
@@ -106,7 +106,7 @@ find_block(AqQueue *queue)
 			return &own[i];
 	if (nown == SESSION_BLOCKS)
 	{
-		Block	   *block = find_dropped();
+		OwnBlock	   *block = find_dropped();
 
 		if (block != NULL)
 			*block = begin_block(block->entry, queue);
@@ -126,7 +126,7 @@ find_block(AqQueue *queue)
 int64
 aq_lease_session_receipt(AqQueue *queue)
 {
-	Block	   *block = find_block(queue);
+	OwnBlock	   *block = find_block(queue);
 
 	if (block == NULL)
 		return aq_lease_receipt(queue);

@@ -214,7 +214,7 @@ static void
 put_text(StringInfo row, Oid type, const char *string, int length)
 {
 	pq_sendint32(row, type);
-	pq_sendcountedtext(row, string, length, false);
+	aq_send_counted_text(row, string, length);
 }
 
 /* Marks where the length of what follows will be. */
