@@ -297,7 +297,7 @@ public class ClientConnection implements PgaqConnection {
     }
 
     boolean hasConsumer(PgaqDestination destination) throws JMSException {
-        return subscriptions.uses(destination) || sessions.stream().anyMatch(s -> s.hasConsumer(destination));
+        return subscriptions.uses(destination) || sessions.stream().anyMatch(s -> s.roster().consumesFrom(destination));
     }
 
     /**

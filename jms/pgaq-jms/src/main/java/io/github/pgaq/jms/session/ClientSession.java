@@ -4,12 +4,9 @@ import io.github.pgaq.jms.PgaqDestination;
 import io.github.pgaq.jms.PgaqQueue;
 import io.github.pgaq.jms.PgaqTopic;
 import io.github.pgaq.jms.message.PgaqMessage;
-import io.github.pgaq.jms.selector.Conditions;
-import io.github.pgaq.jms.selector.Selector;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
-import io.github.pgaq.jms.store.QueueDescription;
 import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.StoreFactory;
@@ -34,7 +31,7 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
-import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -49,12 +46,11 @@ public class ClientSession extends MessageMaker {
     private final Gate gate;
     private final Settlement settlement;
     private final Intake intake;
+    private final ConsumerMaker maker = new ConsumerMaker(this);
     private final AsyncSender async;
-    private final List<Consumer> consumers = new CopyOnWriteArrayList<>();
+    private final Roster roster = new Roster();
     /** Keeps the order of what the session sends, whichever connection commits it; null: its own always does. */
     private final String producer;
-    /** Closed consumers whose subscription is still needed for acknowledgements. Used by who has entered the gate. */
-    private final List<Consumer> retired = new ArrayList<>();
     private volatile int version;
     private Thread dispatcher;
 
@@ -88,7 +84,7 @@ public class ClientSession extends MessageMaker {
         @Override
         public void lost(SQLException cause) {
             settlement.connectionLost(cause);
-            List<Lease> leases = drainBuffers();
+            List<Lease> leases = roster.drain();
             leases.forEach(connection.keeper()::drop);
             unseen.addAll(leases);
         }
@@ -132,6 +128,10 @@ public class ClientSession extends MessageMaker {
         return gate;
     }
 
+    Roster roster() {
+        return roster;
+    }
+
     Intake intake() {
         return intake;
     }
@@ -156,7 +156,7 @@ public class ClientSession extends MessageMaker {
 
     /** Fails if listeners have the session and another thread calls. */
     void checkThread(String method) throws JMSException {
-        if (hasListeners() && gate.isStarted() && !gate.isListening()) {
+        if (roster.hasListeners() && gate.isStarted() && !gate.isListening()) {
             throw new IllegalStateException(
                     method + " is not allowed: the session delivers messages to listeners on another thread");
         }
@@ -170,15 +170,6 @@ public class ClientSession extends MessageMaker {
         }
     }
 
-    boolean hasListeners() {
-        return consumers.stream().anyMatch(consumer -> consumer.listener() != null);
-    }
-
-    /** The consumers with listeners. */
-    List<Consumer> listening() {
-        return consumers.stream().filter(consumer -> consumer.listener() != null).toList();
-    }
-
     /** Changes with the consumers and their listeners. */
     int version() {
         return version;
@@ -187,7 +178,7 @@ public class ClientSession extends MessageMaker {
     /** Consumers or listeners have changed: whoever waits for messages begins anew. */
     synchronized void consumersChanged() {
         version++;
-        if (dispatcher == null && hasListeners()) {
+        if (dispatcher == null && roster.hasListeners()) {
             dispatcher = connection.thread("listener", new Dispatcher(this, gate, intake, settlement));
             dispatcher.start();
         }
@@ -196,15 +187,15 @@ public class ClientSession extends MessageMaker {
 
     /** Whether messages are delivered to listeners, when the session is started. */
     boolean delivers() {
-        return hasListeners() && !connection.isSuspended();
+        return roster.hasListeners() && !connection.isSuspended();
     }
 
     /** The connection was suspended, or is no longer: what was leased ahead goes back, and waits end. */
     void suspensionChanged() {
         gate.enter();
         try {
-            if (connection.isSuspended() && !hasConsumed()) {
-                settlement.release(List.of(), drainBuffers());
+            if (connection.isSuspended() && !roster.hasConsumed()) {
+                settlement.release(List.of(), roster.drain());
             }
         } catch (JMSException e) {
             // the leases end by themselves
@@ -352,7 +343,7 @@ public class ClientSession extends MessageMaker {
                 settlement.close();
             } finally {
                 retire();
-                for (Consumer consumer : consumers) {
+                for (Consumer consumer : roster.open()) {
                     endSubscription(consumer);
                 }
             }
@@ -375,12 +366,12 @@ public class ClientSession extends MessageMaker {
         gate.awaitListener(consumer);
         gate.enter();
         try {
-            consumers.remove(consumer);
+            roster.remove(consumer);
             if (!gate.isClosed()) {
                 if (Intake.hasConsumed(consumer)) {
                     settlement.refuseCommit("a consumer was closed before it got a message of the transaction");
                 }
-                retired.add(consumer);
+                roster.retire(consumer);
                 try {
                     settlement.release(List.of(), Intake.drain(consumer));
                 } finally {
@@ -394,11 +385,9 @@ public class ClientSession extends MessageMaker {
 
     /** Ends the subscriptions of closed consumers, as far as all their messages are acknowledged. */
     void retire() throws JMSException {
-        for (Consumer consumer : List.copyOf(retired)) {
-            if (gate.isClosed() || !settlement.holds(consumer)) {
-                retired.remove(consumer);
-                endSubscription(consumer);
-            }
+        Predicate<Consumer> done = consumer -> gate.isClosed() || !settlement.holds(consumer);
+        for (Consumer next = roster.endRetired(done); next != null; next = roster.endRetired(done)) {
+            endSubscription(next);
         }
     }
 
@@ -417,38 +406,10 @@ public class ClientSession extends MessageMaker {
             return;
         }
         try {
-            List<Lease> idle = new ArrayList<>();
-            for (Consumer consumer : consumers) {
-                if (consumer.window().last() - before < 0 && !Intake.hasConsumed(consumer)) {
-                    idle.addAll(Intake.drain(consumer));
-                }
-            }
-            settlement.release(List.of(), idle);
+            settlement.release(List.of(), roster.drainIdle(before));
         } finally {
             gate.leave();
         }
-    }
-
-    /** Empties the buffers of all consumers; returns the leases. */
-    List<Lease> drainBuffers() {
-        List<Lease> leases = new ArrayList<>();
-        consumers.forEach(consumer -> leases.addAll(Intake.drain(consumer)));
-        return leases;
-    }
-
-    /** Whether a buffer has a message that the open transaction has consumed. */
-    boolean hasConsumed() {
-        return consumers.stream().anyMatch(Intake::hasConsumed);
-    }
-
-    /** The transaction that has consumed such messages is rolled back: they come again from the queue. */
-    void forgetConsumed() {
-        consumers.forEach(consumer -> consumer.buffer().removeIf(taken -> taken.lease() == null));
-    }
-
-    /** Whether a consumer of this session consumes from the queue. */
-    boolean hasConsumer(PgaqDestination destination) {
-        return consumers.stream().anyMatch(consumer -> consumer.destination().equals(destination));
     }
 
     // Consumers
@@ -467,75 +428,19 @@ public class ClientSession extends MessageMaker {
     public MessageConsumer createConsumer(Destination destination, String selector, boolean noLocal)
             throws JMSException {
         checkOpen();
-        PgaqDestination own = source(destination);
-        if (own.isTopic()) {
-            String rule = rule(own, selector, noLocal);
-            return subscriber(own, selector, noLocal, connection.subscriptions().plain(own, rule));
-        }
-        return receiver(own, selector);
-    }
-
-    private QueueReceiver receiver(PgaqDestination queue, String selector) throws JMSException {
-        return add(new Consumer.Receiver(this, queue, text(selector), rule(queue, selector, false)));
-    }
-
-    private TopicSubscriber subscriber(PgaqDestination topic, String selector, boolean noLocal, Subscriptions.Use use)
-            throws JMSException {
-        return add(new Consumer.Subscriber(this, topic, text(selector), noLocal, use));
+        return add(maker.consumer(destination, selector, noLocal));
     }
 
     private TopicSubscriber named(Subscriptions.Kind kind, Topic topic, String name, String selector, boolean noLocal)
             throws JMSException {
         checkOpen();
-        PgaqDestination own = source(topic);
-        if (!own.isTopic()) {
-            throw new InvalidDestinationException("\"" + own.getName() + "\" is not a topic");
-        }
-        if (name == null || name.isEmpty()) {
-            throw new JMSException("name of a subscription must not be empty");
-        }
-        boolean unshared = kind == Subscriptions.Kind.DURABLE;
-        if (unshared && connection.clientId() == null) {
-            throw new IllegalStateException("a durable subscription that is not shared needs a client identifier");
-        }
-        return subscriber(own, selector, noLocal, connection.subscriptions().named(kind, own, connection.clientId(),
-                name, rule(own, selector, noLocal)));
+        return add(maker.named(kind, topic, name, selector, noLocal));
     }
 
     private <C extends Consumer> C add(C consumer) {
-        consumers.add(consumer);
+        roster.add(consumer);
         consumersChanged();
         return consumer;
-    }
-
-    /** Checks a destination that is to be consumed from. */
-    private PgaqDestination source(Destination destination) throws JMSException {
-        PgaqDestination own = PgaqDestination.of(destination);
-        if (own.isTemporary()) {
-            connection.temporaries().checkOwn(own);
-        }
-        connection.describe(own, this);
-        return own;
-    }
-
-    /** What the messages of a consumer must meet. */
-    private String rule(PgaqDestination destination, String selector, boolean noLocal) throws JMSException {
-        Selector parsed = Selector.parse(selector);
-        QueueDescription description = connection.describe(destination, this);
-        String rule = parsed == null ? null
-                : description.holdsMessages() ? parsed.toCondition() : parsed.toPlainCondition();
-        if (noLocal && !description.holdsMessages()) {
-            throw new JMSException("noLocal needs a topic of payload type aq.jms_message; \"" + destination.getName()
-                    + "\" holds " + description.payloadType() + ", which does not tell the sender's connection");
-        }
-        if (noLocal) {
-            rule = Conditions.and(rule, Conditions.notFrom(connection.name()));
-        }
-        return destination.isTemporary() ? Conditions.and(Conditions.destination(destination.address()), rule) : rule;
-    }
-
-    private static String text(String selector) {
-        return selector == null || selector.isBlank() ? null : selector;
     }
 
     @Override
@@ -546,7 +451,7 @@ public class ClientSession extends MessageMaker {
     @Override
     public QueueReceiver createReceiver(Queue queue, String selector) throws JMSException {
         checkOpen();
-        return receiver(source(queue), selector);
+        return add(maker.receiver(queue, selector));
     }
 
     @Override
@@ -615,8 +520,7 @@ public class ClientSession extends MessageMaker {
     @Override
     public QueueBrowser createBrowser(Queue queue, String selector) throws JMSException {
         checkOpen();
-        PgaqDestination own = source(queue);
-        return new Browser(this, own, text(selector), rule(own, selector, false));
+        return maker.browser(queue, selector);
     }
 
     @Override

@@ -86,7 +86,7 @@ final class Dispatcher implements Runnable {
             if (taken.lease() == null) {
                 taken.consumer().buffer().addFirst(taken);
             } else {
-                settlement.release(List.of(taken.lease()), session.drainBuffers());
+                settlement.release(List.of(taken.lease()), session.roster().drain());
             }
             throw e;
         }
@@ -94,7 +94,7 @@ final class Dispatcher implements Runnable {
 
     /** The next message of the buffers, the consumers in turn. */
     private Taken buffered() throws JMSException {
-        List<Consumer> consumers = session.listening();
+        List<Consumer> consumers = session.roster().listening();
         for (int i = 0; i < consumers.size(); i++) {
             Consumer consumer = consumers.get((turn + i) % consumers.size());
             Taken taken = intake.poll(consumer);
@@ -109,7 +109,7 @@ final class Dispatcher implements Runnable {
     private void fill(List<Lease> due) throws JMSException {
         int version = session.version();
         // the server takes from the first that has some: none is always the first
-        List<Consumer> consumers = new ArrayList<>(session.listening());
+        List<Consumer> consumers = new ArrayList<>(session.roster().listening());
         if (!consumers.isEmpty()) {
             java.util.Collections.rotate(consumers, -(turn % consumers.size()));
         }
@@ -128,7 +128,7 @@ final class Dispatcher implements Runnable {
             if (due.isEmpty()) {
                 return;
             }
-            boolean more = session.listening().stream().anyMatch(consumer -> !consumer.buffer().isEmpty());
+            boolean more = session.roster().listening().stream().anyMatch(consumer -> !consumer.buffer().isEmpty());
             if (more || settlement.isJoined()) {
                 settlement.acknowledgeNow(due);
             } else {

@@ -99,7 +99,7 @@ final class Intake {
     private void giveBack(Taken taken, JMSException reason) {
         try {
             // the attempt counts, so that the retries of the queue end it
-            settlement.release(List.of(taken.lease()), session.drainBuffers());
+            settlement.release(List.of(taken.lease()), session.roster().drain());
         } catch (JMSException e) {
             reason.addSuppressed(e);
         }

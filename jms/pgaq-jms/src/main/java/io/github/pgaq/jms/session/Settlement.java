@@ -217,7 +217,7 @@ final class Settlement {
             return List.of();
         }
         if (failed) {
-            release(List.of(taken.lease()), session.drainBuffers());
+            release(List.of(taken.lease()), session.roster().drain());
             return List.of();
         }
         if (inGroups()) {
@@ -269,7 +269,7 @@ final class Settlement {
         }
         List<Lease> seen = leases(unacknowledged);
         unacknowledged.clear();
-        release(seen, seen.isEmpty() ? List.of() : session.drainBuffers());
+        release(seen, seen.isEmpty() ? List.of() : session.roster().drain());
         session.retire();
     }
 
@@ -325,7 +325,7 @@ final class Settlement {
 
     /** Commits what was sent and received. */
     void commit() throws JMSException {
-        if (session.hasConsumed()) {
+        if (session.roster().hasConsumed()) {
             refuseCommit("the session was stopped before it delivered a message of the transaction");
         }
         checkLost();
@@ -379,7 +379,7 @@ final class Settlement {
     }
 
     private void rollBackAtServer() throws JMSException {
-        session.forgetConsumed();
+        session.roster().forgetConsumed();
         link.call("could not roll back", store -> {
             store.rollback();
             return null;
@@ -446,7 +446,7 @@ final class Settlement {
             }
             acknowledgeNow(keeper.take(session, 1));
         } finally {
-            release(seen, session.drainBuffers());
+            release(seen, session.roster().drain());
         }
     }
 
