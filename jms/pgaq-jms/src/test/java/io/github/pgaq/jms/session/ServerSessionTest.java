@@ -40,6 +40,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
@@ -408,24 +409,56 @@ class ServerSessionTest extends ServerTest {
                 + "' AND kind = 'subscriber'"));
     }
 
+    /** Rows for queues and subscribers, and tables of the queue that holds a temporary one. */
+    private static List<Integer> catalog(TemporaryQueue queue) throws Exception {
+        String rows = value("SELECT (SELECT count(*) FROM aq_internal.queue) + (SELECT count(*) FROM aq_internal"
+                + ".subscriber) + (SELECT count(*) FROM aq_internal.temporary)");
+        String tables = value("SELECT count(*) FROM aq.partitions WHERE queue_name = '"
+                + queue.getQueueName().replaceFirst("/.*", "") + "'");
+        return List.of(Integer.valueOf(rows), Integer.valueOf(tables));
+    }
+
+    /** A request and its reply by a temporary queue, which is deleted then. */
+    private TemporaryQueue requestAndReply(Session session, Session replier, MessageConsumer server) throws Exception {
+        TemporaryQueue replies = session.createTemporaryQueue();
+        MessageConsumer client = session.createConsumer(replies);
+        TextMessage request = session.createTextMessage("request");
+        request.setJMSReplyTo(replies);
+        session.createProducer(session.createQueue(name)).send(request);
+        Message received = server.receive(SOON);
+        replier.createProducer(received.getJMSReplyTo()).send(replier.createTextMessage(replies.getQueueName()));
+        assertEquals(List.of(replies.getQueueName()), receive(client, 1));
+        client.close();
+        replies.delete();
+        return replies;
+    }
+
     @Test
-    void requestAndReply() throws Exception {
+    void requestsAndRepliesLeaveNothing() throws Exception {
+        requestsAndReplies(50);
+    }
+
+    @Test
+    @Tag("long")
+    @Timeout(600)
+    void aThousandRequestsAndRepliesLeaveNothing() throws Exception {
+        requestsAndReplies(1000);
+    }
+
+    private void requestsAndReplies(int count) throws Exception {
         Session session = connection.createSession();
         Session replier = connection.createSession();
-        Queue requests = session.createQueue(name);
-        MessageConsumer server = replier.createConsumer(requests);
-        for (int i = 0; i < 5; i++) {
-            TemporaryQueue replies = session.createTemporaryQueue();
-            MessageConsumer client = session.createConsumer(replies);
-            TextMessage request = session.createTextMessage("request");
-            request.setJMSReplyTo(replies);
-            session.createProducer(requests).send(request);
-            Message received = server.receive(SOON);
-            replier.createProducer(received.getJMSReplyTo()).send(replier.createTextMessage("reply" + i));
-            assertEquals(List.of("reply" + i), receive(client, 1));
-            client.close();
-            replies.delete();
+        MessageConsumer server = replier.createConsumer(session.createQueue(name));
+        TemporaryQueue replies = requestAndReply(session, replier, server);
+        List<Integer> before = catalog(replies);
+        for (int i = 0; i < count; i++) {
+            replies = requestAndReply(session, replier, server);
         }
+        List<Integer> after = catalog(replies);
+        // those of connections that have ended can go meanwhile
+        assertTrue(after.get(0) <= before.get(0), before + " " + after);
+        assertEquals(before.get(1), after.get(1));
+        assertTrue(before.get(1) > 0);
     }
 
     @Test
