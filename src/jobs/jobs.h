@@ -28,6 +28,7 @@ typedef struct AqJob
 	const char *name;
 	bool		(*needed) (void);	/* has this database work for the job?  May be NULL */
 	TimestampTz (*run) (void);
+	bool		(*busy) (void);		/* must the worker not leave now?  For a bounded time only.  May be NULL */
 } AqJob;
 
 extern const AqPart aq_jobs_part;

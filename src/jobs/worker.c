@@ -196,6 +196,15 @@ is_over(void)
 	return extension == AQ_EXTENSION_GONE;
 }
 
+static bool
+is_busy(void)
+{
+	for (int i = 0; i < njobs; i++)
+		if (jobs[i]->busy != NULL && jobs[i]->busy())
+			return true;
+	return false;
+}
+
 /*
  * May the worker leave after this round?  Another database needs its slot, and
  * it has no work now.  A worker that always has work leaves at the end of its
@@ -205,7 +214,7 @@ static bool
 may_leave(void)
 {
 	/* an interrupted round has not run all jobs that were due */
-	return leaving && !ShutdownRequestPending &&
+	return leaving && !ShutdownRequestPending && !is_busy() &&
 		(!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
 }
 

@@ -32,11 +32,18 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* while no background worker slot is free; while the extension is locked */
+/* while the extension is locked, and for what cannot be done before the worker leaves */
 #define TRY_AGAIN USECS_PER_SEC
 
-/* log a message after so many tries */
-#define COMPLAIN_AFTER 10
+/*
+ * while no background worker slot is free: sooner than the next work of most
+ * workers, so that another one leaves; log a message after so many tries
+ */
+#define PLACE_AGAIN (USECS_PER_SEC / 4)
+#define COMPLAIN_AFTER 40
+
+/* a worker that was asked to leave stays so long for the scheduler that it has started, which would end with it */
+#define STAY (5 * USECS_PER_SEC)
 
 /* pauses while due schedules are locked */
 #define FIRST_PAUSE USECS_PER_SEC
@@ -221,9 +228,9 @@ serve(const Due *due, bool ended, bool changed)
 		return due->next;
 	if (due->count <= left_over && !changed && now < pause_until)
 		return Min(due->next, pause_until);
-	if (aq_worker_is_leaving() || !start_scheduler())
+	if (aq_worker_is_leaving())
 		return now + TRY_AGAIN;
-	return DT_NOEND;
+	return start_scheduler() ? DT_NOEND : now + PLACE_AGAIN;
 }
 
 static TimestampTz
@@ -238,9 +245,9 @@ schedules(void)
 
 	if (!aq_schedule_job_enabled)
 		return 0;
-	/* its end wakes this worker; one that leaves ends it, and comes back */
+	/* its end wakes this worker */
 	if (scheduler_runs(&ended))
-		return aq_worker_is_leaving() ? GetCurrentTimestamp() + TRY_AGAIN : 0;
+		return aq_worker_is_leaving() ? Max(started_at + STAY, GetCurrentTimestamp() + TRY_AGAIN) : 0;
 	if (known && changes == changes_seen && !ended && next > GetCurrentTimestamp())
 		return next == DT_NOEND ? 0 : next;
 
@@ -262,7 +269,13 @@ schedules(void)
 	return next == DT_NOEND ? 0 : next;
 }
 
-static const AqJob schedules_job = {.name = "schedules",.run = schedules};
+static bool
+busy(void)
+{
+	return scheduler != NULL && GetCurrentTimestamp() < started_at + STAY;
+}
+
+static const AqJob schedules_job = {.name = "schedules",.run = schedules,.busy = busy};
 
 /* --- in sessions ------------------------------------------------------------------------- */
 
