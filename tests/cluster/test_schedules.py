@@ -14,9 +14,6 @@ from pgaq_proof import faults
 from test_dump import dump, restore
 from test_launcher import make_database
 
-# until they have passed 20 times in a row under load
-pytestmark = pytest.mark.long
-
 SETTINGS = {"max_prepared_transactions": "5"}
 POINTS = ("scheduler-connected", "schedule-locked", "schedule-enqueued", "schedule-written", "schedule-committed")
 
@@ -295,6 +292,22 @@ def test_rename_while_it_enqueues(points_server):
             conn.execute("SELECT aq.create_queue('q')")
         assert arrived(conn, "renamed", 1) == ["once"]
         assert take(conn, "q") == []
+
+
+@pytest.mark.long  # until it has passed 20 times in a row under load
+@pytest.mark.test_build
+def test_one_that_is_changed_before_its_turn(points_server):
+    """The scheduler has read that two are due; what happens to the second one while it does the first counts."""
+    with points_server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('q')")
+        schedule(conn, "first", "q", every="1 day")
+        schedule(conn, "second", "q", every="1 day")
+        with held(points_server, "schedule-committed") as control:
+            conn.execute("UPDATE aq_internal.schedule SET next_run = now() - CASE schedule_name WHEN 'first' THEN interval '1 minute' ELSE '0' END")
+            until(lambda: db.value(control, "SELECT aq.point_reached('schedule-committed') > 0"), "the scheduler")
+            conn.execute("SELECT aq.alter_schedule('second', every => '1 day')")
+        until(lambda: is_over(conn), "the end of the scheduler")
+        assert take(conn, "q") == ["first"]
 
 
 def test_rollback_prepared_lets_it_go_on(server, clean, queue):
