@@ -205,16 +205,22 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return given
 
 
-def main(arguments: list[str] | None = None) -> int:
-    given = parse(arguments)
+def shapes_of(given: argparse.Namespace) -> list[Shape]:
+    """The shapes that are asked for; ends the program if there is none."""
     wanted = [name for name in given.shapes.split(",") if name]
     chosen = [replace(s, payload=given.payload) for s in shapes(given.long) if not wanted or any(w in s.name for w in wanted)]
+    if not chosen and not given.list:
+        print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
+        sys.exit(2)
+    return chosen
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parse(arguments)
+    chosen = shapes_of(given)
     if given.list:
         print("\n".join(shape.name for shape in chosen))
         return 0
-    if not chosen:
-        print("bench: no shape has such a name; see bench/run --list", file=sys.stderr)
-        return 2
     return program.carry_out("bench", given, lambda: run(given, chosen))
 
 

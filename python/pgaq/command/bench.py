@@ -37,6 +37,10 @@ def bench(context: typer.Context) -> None:
     if chosen().dbname:
         raise Failure("the benchmark measures on a private server", "Leave -d out", USAGE)
     program = str(source() / "bench" / "run")
+    from pgaq.bench import throughput  # noqa: PLC0415 - only this command needs it
+
+    # what is wrong is said before anything is installed or built
+    throughput.shapes_of(throughput.parse(context.args))
     sys.stdout.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and its programs would
     # in place of this process: signals reach it, and it ends its server

@@ -100,6 +100,10 @@ class _Help:
     """Help without the spaces that fill its lines, where it goes into a pipe or a file."""
 
     def format_help(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for parameter in self.params:  # type: ignore[attr-defined]
+            # typer's own options of completion would say that their default is None
+            if isinstance(parameter, click.Option) and parameter.default is None:
+                parameter.show_default = False
         if sys.stdout.isatty():
             super().format_help(context, formatter)  # type: ignore[misc]
             return
