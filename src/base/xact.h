@@ -23,6 +23,7 @@ typedef enum AqXactRank
 	AQ_XACT_STATISTICS,			/* before the queues, which time the commit as an operation */
 	AQ_XACT_SNAPSHOTS,			/* the worker is notified of changed snapshot settings */
 	AQ_XACT_NOTIFY,				/* the worker is notified of new registrations and posted notifications */
+	AQ_XACT_CLIENTS,			/* the session forgets what it has found before it took notifications */
 	AQ_XACT_SCHEDULES,			/* the worker is notified of changed schedules */
 	AQ_XACT_ROWS,				/* the dictionary cache: before the queues, which wake sessions that read it */
 	AQ_XACT_QUEUES,				/* messages, definitions, pins: see queue/memory/store_xact.c */

@@ -4,8 +4,9 @@
  *	  The end of transactions that have changed what is to be notified.
  *
  * A transaction that has made registrations, or posted notifications, has the
- * worker look at all registrations of its database after its commit.  COMMIT
- * PREPARED does so whatever the transaction was.
+ * worker look at all registrations of its database after its commit.  One that has
+ * made or ended registrations also wakes the programs that wait for notifications.
+ * COMMIT PREPARED and ROLLBACK PREPARED do both, whatever the transaction was.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,13 +16,17 @@
 
 /* Number of announcements, in all databases. */
 static pg_atomic_uint32 *announcements;
-static bool announces;			/* this transaction */
+
+/* by this transaction */
+static bool announces;
+static bool registrations;		/* were made or ended */
 
 /* Has the worker look at all registrations after the commit. */
 void
-aq_announcement_make(void)
+aq_announcement_make(bool of_registrations)
 {
 	announces = true;
+	registrations |= of_registrations;
 }
 
 uint32
@@ -43,13 +48,22 @@ committed(void)
 {
 	if (announces)
 		aq_announcement_make_now();
-	announces = false;
+	if (registrations)
+		aq_client_wake_all();
+	announces = registrations = false;
 }
 
 static void
 forget(void)
 {
-	announces = false;
+	announces = registrations = false;
+}
+
+static void
+prepared_ended(void)
+{
+	aq_announcement_make_now();
+	aq_client_wake_all();
 }
 
 static const AqXactOps ends = {
@@ -76,5 +90,5 @@ void
 aq_announcement_init(void)
 {
 	aq_xact_register(AQ_XACT_NOTIFY, &ends);
-	aq_utility_on_prepared_end(aq_announcement_make_now);
+	aq_utility_on_prepared_end(prepared_ended);
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * callback.c
- *	  The callback of a registration: plsql://schema.procedure.
+ *	  The callback of a registration: plsql://schema.procedure, or client://name,
+ *	  for which nothing is called: a program waits for it, see client.c.
  *
  * A procedure has one of two forms: a single argument of type aq.notification,
  * or Oracle's five, which the functions of pgaq_oracle make of a notification.
@@ -43,6 +44,7 @@
 #include <signal.h>
 
 #define SCHEME "plsql://"
+#define CLIENT "client://"
 #define MAX_CALLBACK 1000		/* bytes */
 
 /* how long after its cancellation a call may run, in milliseconds */
@@ -63,17 +65,19 @@ refuse_text(const char *callback)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_CALLBACK_INVALID, "callback \"%s\" is not valid", aq_error_clip(callback)),
-			errhint("Specify plsql://schema.procedure."));
+			errhint("Specify plsql://schema.procedure, or client:// for a program that waits."));
 }
 
-/* The schema and the name of the procedure. */
-void
+/* The schema and the name of the procedure; false: a program waits for the registration. */
+bool
 aq_callback_parse(const char *callback, char **schema, char **procedure)
 {
 	char	   *name,
 			   *options;
 	List	   *parts;
 
+	if (strlen(callback) <= MAX_CALLBACK && pg_strncasecmp(callback, CLIENT, strlen(CLIENT)) == 0)
+		return false;
 	if (strlen(callback) > MAX_CALLBACK || pg_strncasecmp(callback, SCHEME, strlen(SCHEME)) != 0)
 		refuse_text(callback);
 	name = pstrdup(callback + strlen(SCHEME));
@@ -93,6 +97,7 @@ aq_callback_parse(const char *callback, char **schema, char **procedure)
 		refuse_text(callback);
 	*schema = strVal(linitial(parts));
 	*procedure = strVal(lsecond(parts));
+	return true;
 }
 
 /* --- the procedure ------------------------------------------------------------------------ */

@@ -21,19 +21,14 @@
  */
 #include "notify/notify_private.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/typcache.h"
 
 /* most messages of a scan, and postings of a query */
 #define BATCH 1000
@@ -55,6 +50,8 @@ typedef struct Work
 static Work *works;
 static int	works_size;
 static int	nworks;
+
+static AqNotified notified;
 
 /* --- transactions ------------------------------------------------------------------------ */
 
@@ -89,80 +86,13 @@ change(const AqRegistration *registration, const char *command)
 
 /* --- registrations ------------------------------------------------------------------------ */
 
-/* columns of the query */
-enum
-{
-	ID, QUEUE_ID, NAME, CONSUMER, SCHEMA, PROCEDURE, OWNER, CONTEXT, RELIABLE, ONCE, WITH_PAYLOAD, GROUPED, LAST,
-	GROUP_END, NEXT_GROUP_END, NEXT_AT, EXPIRES_AT, FAILURES, NCOLUMNS
-};
-
-static const char columns[] =
-"registration_id, queue_id, name, consumer, procedure_schema, procedure_name, procedure_owner::oid, context, reliable, once, "
-"with_payload, group_time IS NOT NULL AND coalesce(groups_left, 1) > 0, coalesce(group_type = 'last', false), group_end, "
-"group_start + greatest(ceil(extract(epoch FROM clock_timestamp() - group_start) / extract(epoch FROM group_time)), 1)::float8 * group_time, "
-"next_at, expires_at, failures";
-
-static TimestampTz
-time_of(const Datum *values, const bool *nulls, int column)
-{
-	return nulls[column] ? 0 : DatumGetTimestampTz(values[column]);
-}
-
-static char *
-text_of(const Datum *values, const bool *nulls, int column)
-{
-	return nulls[column] ? NULL : TextDatumGetCString(values[column]);
-}
-
-static AqRegistration *
-read_row(HeapTuple tuple, TupleDesc desc)
-{
-	AqRegistration *r = palloc0(sizeof(AqRegistration));
-	Datum		values[NCOLUMNS];
-	bool		nulls[NCOLUMNS];
-
-	heap_deform_tuple(tuple, desc, values, nulls);
-	r->id = DatumGetInt64(values[ID]);
-	r->queue_id = nulls[QUEUE_ID] ? 0 : DatumGetInt32(values[QUEUE_ID]);
-	r->name = text_of(values, nulls, NAME);
-	r->consumer = text_of(values, nulls, CONSUMER);
-	r->schema = text_of(values, nulls, SCHEMA);
-	r->procedure = text_of(values, nulls, PROCEDURE);
-	r->owner = DatumGetObjectId(values[OWNER]);
-	r->context = nulls[CONTEXT] ? NULL : DatumGetByteaPCopy(values[CONTEXT]);
-	r->reliable = DatumGetBool(values[RELIABLE]);
-	r->once = DatumGetBool(values[ONCE]);
-	r->with_payload = DatumGetBool(values[WITH_PAYLOAD]);
-	r->grouped = DatumGetBool(values[GROUPED]);
-	r->last = DatumGetBool(values[LAST]);
-	r->group_end = time_of(values, nulls, GROUP_END);
-	r->next_group_end = time_of(values, nulls, NEXT_GROUP_END);
-	r->next_at = time_of(values, nulls, NEXT_AT);
-	r->expires_at = time_of(values, nulls, EXPIRES_AT);
-	r->failures = DatumGetInt32(values[FAILURES]);
-	return r;
-}
-
 /* The role's registrations, or one of them; in the current memory context. */
 static List *
 read_registrations(int64 only)
 {
-	MemoryContext context = CurrentMemoryContext;
-	List	   *list = NIL;
-
-	aq_sql_run(psprintf("SELECT %s FROM aq_internal.registration WHERE role::oid = %u AND status <> 'disabled' "
-						"AND (expires_at IS NULL OR expires_at > clock_timestamp())%s ORDER BY registration_id",
-						columns, GetSessionUserId(), only == 0 ? "" : psprintf(" AND registration_id = " INT64_FORMAT, only)),
-			   0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		list = lappend(list, read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc));
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
-	return list;
+	return aq_registration_rows_read(psprintf("role::oid = %u AND procedure_name IS NOT NULL%s", GetSessionUserId(),
+											  only == 0 ? "" : psprintf(" AND registration_id = " INT64_FORMAT, only)),
+									 InvalidOid, 0);
 }
 
 static bool
@@ -268,6 +198,13 @@ aq_delivery_settle(void)
 	return true;
 }
 
+/* Would something be lost with the process? */
+bool
+aq_delivery_remembers(void)
+{
+	return aq_notified_is_needed(&notified);
+}
+
 /* Called once, by a new process: what an earlier one was doing when it died has failed. */
 void
 aq_delivery_begin(void)
@@ -278,137 +215,6 @@ aq_delivery_begin(void)
 	aq_sql_change(psprintf("UPDATE aq_internal.registration SET running = false WHERE role::oid = %u AND running",
 						   GetSessionUserId()), 0, NULL, NULL, NULL);
 	commit();
-}
-
-/* --- notifications --------------------------------------------------------------------------- */
-
-typedef struct Building
-{
-	const AqRegistration *registration;
-	Oid			payload_type;
-	Datum		values[17];
-	bool		nulls[17];
-	bool		found;
-} Building;
-
-enum
-{
-	N_REGISTRATION, N_NAMESPACE, N_NAME, N_CONSUMER, N_MSGIDS, N_COUNT, N_CONTEXT, N_PAYLOAD, N_PRIORITY, N_CORRELATION,
-	N_ATTEMPTS, N_ENQUEUE_TIME, N_READY_AT, N_EXPIRES_AT, N_SENDER, N_EXCEPTION_QUEUE, N_ORIGINAL_MSGID
-};
-
-static void
-set(Building *b, int field, Datum value)
-{
-	b->values[field] = value;
-	b->nulls[field] = false;
-}
-
-static void
-set_varlena(Building *b, int field, struct varlena *value)
-{
-	if (value != NULL)
-		set(b, field, PointerGetDatum(PG_DETOAST_DATUM_COPY(PointerGetDatum(value))));
-}
-
-static void
-set_time(Building *b, int field, TimestampTz time)
-{
-	if (time != 0)
-		set(b, field, TimestampTzGetDatum(time));
-}
-
-/* Begins a notification of the registration. */
-static void
-begin_building(Building *b, const AqRegistration *r, const char *name)
-{
-	memset(b, 0, sizeof(*b));
-	memset(b->nulls, true, sizeof(b->nulls));
-	b->registration = r;
-	set(b, N_REGISTRATION, Int64GetDatum(r->id));
-	set(b, N_NAMESPACE, CStringGetTextDatum(r->queue_id != 0 ? "queue" : "anonymous"));
-	set(b, N_NAME, CStringGetTextDatum(name));
-	if (r->consumer != NULL)
-		set(b, N_CONSUMER, CStringGetTextDatum(r->consumer));
-	if (r->context != NULL)
-		set(b, N_CONTEXT, PointerGetDatum(r->context));
-}
-
-static Datum
-build(Building *b)
-{
-	TupleDesc	desc = lookup_rowtype_tupdesc_copy(aq_callback_notification_type(), -1);
-
-	if (desc->natts != lengthof(b->values))
-		elog(ERROR, "type aq.notification has %d fields", desc->natts);
-	return HeapTupleGetDatum(heap_form_tuple(desc, b->values, b->nulls));
-}
-
-/* The payload as bytes. */
-static Datum
-bytes_of(Oid type, Datum payload)
-{
-	Oid			output;
-	bool		varlena;
-
-	if (type == BYTEAOID)
-		return PointerGetDatum(PG_DETOAST_DATUM_COPY(payload));
-	getTypeOutputInfo(type, &output, &varlena);
-	return PointerGetDatum(cstring_to_text(OidOutputFunctionCall(output, payload)));
-}
-
-/* Callback of a dequeue in mode browse: the message that is notified. */
-static void
-set_message(void *arg, const AqMessage *m, int delivery)
-{
-	Building   *b = arg;
-
-	if (m->state != 0)			/* it waits for its retry delay */
-		return;
-	b->found = true;
-	if (b->registration->with_payload && !m->payload_null)
-		set(b, N_PAYLOAD, bytes_of(b->payload_type, m->payload));
-	set(b, N_PRIORITY, Int32GetDatum(m->priority));
-	set(b, N_ATTEMPTS, Int32GetDatum(m->attempts));
-	set_time(b, N_ENQUEUE_TIME, m->enqueue_time);
-	set_time(b, N_READY_AT, m->ready_at);
-	set_time(b, N_EXPIRES_AT, m->expires_at);
-	set_varlena(b, N_CORRELATION, m->correlation);
-	set_varlena(b, N_SENDER, m->sender);
-	set_varlena(b, N_EXCEPTION_QUEUE, m->exception_queue);
-	if (m->original_id != NULL)
-	{
-		pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-
-		*id = *m->original_id;
-		set(b, N_ORIGINAL_MSGID, UUIDPGetDatum(id));
-	}
-}
-
-/* The message, if the consumer could dequeue it; raises without the right to. */
-static bool
-look_at_message(Building *b, AqQueue *queue, const pg_uuid_t *id)
-{
-	AqDequeue	call = {.queue = pstrdup(queue->name),.payload_type = queue->payload_type,
-		.consumer = b->registration->consumer,.max = 1,.mode = AQ_MODE_BROWSE,.id = id,
-	.delivery = AQ_PERSISTENT,.emit = set_message,.arg = b};
-
-	b->found = false;
-	b->payload_type = queue->payload_type;
-	(void) aq_dequeue_now(&call);
-	return b->found;
-}
-
-static void
-set_ids(Building *b, const AqNews *news, int n, bool last)
-{
-	int			first = last ? n - 1 : 0;
-	Datum	   *ids = palloc(n * sizeof(Datum));
-
-	for (int i = first; i < n; i++)
-		ids[i - first] = UUIDPGetDatum(&news[i].id);
-	set(b, N_MSGIDS, PointerGetDatum(construct_array(ids, n - first, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR)));
-	set(b, N_COUNT, Int32GetDatum(n));
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -427,10 +233,10 @@ finish(const AqRegistration *r)
 }
 
 static void
-call_procedure(AqRegistration *r, Building *b)
+call_procedure(AqRegistration *r, AqNotification *b)
 {
 	aq_point("notifier-call");
-	aq_callback_call(r, build(b));
+	aq_callback_call(r, aq_notification_make(b));
 	aq_point("notifier-called");
 	finish(r);
 }
@@ -456,7 +262,7 @@ goes_on(const AqRegistration *r)
 static bool
 notify(AqRegistration *r, const AqNews *news, int n)
 {
-	Building	b;
+	AqNotification b;
 	AqQueue    *queue;
 	bool		stays = true;
 	bool		due;
@@ -469,19 +275,19 @@ notify(AqRegistration *r, const AqNews *news, int n)
 		commit();
 		return false;
 	}
-	begin_building(&b, r, queue->name);
+	aq_notification_begin(&b, r, queue->name);
 	due = r->grouped && !r->last;
 	if (!due)
-		due = look_at_message(&b, queue, &news[n - 1].id) || r->grouped;
+		due = aq_notification_look_at(&b, queue, &news[n - 1].id) || r->grouped;
 	if (due)
 	{
-		set_ids(&b, news, n, r->grouped && r->last);
+		aq_notification_set_ids(&b, news, n, r->grouped && r->last);
 		call_procedure(r, &b);
 		queue = aq_catalog_get_by_id(r->queue_id, true);
 		if (!r->grouped && queue != NULL)
 		{
-			begin_building(&b, r, queue->name);
-			stays = look_at_message(&b, queue, &news[0].id);
+			aq_notification_begin(&b, r, queue->name);
+			stays = aq_notification_look_at(&b, queue, &news[0].id);
 		}
 		for (int i = 0; i < n && stays && r->reliable && !r->once; i++)
 			aq_notified_store(r, &news[i]);
@@ -490,7 +296,7 @@ notify(AqRegistration *r, const AqNews *news, int n)
 	if (!due)
 		return true;
 	for (int i = 0; i < n && stays; i++)
-		aq_notified_add(r, &news[i]);
+		aq_notified_add(&notified, r, &news[i]);
 	called(r);
 	return goes_on(r);
 }
@@ -507,7 +313,7 @@ typedef struct NewsScan
 static bool
 is_new(void *arg, const AqMessage *m)
 {
-	return !aq_notified_has(((NewsScan *) arg)->registration, &m->id, m->attempts);
+	return !aq_notified_has(&notified, ((NewsScan *) arg)->registration, &m->id, m->attempts);
 }
 
 static void
@@ -548,11 +354,11 @@ find_news(NewsScan *scan)
 		.emit = add_news,.arg = scan};
 
 		if (r->reliable)
-			aq_notified_load(r);
-		aq_notified_scan_begin();
+			aq_notified_load(&notified, r);
+		aq_notified_scan_begin(&notified);
 		(void) aq_dequeue_now(&call);
 		if (scan->n < BATCH)
-			aq_notified_scan_end(r);
+			aq_notified_scan_end(&notified, r);
 	}
 	commit();
 	return scan->n > 0;
@@ -620,7 +426,7 @@ serve_queue(AqRegistration *r)
 static bool
 notify_posting(AqRegistration *r, int64 id, Datum payload, bool isnull)
 {
-	Building	b;
+	AqNotification b;
 
 	if (!begin())
 		return false;
@@ -629,10 +435,8 @@ notify_posting(AqRegistration *r, int64 id, Datum payload, bool isnull)
 		commit();
 		return false;
 	}
-	begin_building(&b, r, r->name);
-	set(&b, N_COUNT, Int32GetDatum(1));
-	if (!isnull)
-		set(&b, N_PAYLOAD, payload);
+	aq_notification_begin(&b, r, r->name);
+	aq_notification_set_posting(&b, payload, isnull);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.posting WHERE posting_id = " INT64_FORMAT, id), 0, NULL, NULL, NULL);
 	call_procedure(r, &b);
 	commit();
@@ -755,7 +559,7 @@ aq_delivery_round(void)
 	else
 		next = GetCurrentTimestamp() + LOCKED_AGAIN;
 	if (list_length(list) < known)
-		aq_notified_keep_only(list);
+		aq_notified_keep_only(&notified, list);
 	known = list_length(list);
 	foreach(lc, list)
 	{

@@ -36,94 +36,90 @@ typedef struct Notified
 	uint32		scan;			/* the latest scan that has found it */
 } Notified;
 
-static HTAB *notified;
-static uint32 scan;
-
-/* registrations whose rows were read; memory is in TopMemoryContext */
-static int64 *loaded;
-static int	loaded_size;
-static int	nloaded;
-
 static HTAB *
-table(void)
+table(AqNotified *set)
 {
-	if (notified == NULL)
+	if (set->messages == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Key),.entrysize = sizeof(Notified)};
+		HASHCTL		ctl = {.keysize = sizeof(Key),.entrysize = sizeof(Notified),.hcxt = set->context};
 
-		notified = hash_create("pgaq notified messages", 256, &ctl, HASH_ELEM | HASH_BLOBS);
+		set->messages = hash_create("pgaq notified messages", 256, &ctl,
+									HASH_ELEM | HASH_BLOBS | (set->context != NULL ? HASH_CONTEXT : 0));
 	}
-	return notified;
+	return set->messages;
 }
 
 static Notified *
-look_up(const AqRegistration *registration, const pg_uuid_t *id, HASHACTION action)
+look_up(AqNotified *set, const AqRegistration *registration, const pg_uuid_t *id, HASHACTION action)
 {
 	Key			key;
 
 	memset(&key, 0, sizeof(key));
 	key.registration = registration->id;
 	key.id = *id;
-	return hash_search(table(), &key, action, NULL);
+	return hash_search(table(set), &key, action, NULL);
 }
 
 /* Reads what earlier notifiers have stored.  In a transaction. */
 void
-aq_notified_load(const AqRegistration *registration)
+aq_notified_load(AqNotified *set, const AqRegistration *registration)
 {
-	for (int i = 0; i < nloaded; i++)
-		if (loaded[i] == registration->id)
+	for (int i = 0; i < set->nloaded; i++)
+		if (set->loaded[i] == registration->id)
 			return;
-	loaded = aq_array_room(loaded, &loaded_size, nloaded + 1, sizeof(int64));
+	/* one that is used for one call reads a registration once */
+	if (set->context == NULL)
+		set->loaded = aq_array_room(set->loaded, &set->loaded_size, set->nloaded + 1, sizeof(int64));
 	aq_sql_run(psprintf("SELECT msgid, attempts FROM aq_internal.notified WHERE registration_id = " INT64_FORMAT, registration->id),
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		bool		isnull;
 		Datum		id = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
-		Notified   *entry = look_up(registration, DatumGetUUIDP(id), HASH_ENTER);
+		Notified   *entry = look_up(set, registration, DatumGetUUIDP(id), HASH_ENTER);
 
 		entry->attempts = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2, &isnull));
 		entry->stored = true;
-		entry->scan = scan;
+		entry->scan = set->scan;
 	}
 	SPI_finish();
-	loaded[nloaded++] = registration->id;
+	if (set->context == NULL)
+		set->loaded[set->nloaded++] = registration->id;
 }
 
 void
-aq_notified_scan_begin(void)
+aq_notified_scan_begin(AqNotified *set)
 {
-	scan++;
+	set->scan++;
 }
 
 /* Called for every message that a scan finds. */
 bool
-aq_notified_has(const AqRegistration *registration, const pg_uuid_t *id, int attempts)
+aq_notified_has(AqNotified *set, const AqRegistration *registration, const pg_uuid_t *id, int attempts)
 {
-	Notified   *entry = look_up(registration, id, HASH_FIND);
+	Notified   *entry = look_up(set, registration, id, HASH_FIND);
 
 	if (entry == NULL)
 		return false;
-	entry->scan = scan;
+	entry->scan = set->scan;
 	return entry->attempts == attempts;
 }
 
 /* The scan has found all messages.  In a transaction. */
 void
-aq_notified_scan_end(const AqRegistration *registration)
+aq_notified_scan_end(AqNotified *set, const AqRegistration *registration)
 {
 	HASH_SEQ_STATUS status;
 	Notified   *entry;
 	List	   *rows = NIL;
 	ListCell   *lc;
 
-	if (notified == NULL)
+	if (set->messages == NULL)
 		return;
-	hash_seq_init(&status, notified);
+	hash_seq_init(&status, set->messages);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
-		if (entry->key.registration != registration->id || entry->scan == scan)
+		if (entry->key.registration != registration->id || entry->scan == set->scan)
 			continue;
 		if (entry->stored)
 		{
@@ -132,7 +128,7 @@ aq_notified_scan_end(const AqRegistration *registration)
 			*id = entry->key.id;
 			rows = lappend(rows, id);
 		}
-		(void) hash_search(notified, &entry->key, HASH_REMOVE, NULL);
+		(void) hash_search(set->messages, &entry->key, HASH_REMOVE, NULL);
 	}
 	if (rows != NIL)
 	{
@@ -151,13 +147,13 @@ aq_notified_scan_end(const AqRegistration *registration)
 
 /* The message was notified; called when its transaction has committed. */
 void
-aq_notified_add(const AqRegistration *registration, const AqNews *news)
+aq_notified_add(AqNotified *set, const AqRegistration *registration, const AqNews *news)
 {
-	Notified   *entry = look_up(registration, &news->id, HASH_ENTER);
+	Notified   *entry = look_up(set, registration, &news->id, HASH_ENTER);
 
 	entry->attempts = news->attempts;
 	entry->stored = registration->reliable;
-	entry->scan = scan;
+	entry->scan = set->scan;
 }
 
 /* Stores it in the transaction of the call. */
@@ -175,14 +171,14 @@ aq_notified_store(const AqRegistration *registration, const AqNews *news)
 
 /* Forgets those of registrations that have ended. */
 void
-aq_notified_keep_only(const List *registrations)
+aq_notified_keep_only(AqNotified *set, const List *registrations)
 {
 	HASH_SEQ_STATUS status;
 	Notified   *entry;
 
-	if (notified == NULL)
+	if (set->messages == NULL)
 		return;
-	hash_seq_init(&status, notified);
+	hash_seq_init(&status, set->messages);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
 		const ListCell *lc;
@@ -191,20 +187,20 @@ aq_notified_keep_only(const List *registrations)
 		foreach(lc, registrations)
 			keep |= ((const AqRegistration *) lfirst(lc))->id == entry->key.registration;
 		if (!keep)
-			(void) hash_search(notified, &entry->key, HASH_REMOVE, NULL);
+			(void) hash_search(set->messages, &entry->key, HASH_REMOVE, NULL);
 	}
 }
 
 /* Is anything known that is not stored? */
 bool
-aq_notified_is_needed(void)
+aq_notified_is_needed(AqNotified *set)
 {
 	HASH_SEQ_STATUS status;
 	Notified   *entry;
 
-	if (notified == NULL)
+	if (set->messages == NULL)
 		return false;
-	hash_seq_init(&status, notified);
+	hash_seq_init(&status, set->messages);
 	while ((entry = hash_seq_search(&status)) != NULL)
 		if (!entry->stored)
 		{

@@ -84,7 +84,7 @@ wait_for_work(TimestampTz next)
 		}
 		if (slept >= SETTLE_AFTER && !aq_delivery_settle())
 			slept = 0;
-		switch (aq_notifier_pool_next(aq_delivery_is_settled() && !aq_notified_is_needed(), &left))
+		switch (aq_notifier_pool_next(aq_delivery_is_settled() && !aq_delivery_remembers(), &left))
 		{
 			case AQ_NOTIFIER_ROUND:
 				return true;

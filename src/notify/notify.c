@@ -15,13 +15,14 @@ define_parameters(void)
 	aq_notify_settings_define();
 	aq_announcement_init();
 	aq_notify_job_init();
+	aq_client_init();
 	aq_notifier_pool_register();
 }
 
 static Size
 shmem_size(void)
 {
-	return add_size(aq_announcement_shmem_size(), aq_notifier_pool_size());
+	return add_size(add_size(aq_announcement_shmem_size(), aq_notifier_pool_size()), aq_client_shmem_size());
 }
 
 static void
@@ -29,6 +30,7 @@ shmem_init(void *area, bool found)
 {
 	aq_announcement_shmem_init(area, found);
 	aq_notifier_pool_init((char *) area + aq_announcement_shmem_size(), found);
+	aq_client_shmem_init((char *) area + aq_announcement_shmem_size() + aq_notifier_pool_size(), found);
 }
 
 const AqPart aq_notify_part = {
@@ -36,4 +38,5 @@ const AqPart aq_notify_part = {
 	.define_parameters = define_parameters,
 	.shmem_size = shmem_size,
 	.shmem_init = shmem_init,
+	.session_exit = aq_client_session_exit,
 };

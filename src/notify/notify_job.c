@@ -4,6 +4,7 @@
  *	  What the worker does for notification: it finds out which roles have
  *	  something to do, and wants their notifiers.
  *
+ * It also wakes the programs that wait for registrations without a procedure.
  * It never runs users' code.  A look at all registrations of the database is made
  * when the worker starts, after an announcement (a new registration, a posted
  * notification, COMMIT PREPARED, a notifier that has ended), and at the time at
@@ -79,6 +80,25 @@ roles_of(const char *query)
 	return roles;
 }
 
+/* Wakes the programs that wait for the registrations whose numbers the query returns.  In a transaction. */
+static void
+wake_clients(const char *query)
+{
+	uint64		bits = 0;
+
+	if (!aq_client_exists())
+		return;
+	aq_sql_run(query, 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+
+		bits |= aq_client_bit(DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull)));
+	}
+	SPI_finish();
+	aq_client_wake(bits);
+}
+
 /* --- a watched queue ------------------------------------------------------------------------ */
 
 static void
@@ -90,10 +110,15 @@ queue_woken(int32 id, AqQueueShm *shm)
 
 	if (id < 0)
 		return;					/* buffered messages are not notified */
+	aq_point("clients-to-wake");
 	aq_job_begin();
 	locked = aq_job_lock_extension();
 	if (locked)
-		roles = roles_of(psprintf("SELECT DISTINCT role::oid FROM aq_internal.registration WHERE queue_id = %d AND status <> 'disabled'", id));
+	{
+		wake_clients(psprintf("SELECT registration_id FROM aq_internal.registration WHERE queue_id = %d AND procedure_name IS NULL", id));
+		roles = roles_of(psprintf("SELECT DISTINCT role::oid FROM aq_internal.registration "
+								  "WHERE queue_id = %d AND status <> 'disabled' AND procedure_name IS NOT NULL", id));
+	}
 	foreach(lc, roles)
 		want(lfirst_oid(lc), &next_look);
 	aq_job_commit(false);
@@ -118,21 +143,25 @@ static const char *const clean[] = {
 	"WHERE expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED)",
 	"UPDATE aq_internal.registration SET status = 'disabled', last_error = 'the role cannot log in any more', "
 	"last_error_time = clock_timestamp() WHERE registration_id IN (SELECT registration_id FROM aq_internal.registration "
-	"WHERE status <> 'disabled' AND NOT EXISTS (SELECT FROM pg_roles p WHERE p.oid = role::oid AND p.rolcanlogin) "
+	"WHERE status <> 'disabled' AND NOT EXISTS (SELECT FROM pg_roles p WHERE p.oid = role::oid AND (p.rolcanlogin OR procedure_name IS NULL)) "
 	"FOR UPDATE SKIP LOCKED)",
 };
 
 static const char due[] =
-"SELECT DISTINCT role::oid FROM aq_internal.registration r WHERE status <> 'disabled' "
+"SELECT DISTINCT role::oid FROM aq_internal.registration r WHERE status <> 'disabled' AND procedure_name IS NOT NULL "
 "AND (coalesce(next_at, group_end) <= clock_timestamp() OR EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id))";
 
 static const char all[] =
-"SELECT DISTINCT role::oid FROM aq_internal.registration WHERE status <> 'disabled'";
+"SELECT DISTINCT role::oid FROM aq_internal.registration WHERE status <> 'disabled' AND procedure_name IS NOT NULL";
+
+static const char posted[] =
+"SELECT registration_id FROM aq_internal.registration r WHERE procedure_name IS NULL "
+"AND EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id)";
 
 /* what is due in the past is with a notifier now, which must not hide that the registration expires */
 static const char next_due[] =
 "SELECT least(min(expires_at) FILTER (WHERE expires_at > clock_timestamp()), "
-"min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled' AND coalesce(next_at, group_end) > clock_timestamp())) "
+"min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled' AND procedure_name IS NOT NULL AND coalesce(next_at, group_end) > clock_timestamp())) "
 "FROM aq_internal.registration";
 
 static TimestampTz
@@ -183,6 +212,10 @@ look_at_all(bool first, TimestampTz *next)
 
 	for (int i = 0; i < lengthof(clean); i++)
 		aq_sql_change(clean[i], 0, NULL, NULL, NULL);
+	if (first)
+		aq_client_wake_all();
+	else
+		wake_clients(posted);
 	roles = roles_of(first ? all : due);
 	foreach(lc, roles)
 		want(lfirst_oid(lc), next);

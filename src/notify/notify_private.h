@@ -14,6 +14,7 @@
 
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
+#include "utils/array.h"
 #include "utils/uuid.h"
 
 /* A row of aq_internal.registration, with what its delivery needs. */
@@ -23,7 +24,7 @@ typedef struct AqRegistration
 	int32		queue_id;		/* 0: anonymous */
 	char	   *name;			/* of the anonymous registration; NULL: a queue */
 	char	   *consumer;		/* NULL: none */
-	char	   *schema;			/* of the procedure */
+	char	   *schema;			/* of the procedure; NULL: a program waits for it */
 	char	   *procedure;
 	Oid			owner;			/* of the procedure when it was registered */
 	bytea	   *context;		/* NULL: none */
@@ -34,6 +35,8 @@ typedef struct AqRegistration
 	bool		last;			/* a group's call gets its last message */
 	TimestampTz group_end;		/* 0: no message is in a group */
 	TimestampTz next_group_end; /* if one comes now */
+	TimestampTz group_begin;	/* of the current group */
+	TimestampTz last_notification;	/* 0: none yet */
 	TimestampTz next_at;		/* 0: when there is a message */
 	TimestampTz expires_at;		/* 0: never */
 	int			failures;		/* in a row */
@@ -58,32 +61,87 @@ extern void aq_notify_settings_define(void);
 extern Size aq_announcement_shmem_size(void);
 extern void aq_announcement_shmem_init(void *area, bool found);
 extern void aq_announcement_init(void);
-extern void aq_announcement_make(void);
+extern void aq_announcement_make(bool of_registrations);
 extern void aq_announcement_make_now(void);
 extern uint32 aq_announcement_count(void);
 
 /* --- callback.c: the registered procedure */
-extern void aq_callback_parse(const char *callback, char **schema, char **procedure);
+extern bool aq_callback_parse(const char *callback, char **schema, char **procedure);
 extern Oid	aq_callback_check(const char *schema, const char *procedure);	/* returns its owner */
 extern Oid	aq_callback_notification_type(void);
 extern void aq_callback_call(const AqRegistration *registration, Datum notification);
 extern void aq_callback_over(void);
 
+/* --- registration.c */
+extern void aq_registration_begin(const char *command);
+
+/* --- registration_rows.c */
+extern List *aq_registration_rows_read(const char *condition, Oid type, Datum value);
+
+/* --- notification.c: a value of type aq.notification */
+#define AQ_NOTIFICATION_FIELDS 17
+
+typedef struct AqNotification
+{
+	const AqRegistration *registration;
+	Oid			payload_type;
+	Datum		values[AQ_NOTIFICATION_FIELDS];
+	bool		nulls[AQ_NOTIFICATION_FIELDS];
+	bool		found;
+} AqNotification;
+
+extern void aq_notification_begin(AqNotification *b, const AqRegistration *r, const char *name);
+extern bool aq_notification_look_at(AqNotification *b, AqQueue *queue, const pg_uuid_t *id);
+extern void aq_notification_set_ids(AqNotification *b, const AqNews *news, int n, bool last);
+extern void aq_notification_set_posting(AqNotification *b, Datum payload, bool isnull);
+extern Datum aq_notification_make(AqNotification *b);
+
 /* --- notified.c: the messages that registrations were notified of */
-extern void aq_notified_load(const AqRegistration *registration);
-extern void aq_notified_scan_begin(void);
-extern bool aq_notified_has(const AqRegistration *registration, const pg_uuid_t *id, int attempts);
-extern void aq_notified_scan_end(const AqRegistration *registration);
-extern void aq_notified_add(const AqRegistration *registration, const AqNews *news);
+typedef struct AqNotified
+{
+	MemoryContext context;		/* NULL: it lives as long as the process */
+	struct HTAB *messages;
+	uint32		scan;
+	int64	   *loaded;			/* registrations whose rows were read */
+	int			loaded_size;
+	int			nloaded;
+} AqNotified;
+
+extern void aq_notified_load(AqNotified *set, const AqRegistration *registration);
+extern void aq_notified_scan_begin(AqNotified *set);
+extern bool aq_notified_has(AqNotified *set, const AqRegistration *registration, const pg_uuid_t *id, int attempts);
+extern void aq_notified_scan_end(AqNotified *set, const AqRegistration *registration);
+extern void aq_notified_add(AqNotified *set, const AqRegistration *registration, const AqNews *news);
 extern void aq_notified_store(const AqRegistration *registration, const AqNews *news);
-extern void aq_notified_keep_only(const List *registrations);
-extern bool aq_notified_is_needed(void);
+extern void aq_notified_keep_only(AqNotified *set, const List *registrations);
+extern bool aq_notified_is_needed(AqNotified *set);
+
+/* --- client.c: sessions that wait for notifications, in shared memory */
+extern Size aq_client_shmem_size(void);
+extern void aq_client_shmem_init(void *area, bool found);
+extern void aq_client_init(void);
+extern void aq_client_session_exit(void);
+extern uint64 aq_client_bit(int64 registration);
+extern void aq_client_wake(uint64 bits);
+extern void aq_client_wake_all(void);
+extern bool aq_client_exists(void);
+extern void aq_client_begin_interest(uint64 bits);
+extern uint64 aq_client_collect(bool *definitions, bool *unknown);
+extern void aq_client_sleep(int registrations, int64 left);
+extern void aq_client_took(void);
+extern void aq_client_roll_back_look(void);
+
+/* --- client_news.c: what is new for a registration that a program waits for */
+extern List *aq_client_news_registrations(ArrayType *ids);
+extern int	aq_client_news_find(AqNotified *set, const AqRegistration *r, AqNews *news, int max, TimestampTz *due);
+extern bool aq_client_news_has(AqNotified *set, const AqRegistration *r, TimestampTz *due);
 
 /* --- delivery.c: a round of a notifier */
 extern void aq_delivery_begin(void);
 extern TimestampTz aq_delivery_round(void);
 extern bool aq_delivery_settle(void);
 extern bool aq_delivery_is_settled(void);
+extern bool aq_delivery_remembers(void);
 
 /* --- notifier_pool.c: the processes, in shared memory */
 extern Size aq_notifier_pool_size(void);

@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -52,8 +53,8 @@ static const char insert[] =
 
 /* --- aq.register -------------------------------------------------------------------------- */
 
-static void
-begin(const char *command)
+void
+aq_registration_begin(const char *command)
 {
 	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
@@ -192,16 +193,21 @@ set_times(FunctionCallInfo fcinfo, bool is_queue, Datum *values, char *nulls)
 }
 
 static void
-set_callback(FunctionCallInfo fcinfo, Datum *values)
+set_callback(FunctionCallInfo fcinfo, Datum *values, char *nulls)
 {
+	char	   *callback = PG_ARGISNULL(1) ? "client://" : aq_args_name(fcinfo, 1, "callback");
 	char	   *schema,
 			   *procedure;
 
-	aq_callback_parse(aq_args_name(fcinfo, 1, "callback"), &schema, &procedure);
+	values[CALLBACK] = CStringGetTextDatum(callback);
+	nulls[SCHEMA] = nulls[PROCEDURE] = nulls[OWNER] = 'n';
+	if (!aq_callback_parse(callback, &schema, &procedure))
+		return;
+	check_login();
 	values[OWNER] = ObjectIdGetDatum(aq_callback_check(schema, procedure));
-	values[CALLBACK] = PG_GETARG_DATUM(1);
 	values[SCHEMA] = CStringGetTextDatum(schema);
 	values[PROCEDURE] = CStringGetTextDatum(procedure);
+	nulls[SCHEMA] = nulls[PROCEDURE] = nulls[OWNER] = ' ';
 }
 
 PG_FUNCTION_INFO_V1(aq_registration_add);
@@ -217,7 +223,7 @@ aq_registration_add(PG_FUNCTION_ARGS)
 	bool		isnull;
 	int64		id;
 
-	begin("aq.register()");
+	aq_registration_begin("aq.register()");
 	aq_args_require(fcinfo, 4, "reliable");
 	aq_args_require(fcinfo, 5, "once");
 	aq_args_require(fcinfo, 6, "with_payload");
@@ -227,9 +233,8 @@ aq_registration_add(PG_FUNCTION_ARGS)
 		values[arguments[i][1]] = PG_GETARG_DATUM(arguments[i][0]);
 		nulls[arguments[i][1]] = PG_ARGISNULL(arguments[i][0]) ? 'n' : ' ';
 	}
-	check_login();
 	set_times(fcinfo, set_subject(fcinfo, values, nulls), values, nulls);
-	set_callback(fcinfo, values);
+	set_callback(fcinfo, values, nulls);
 	values[ROLE] = ObjectIdGetDatum(GetUserId());
 	aq_jobs_ensure_worker();
 	check_limit();
@@ -265,7 +270,7 @@ aq_registration_remove(PG_FUNCTION_ARGS)
 {
 	int64		id;
 
-	begin("aq.unregister()");
+	aq_registration_begin("aq.unregister()");
 	aq_args_require(fcinfo, 0, "registration_id");
 	id = PG_GETARG_INT64(0);
 	if (!may_remove(id) ||
@@ -286,7 +291,7 @@ aq_registration_post(PG_FUNCTION_ARGS)
 	char		nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' '};
 	uint64		n;
 
-	begin("aq.post()");
+	aq_registration_begin("aq.post()");
 	aq_args_require(fcinfo, 0, "name");
 	aq_jobs_ensure_worker();
 	n = aq_sql_change("INSERT INTO aq_internal.posting (registration_id, payload) SELECT registration_id, $2 "
@@ -302,6 +307,6 @@ aq_registration_changed(PG_FUNCTION_ARGS)
 {
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		elog(ERROR, "aq_registration_changed was not called as a trigger");
-	aq_announcement_make();
+	aq_announcement_make(strcmp(RelationGetRelationName(((TriggerData *) fcinfo->context)->tg_relation), "registration") == 0);
 	PG_RETURN_POINTER(NULL);
 }

@@ -256,6 +256,9 @@ extern void aq_args_check_name(const char *name, const char *what);
 extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
 
+/* --- interval.c: the length of an interval, in microseconds */
+extern int64 aq_interval_to_us(Datum interval);
+
 /* === room memory ============================================================== */
 
 /*
@@ -537,6 +540,13 @@ extern bool aq_restored_is_running(void);
  * block, because the messages for which it waits come after its snapshot.
  */
 extern bool aq_wait_take_uses_snapshot(void);
+
+/*
+ * For procedures that wait: calls a look at messages, which may be newer than the
+ * snapshot; releases the statement's snapshot before a sleep.
+ */
+extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
+extern void aq_wait_release_snapshot(void);
 
 /* --- helper.c: removes what users' code has left in a background worker; between transactions */
 extern void aq_helper_forget_call(void);

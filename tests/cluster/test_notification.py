@@ -144,7 +144,6 @@ def test_a_failing_procedure_is_retried_then_disabled_and_others_go_on(server, j
         assert conn.execute("SELECT status, failures FROM aq.registrations WHERE role = 'ann'").fetchone() == ("enabled", 0)
 
 
-@pytest.mark.long
 def test_a_procedure_that_loops_is_cancelled_and_ended(server, jobs):
     server.expect_log("registration .* was disabled|statement timeout")
     with server.connect() as conn, server.connect(user="ann") as ann:
@@ -239,7 +238,6 @@ def test_an_unregistered_or_dropped_queue_is_not_notified(server, jobs):
         assert conn.execute("SELECT registration_id FROM aq.registrations").fetchall() == [(second,)]
 
 
-@pytest.mark.long
 def test_once_and_timeout_end_a_registration(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
         ann.execute("SELECT aq.register('jobs', 'plsql://n.note', once => true, with_payload => true)")
@@ -249,7 +247,6 @@ def test_once_and_timeout_end_a_registration(server, jobs):
         assert seen(conn) == ["1"]
 
 
-@pytest.mark.long
 def test_groups_by_time(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
         ann.execute("SELECT aq.register('jobs', 'plsql://n.note', group_time => '1 second', group_repeat => 1)")
@@ -324,7 +321,6 @@ def test_a_dropped_role_and_one_that_cannot_log_in_are_disabled(server, jobs):
         conn.execute("DROP OWNED BY dora; DROP ROLE dora")
 
 
-@pytest.mark.long
 def test_a_notifier_that_is_killed_is_started_again(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
         conn.execute("UPDATE n.settings SET pause = 1000")
@@ -336,7 +332,6 @@ def test_a_notifier_that_is_killed_is_started_again(server, jobs):
         noted(conn, 1)
 
 
-@pytest.mark.long
 def test_idle_notifiers_make_place_for_other_roles_and_end(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann, server.connect(user="bob") as bob:
         conn.execute("ALTER SYSTEM SET pgaq.notifiers = 1")
@@ -359,7 +354,6 @@ def test_idle_notifiers_make_place_for_other_roles_and_end(server, jobs):
             server.reload()
 
 
-@pytest.mark.long
 def test_a_restart_keeps_what_was_notified_and_finds_what_was_not(new_server):
     server = new_server("notified", **SETTINGS)
     with server.connect() as conn:
@@ -380,7 +374,6 @@ def test_a_restart_keeps_what_was_notified_and_finds_what_was_not(new_server):
         noted(conn, 1, 2, 3, 4)
 
 
-@pytest.mark.long
 def test_a_promoted_standby_notifies(new_server, throw_away):
     server = new_server("primary", **SETTINGS)
     with server.connect() as conn:
@@ -414,7 +407,6 @@ def test_a_procedure_that_unregisters_itself_or_commits(server, jobs):
         ann.execute("DROP PROCEDURE n.ends; DROP PROCEDURE n.commits")
 
 
-@pytest.mark.long
 def test_a_busy_role_leaves_its_place_to_another_one(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann, server.connect(user="bob") as bob:
         conn.execute("ALTER SYSTEM SET pgaq.notifiers = 1")

@@ -26,7 +26,6 @@ CREATE PROCEDURE n."Odd name"(n aq.notification) LANGUAGE sql AS $$ SELECT $$;
 -- errors
 SET ROLE regress_n_ann;
 SELECT t.error($$SELECT aq.register(NULL, 'plsql://n.tell')$$);
-SELECT t.error($$SELECT aq.register('n', NULL)$$);
 SELECT t.error($$SELECT aq.register('missing', 'plsql://n.tell')$$);
 SELECT t.error($$SELECT aq.register('n_results', 'plsql://n.tell')$$);
 SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell', consumer => 'c')$$);

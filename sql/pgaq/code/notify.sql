@@ -6,7 +6,17 @@ CREATE FUNCTION aq.register(queue_name text, callback text, consumer text DEFAUL
 	group_repeat integer DEFAULT NULL, namespace text DEFAULT 'queue') RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_registration_add';
 COMMENT ON FUNCTION aq.register(text, text, text, bytea, boolean, boolean, boolean, interval, interval, text, timestamptz, integer, text) IS
-'Have a procedure called, in a background worker with the privileges of the current role, when the queue has messages for the consumer (null: a queue with a single consumer); returns the registration''s number. callback: plsql://schema.procedure, a procedure with one argument of type aq.notification. context: passed to it; reliable: it is not notified again of the same messages after a restart; once: only one notification; with_payload: it gets the payload; timeout: how long the registration lasts (null: forever); group_time: one call for all messages of each such time, at least 1 second, from group_start on (null: now), of group_type summary (all message ids) or last (the last one), for group_repeat groups (null: always), then a call for each message; namespace: queue, or anonymous: notifications that aq.post sends to queue_name. An existing registration of the role for the same queue, consumer and callback is replaced and enabled. Requires the dequeue privilege, EXECUTE on the procedure, and LOGIN. Errors 22004, 22023, 42501, 42602, 42704, 42809, 54000';
+'Have a procedure called, in a background worker with the privileges of the current role, or a program notified, when the queue has messages for the consumer (null: a queue with a single consumer); returns the registration''s number. callback: plsql://schema.procedure, a procedure with one argument of type aq.notification; client:// or client://name (null: client://): a program waits with aq.wait and takes with aq.notifications. context: passed on; reliable: a procedure is not notified again of the same messages after a restart, as a program never is; once: only one notification; with_payload: with the payload; timeout: how long the registration lasts (null: forever); group_time: one notification for all messages of each such time, at least 1 second, from group_start on (null: now), of group_type summary (all message ids) or last (the last one), for group_repeat groups (null: always), then one for each message; namespace: queue, or anonymous: notifications that aq.post sends to queue_name. An existing registration of the role for the same queue, consumer and callback is replaced and enabled. Requires the dequeue privilege, and for a procedure EXECUTE on it and LOGIN. Errors 22004, 22023, 42501, 42602, 42704, 42809, 54000';
+
+CREATE PROCEDURE aq.wait(INOUT registration_ids bigint[], timeout interval DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_client_wait';
+COMMENT ON PROCEDURE aq.wait(bigint[], interval) IS
+'Wait until one of these registrations without a procedure (null: all of the current role) has notifications, or until timeout (null or negative: forever); registration_ids is then the numbers of those that have some, null after the timeout. Holds no snapshot while it waits, when called by CALL outside a function. Takes nothing: call aq.notifications afterwards, and expect that another session may be faster. Errors 22004, 42501, 42704';
+
+CREATE FUNCTION aq.notifications(registration_ids bigint[] DEFAULT NULL, max_notifications integer DEFAULT 100) RETURNS SETOF aq.notification
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_client_news_take';
+COMMENT ON FUNCTION aq.notifications(bigint[], integer) IS
+'Take up to so many notifications of these registrations without a procedure (null: all of the current role), in the order of their numbers. Part of the transaction: after a rollback they come again. Their messages stay in the queue. Waits for another transaction that has taken notifications of the same registration. Requires the privileges of the role that registered, and the dequeue privilege. Errors 22004, 22023, 42501, 42704';
 
 CREATE FUNCTION aq.unregister(registration_id bigint) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_registration_remove';
@@ -19,9 +29,11 @@ COMMENT ON FUNCTION aq.post(text, bytea) IS
 'Send a notification, at the commit, to the registrations for this name in namespace anonymous, and return their number. Superusers grant EXECUTE. Errors 22004';
 REVOKE EXECUTE ON FUNCTION aq.post(text, bytea) FROM PUBLIC;
 
--- Also rows that a restore inserts.
+-- Also rows that a restore inserts, and those that the worker deletes.
 CREATE FUNCTION aq_internal.registrations_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_registration_changed';
-COMMENT ON FUNCTION aq_internal.registrations_changed() IS 'Internal: tells the worker of new registrations and posted notifications';
+COMMENT ON FUNCTION aq_internal.registrations_changed() IS 'Internal: tells the worker and waiting programs of registrations that were made or ended, and of posted notifications';
 REVOKE EXECUTE ON FUNCTION aq_internal.registrations_changed() FROM PUBLIC;
 CREATE TRIGGER changed AFTER INSERT ON aq_internal.registration FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.registrations_changed();
+-- for each row: the worker's DELETE, which it repeats after each such change, mostly deletes none
+CREATE TRIGGER ended AFTER DELETE ON aq_internal.registration FOR EACH ROW EXECUTE FUNCTION aq_internal.registrations_changed();
 CREATE TRIGGER changed AFTER INSERT ON aq_internal.posting FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.registrations_changed();

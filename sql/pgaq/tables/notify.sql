@@ -11,9 +11,9 @@ CREATE TABLE aq_internal.registration (
 	name text CHECK ((name IS NOT NULL) = (namespace = 'anonymous')),
 	consumer text,
 	callback text NOT NULL,
-	procedure_schema text NOT NULL,
-	procedure_name text NOT NULL,
-	procedure_owner aq_internal.role NOT NULL,
+	procedure_schema text,
+	procedure_name text CHECK ((procedure_name IS NULL) = (procedure_schema IS NULL)),
+	procedure_owner aq_internal.role CHECK (procedure_owner IS NOT NULL OR procedure_name IS NULL),
 	context bytea,
 	reliable boolean NOT NULL,
 	once boolean NOT NULL,
@@ -47,8 +47,8 @@ COMMENT ON COLUMN aq_internal.registration.queue_id IS 'the queue; null: anonymo
 COMMENT ON COLUMN aq_internal.registration.name IS 'the name that aq.post names; null: a queue';
 COMMENT ON COLUMN aq_internal.registration.consumer IS 'the consumer of a queue with several; null: none';
 COMMENT ON COLUMN aq_internal.registration.callback IS 'what is called, as it was given';
-COMMENT ON COLUMN aq_internal.registration.procedure_schema IS 'schema of the procedure';
-COMMENT ON COLUMN aq_internal.registration.procedure_name IS 'its name';
+COMMENT ON COLUMN aq_internal.registration.procedure_schema IS 'schema of the procedure; null: a program waits for the registration';
+COMMENT ON COLUMN aq_internal.registration.procedure_name IS 'its name; null: a program waits for the registration';
 COMMENT ON COLUMN aq_internal.registration.procedure_owner IS 'its owner when it was registered: a procedure of another owner is not called in its place; empty: dropped';
 COMMENT ON COLUMN aq_internal.registration.context IS 'passed to the procedure; null: nothing';
 COMMENT ON COLUMN aq_internal.registration.reliable IS 'true: what was notified is kept in aq_internal.notified; false: only in memory, so it is notified again after a restart';

@@ -21,7 +21,7 @@ COMMENT ON COLUMN aq.registrations.role IS 'role that registered, as which the p
 COMMENT ON COLUMN aq.registrations.namespace IS 'queue, or anonymous: notifications that aq.post sends';
 COMMENT ON COLUMN aq.registrations.name IS 'the queue, or the name that is posted';
 COMMENT ON COLUMN aq.registrations.consumer IS 'the consumer; null: a queue with a single consumer, or anonymous';
-COMMENT ON COLUMN aq.registrations.callback IS 'what is called';
+COMMENT ON COLUMN aq.registrations.callback IS 'what is called; client://name: a program waits';
 COMMENT ON COLUMN aq.registrations.context IS 'what the procedure is passed; shown to members of the role only';
 COMMENT ON COLUMN aq.registrations.reliable IS 'true: messages notified once are not notified again after a restart';
 COMMENT ON COLUMN aq.registrations.once IS 'true: it ends with its first notification';
@@ -38,8 +38,8 @@ COMMENT ON COLUMN aq.registrations.failures IS 'failed calls in a row';
 COMMENT ON COLUMN aq.registrations.next_at IS 'when it is tried again; null: when there is a message';
 COMMENT ON COLUMN aq.registrations.last_error IS 'error of the last failed call; null: none';
 COMMENT ON COLUMN aq.registrations.last_error_time IS 'when that was';
-COMMENT ON COLUMN aq.registrations.notifications IS 'calls that have succeeded; counted when the notifier has been idle for a second';
-COMMENT ON COLUMN aq.registrations.last_notification IS 'when the last one was';
+COMMENT ON COLUMN aq.registrations.notifications IS 'calls that have succeeded, counted when the notifier has been idle for a second; of a program: notifications taken';
+COMMENT ON COLUMN aq.registrations.last_notification IS 'when the last one was made or taken';
 GRANT SELECT ON aq.registrations TO PUBLIC;
 
 CREATE VIEW aq.notifiers AS

@@ -189,7 +189,6 @@ extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool sel
 							 bool (*attempt) (void *arg), void *arg);
 extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
 								 bool (*attempt) (void *arg), void *arg, const int *taken);
-extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* --- wire.c: values passed to another process; reading moves the cursor */

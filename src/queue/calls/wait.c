@@ -115,8 +115,8 @@ aq_wait_call_ahead(void (*call) (void *arg), void *arg)
  * does not hold back the xmin horizon while it waits.  The portal takes a new
  * one when it needs it.
  */
-static void
-release_snapshot(void)
+void
+aq_wait_release_snapshot(void)
 {
 	if (IsolationUsesXactSnapshot())
 		return;
@@ -182,7 +182,7 @@ check_queues(void *arg)
 			(void) queue_of(listening, i);
 		if (listening->attempt(listening->arg))
 			return listening->entry_of[*listening->taken];
-		release_snapshot();
+		aq_wait_release_snapshot();
 	}
 	for (int i = 0; i < listening->n; i++)
 	{
@@ -255,7 +255,7 @@ listen_to(Listening *listening, bool tried, int64 timeout_us)
 	if (found >= 0)
 		return found;
 	listening->attempts = true;
-	release_snapshot();
+	aq_wait_release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
 					  (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
 					  deadline, check_queues, listening);

@@ -59,7 +59,6 @@ extern const AqStore *aq_store_find(char kind);
 #define AQ_INTERVAL_LONGEST_YEARS 100000
 #define AQ_INTERVAL_LONGEST (AQ_INTERVAL_LONGEST_YEARS * INT64CONST(360) * USECS_PER_DAY)
 
-extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 extern int64 aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char *what);
 
