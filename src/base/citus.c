@@ -67,10 +67,11 @@ aq_citus_keep_local(void)
 }
 
 /*
- * In pre-commit of a transaction that changes queues: if it has also changed
- * rows on other nodes, these are prepared before the local commit.  Otherwise
- * Citus commits a single other node first, and this one afterwards: a crash
- * between them would separate messages and rows.  Does not raise an error.
+ * In a transaction that changes messages or tables of pgaq, before its commit:
+ * if it also changes rows on other nodes, these are prepared before the local
+ * commit.  Otherwise Citus commits a single other node first, and this one
+ * afterwards: a crash between them would separate messages and rows.  Does not
+ * raise an error.
  */
 void
 aq_citus_two_phase(void)

@@ -263,6 +263,26 @@ def test_crash_inside_a_commit_separates_nothing(nodes, where):
         assert take(conn, "q") == (["new"] if committed else ["old"])
 
 
+def test_what_is_posted_commits_in_two_phases(nodes):
+    """A transaction that changes a table of pgaq, but no queue, and a row on one worker."""
+    with nodes.connect() as conn:
+        conn.execute("DELETE FROM orders")
+        conn.execute("CREATE PROCEDURE note(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.orders VALUES (8, 'noted'); END $$")
+        conn.execute("SELECT aq.register('news', 'plsql://public.note', namespace => 'anonymous')")
+    wait_for_standby(nodes)
+    stopped = nodes.connect(autocommit=False)
+    stopped.execute("SET synchronous_commit = on")
+    stopped.execute("INSERT INTO orders VALUES (7, 'new')")
+    stopped.execute("SELECT aq.post('news', 'x')")
+    stopped.pgconn.send_query(b"COMMIT")
+    wait_event(nodes, stopped, "SyncRep")
+    assert nodes.prepared() == 1
+    nodes.restart_killed()
+    nodes.recover()
+    # the registered procedure changes rows of the workers, too
+    until(lambda: nodes.ask("SELECT string_agg(state, ' ' ORDER BY id) FROM orders") == "new noted", "the notification")
+
+
 def test_a_trigger_on_a_shard_enqueues_on_the_node_of_the_shard(nodes):
     """In one transaction on both workers. After a crash of the coordinator its messages are in doubt until Citus recovers; others are not."""
     with nodes.connect() as conn:

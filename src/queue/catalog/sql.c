@@ -86,6 +86,8 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 	(void) set_config_option("default_table_access_method", "heap",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	aq_citus_keep_local();
+	if (!read_only)
+		aq_citus_two_phase();
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");

@@ -57,10 +57,11 @@ pre_commit(void)
 {
 	bool		notes = any_notes();
 
-	if (notes || aq_pending_has_ddl())
-		aq_citus_two_phase();
 	if (notes)
+	{
+		aq_citus_two_phase();
 		committing = aq_time_enter(AQ_TIME_COMMIT);
+	}
 	FOR_EACH_STORE(i)
 		stores[i]->pre_commit();
 	/*
