@@ -51,6 +51,7 @@ TEXTS = [
     "'x''; SELECT 1'", "'ann'", "'aq$x'", "pg_catalog.repeat('x', 127)", "pg_catalog.repeat('é', 64)", "pg_catalog.repeat('x', 100000)", "'remove'", "'browse'",
     "'locked'", "'first_message'", "'next_transaction'", "'before'", "'top'", "'buffered'", "'persistent_or_buffered'", "'true'", "'payload IS NULL'", "'1 / 0 = 1'",
     "'(('", "'{}'", "'[1, 2'", "'lab 1'", "'1'", "'-1'", "'latch'", "'all'", "'ENQUEUE_ANY'", "'fuzzed_stranger'", "'fuzzed_keeper'", "'RAW'", "'public'", "'SHARD_NUM'",
+    "'fuzzed_schedule'", "'kept_schedule'", "'* * * * *'", "'*/7 1-3,5 29 2 */2'", "'@daily'", "'Europe/Berlin'", "'one'", "'skip'",
 ]  # fmt: skip
 INTS = ["0", "1", "-1", "2", "3", "10", "1023", "1024", "32767", "-32768", "2147483647", "-2147483648"]
 VALUES = {
@@ -145,6 +146,7 @@ def install(server: Server) -> None:
         conn.execute("SELECT aq.create_queue('kept'), aq.create_queue_table('fuzzed_keeper.kept_table')")
         conn.execute("SELECT aq.create_queue('kept_classic', queue_table => 'fuzzed_keeper.kept_table')")
         ids = [db.value(conn, "SELECT aq.enqueue(%s, to_jsonb(%s::text))", [queue, SECRET]) for queue in ("kept", "kept_classic") for _ in range(3)]
+        conn.execute("SELECT aq.schedule('kept_schedule', 'kept', to_jsonb(%s::text), '0 0 29 2 *')", [SECRET])
         conn.execute("RESET ROLE")
         for each in ids:
             conn.execute("INSERT INTO public.fuzzed_ids VALUES (%s)", [each])
@@ -163,6 +165,7 @@ def prepare(server: Server) -> None:
             "SELECT aq.create_queue('fuzzed_classic', queue_table => 'public.fuzzed_table')",
             "SELECT aq.subscribe(q, 'ann') FROM unnest(ARRAY['fuzzed_topic', 'fuzzed_classic']) q",
             "SELECT aq.grant_queue(q, 'fuzzed_stranger', 'enqueue') FROM unnest(ARRAY['fuzzed', 'fuzzed_topic']) q",
+            "SELECT aq.schedule('fuzzed_schedule', 'fuzzed', '1', '* * * * *')",
             owner,
             "SET search_path = fuzzed_owner",
             "CALL dbms_aqadm.create_queue_table('tab', 'JSON')",
@@ -186,6 +189,7 @@ def guarded(server: Server) -> list[object]:
         return [
             conn.execute("SELECT queue_name, msgid::text, state, attempts, payload FROM aq.messages WHERE queue_name LIKE 'kept%' ORDER BY 1, 2").fetchall(),
             conn.execute("SELECT queue_name, owner, max_retries, retention, comment, enqueue_enabled, dequeue_enabled FROM aq.queues WHERE queue_name LIKE 'kept%' ORDER BY 1").fetchall(),
+            conn.execute("SELECT state, next_run, payload, options, owner, comment FROM aq.schedules WHERE schedule_name = 'kept_schedule'").fetchall(),
             conn.execute("SELECT roleid::regrole::text, member::regrole::text, admin_option FROM pg_auth_members ORDER BY 1, 2").fetchall(),
             conn.execute("SELECT rolname, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls FROM pg_roles ORDER BY 1").fetchall(),
             conn.execute("SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace").fetchall(),
