@@ -271,3 +271,18 @@ def test_a_worker_that_dies_before_it_wakes_the_session_loses_no_notification(mo
             put(conn, 1)
             assert waiting.result(60) == [id]
             assert db.value(conn, "SELECT aq.point_reached('clients-to-wake')") > 0
+
+
+@pytest.mark.long
+@pytest.mark.test_build
+def test_a_session_that_ends_while_it_takes_loses_no_notification(monkeypatch, library):
+    with server_with_points(monkeypatch, library, "clients", **SETTINGS) as server:
+        with server.connect() as conn:
+            conn.execute("SELECT aq.create_queue('jobs')")
+            register(conn, with_payload="true")
+            put(conn, 1)
+            with server.connect() as client:
+                conn.execute("SELECT aq.point_arm('client-takes', 'terminate', 0)")
+                with pytest.raises(db.OperationalError):
+                    taken(client)
+            assert taken(conn) == ["1"]
