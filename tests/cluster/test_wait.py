@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, at_rest, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, at_rest, held, put, put_many, ready, stopped_worker, take, until
 from pgaq import db
 from test_limits import TABLE
 
@@ -492,6 +492,24 @@ def test_listen_misses_nothing(server, conn, both_stores, waiters, how, seed):
         put(conn, name, number)
         assert waiter.answer() == name
         assert take(conn, name, consumer) == [number]
+
+
+@pytest.mark.test_build
+def test_woken_while_it_takes(points_server):
+    """A waiter that is woken while it takes an earlier message passes the wake-up on: the other one gets the new message."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t')")
+        first, second = (Waiter(points_server, "t", statement="SELECT payload FROM aq.dequeue('t', wait => '10 minutes')") for _ in range(2))
+        asleep(conn, [first.wait()])
+        with held(points_server, "messages-taken") as control:
+            put(conn, "t", 1)
+            until(lambda: db.value(control, "SELECT aq.point_reached('messages-taken')"), "a message taken")
+            asleep(conn, [second.wait()])
+            put(conn, "t", 2)
+        for waiter, message in ((first, "1"), (second, "2")):
+            until(waiter.done, f"message {message}")
+            assert waiter.answer() == message
+            waiter.close()
 
 
 @pytest.mark.own_tables

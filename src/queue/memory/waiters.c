@@ -11,7 +11,8 @@
  * session.
  *
  * A waiter that was woken but leaves without checking (cancelled, timed out)
- * passes the wake-up on.  A session that was told of a message but does not
+ * passes the wake-up on; so does one that is woken while its last check takes
+ * another message.  A session that was told of a message but does not
  * fetch it, because its client is busy or has disconnected, cannot pass it on:
  * so the worker checks a little later whether there are messages while other
  * sessions sleep.
@@ -52,7 +53,7 @@ static int	njoined;
 /* wake-ups that this session has got without checking since */
 static int	unchecked;
 
-/* by number of the target: it was woken for it, and has found nothing since */
+/* by number of the target: it was woken for it, has found nothing since, and has not passed the wake-up on */
 static bool woken_for[AQ_WAITERS_PER_SESSION];
 
 Size
@@ -294,9 +295,10 @@ join(AqWaitTarget *target)
 }
 
 /*
- * Leaves all lists. pass_on: the session has not checked since it was woken,
- * so another one gets its wake-up.  Returns the number of wake-ups since it
- * entered.  Does not raise an error.
+ * Leaves all lists. pass_on: the session does not check again, so another one
+ * gets the wake-ups after which it has not checked: also those that came during
+ * its last check, whose message that check may have missed.  Returns the number
+ * of wake-ups since it entered.  Does not raise an error.
  */
 static int
 leave_all(bool pass_on)
@@ -317,8 +319,9 @@ leave_all(bool pass_on)
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
 		wakeups += woken;
-		woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION] |= woken;
-		if (pass_on && (woken || unchecked > 0) && !target->selective)
+		if (!pass_on)
+			woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION] |= woken;
+		else if ((woken || unchecked > 0) && !target->selective)
 			aq_waiters_wake(target->shm, target->position, 1);
 	}
 	return wakeups;
@@ -450,7 +453,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		unchecked = leave_all(false); /* enter again, then check */
 	}
 	aq_claim_end(leave_early, NULL);
-	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(found < 0));
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(true));
 	if (found >= 0)
 		pass_on_others(targets, n, found);
 	return found;
