@@ -7,7 +7,6 @@ import contextlib
 import http.server
 import os
 import socket
-import socketserver
 import threading
 import time
 from dataclasses import replace
@@ -19,6 +18,7 @@ import pytest
 from pgaq.notify import deliver, settings
 from pgaq.notify.deliver import Delivery, Failed, Refused
 from pgaq.notify.settings import Host, Mail, Settings
+from pgaq_proof.sink import Sink, mail_sink
 
 KEY = b"k" * 32
 WORD = settings.PREFIX + base64.b64encode(KEY).decode()
@@ -172,31 +172,10 @@ def test_too_late(receiver):
 # -- mail
 
 
-class Sink(socketserver.StreamRequestHandler):
-    """A mail server that keeps what it gets."""
-
-    def handle(self) -> None:
-        self.wfile.write(b"220 sink\r\n")
-        for line in self.rfile:
-            word = line.strip().upper()
-            if word == b"DATA":
-                self.wfile.write(b"354 go on\r\n")
-                text = b""
-                while (line := self.rfile.readline()) != b".\r\n":
-                    text += line
-                self.server.got.append(text.decode())  # type: ignore[attr-defined]
-            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"550 no\r\n" if word.startswith(b"RCPT") and b"NOBODY" in word else b"250 ok\r\n")
-
-
 @pytest.fixture
-def sink() -> Iterator[socketserver.ThreadingTCPServer]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Sink) as made:
-        made.got = []  # type: ignore[attr-defined]
-        thread = threading.Thread(target=made.serve_forever)
-        thread.start()
+def sink() -> Iterator[Sink]:
+    with mail_sink() as made:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def mail(port: int) -> Settings:
@@ -205,7 +184,7 @@ def mail(port: int) -> Settings:
 
 def test_a_mail(sink):
     """Recipient, subject, text and the id arrive."""
-    deliver.deliver(mail(sink.server_address[1]), Delivery("id-1", "mailto:ann@example.org", "grüße".encode(), subject="Order 1"), BEGIN)
+    deliver.deliver(mail(sink.port), Delivery("id-1", "mailto:ann@example.org", "grüße".encode(), subject="Order 1"), BEGIN)
     [text] = sink.got
     for line in ("From: pgaq@example.org", "To: ann@example.org", "Subject: Order 1", "Message-ID: <id-1@pgaq>"):
         assert line in text
@@ -213,14 +192,14 @@ def test_a_mail(sink):
 
 def test_a_recipient_that_the_server_refuses(sink):
     with pytest.raises(Failed, match="550"):
-        deliver.deliver(mail(sink.server_address[1]), Delivery("id", "mailto:nobody@example.org", b""), BEGIN)
+        deliver.deliver(mail(sink.port), Delivery("id", "mailto:nobody@example.org", b""), BEGIN)
 
 
 @pytest.mark.parametrize("to, subject", [("eve@example.com", ""), ("ann@example.org,eve@example.com", ""), ("ann@example.org?cc=eve@example.com", ""), ("a@evil.example.net", ""), ("bob@example.net", "a\r\nBcc: eve@example.com")])
 def test_mail_that_is_refused(sink, to, subject):
     """Other recipients, lists and options of recipients, and headers in the subject."""
     with pytest.raises(Refused):
-        deliver.deliver(mail(sink.server_address[1]), Delivery("id", "mailto:" + to, b"", subject=subject), BEGIN)
+        deliver.deliver(mail(sink.port), Delivery("id", "mailto:" + to, b"", subject=subject), BEGIN)
     assert sink.got == []
 
 

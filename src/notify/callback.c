@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * callback.c
- *	  The callback of a registration: plsql://schema.procedure, or client://name,
- *	  for which nothing is called: a program waits for it, see client.c.
+ *	  The callback of a registration: plsql://schema.procedure; an address, for
+ *	  which procedure aq.send_notification is called; or client://name, for which
+ *	  nothing is called: a program waits for it, see client.c.
  *
  * A procedure has one of two forms: a single argument of type aq.notification,
  * or Oracle's five, which the functions of pgaq_oracle make of a notification.
@@ -45,6 +46,7 @@
 
 #define SCHEME "plsql://"
 #define CLIENT "client://"
+#define MAIL "mailto:"
 #define MAX_CALLBACK 1000		/* bytes */
 
 /* how long after its cancellation a call may run, in milliseconds */
@@ -65,33 +67,83 @@ refuse_text(const char *callback)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_CALLBACK_INVALID, "callback \"%s\" is not valid", aq_error_clip(callback)),
-			errhint("Specify plsql://schema.procedure, or client:// for a program that waits."));
+			errhint("Specify plsql://schema.procedure, https://host/path, mailto:address, or client:// for a program that waits."));
+}
+
+static bool
+begins_with(const char *callback, const char *scheme)
+{
+	return pg_strncasecmp(callback, scheme, strlen(scheme)) == 0;
+}
+
+/* Cuts off Oracle's option for the form of a notification. */
+static void
+cut_presentation(const char *callback, char *name)
+{
+	char	   *options = strrchr(name, '?');
+
+	if (options == NULL)
+		return;
+	if (pg_strcasecmp(options, "?PR=1") == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "notifications in XML are not supported"),
+				errhint("Leave \"?PR=1\" out."));
+	if (pg_strcasecmp(options, "?PR=0") != 0)
+		refuse_text(callback);
+	*options = '\0';
+}
+
+/* Is it an address outside of the database, to which pgaq notify delivers? */
+bool
+aq_callback_is_address(const char *callback)
+{
+	return begins_with(callback, "https://") || begins_with(callback, "http://") || begins_with(callback, MAIL);
+}
+
+/*
+ * The address as pgaq notify takes it; refuses what can be none.  Which addresses
+ * are allowed is up to pgaq notify.
+ */
+char *
+aq_callback_address(const char *callback)
+{
+	char	   *address = pstrdup(callback);
+	char	   *rest = strchr(address, ':') + 1;
+	bool		mail = begins_with(callback, MAIL);
+
+	for (const char *c = callback; *c != '\0'; c++)
+		if (*c <= ' ' || *c > '~')
+			refuse_text(callback);
+	if (mail)
+		cut_presentation(callback, rest);
+	rest += strspn(rest, "/");	/* Oracle writes mailto://address too */
+	if (*rest == '\0' || (mail && strchr(rest, '@') == NULL))
+		refuse_text(callback);
+	return mail ? psprintf(MAIL "%s", rest) : address;
 }
 
 /* The schema and the name of the procedure; false: a program waits for the registration. */
 bool
 aq_callback_parse(const char *callback, char **schema, char **procedure)
 {
-	char	   *name,
-			   *options;
+	char	   *name;
 	List	   *parts;
 
-	if (strlen(callback) <= MAX_CALLBACK && pg_strncasecmp(callback, CLIENT, strlen(CLIENT)) == 0)
+	if (strlen(callback) > MAX_CALLBACK)
+		refuse_text(callback);
+	if (begins_with(callback, CLIENT))
 		return false;
-	if (strlen(callback) > MAX_CALLBACK || pg_strncasecmp(callback, SCHEME, strlen(SCHEME)) != 0)
+	if (aq_callback_is_address(callback))
+	{
+		(void) aq_callback_address(callback);
+		*schema = "aq";
+		*procedure = "send_notification";
+		return true;
+	}
+	if (!begins_with(callback, SCHEME))
 		refuse_text(callback);
 	name = pstrdup(callback + strlen(SCHEME));
-	options = strrchr(name, '?');
-	if (options != NULL)
-	{
-		if (pg_strcasecmp(options, "?PR=1") == 0)
-			ereport(ERROR,
-					aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "notifications in XML are not supported"),
-					errhint("Leave \"?PR=1\" out."));
-		if (pg_strcasecmp(options, "?PR=0") != 0)
-			refuse_text(callback);
-		*options = '\0';
-	}
+	cut_presentation(callback, name);
 	parts = textToQualifiedNameList(cstring_to_text(name));
 	if (list_length(parts) != 2)
 		refuse_text(callback);

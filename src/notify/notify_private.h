@@ -66,11 +66,16 @@ extern void aq_announcement_make_now(void);
 extern uint32 aq_announcement_count(void);
 
 /* --- callback.c: the registered procedure */
+extern bool aq_callback_is_address(const char *callback);
+extern char *aq_callback_address(const char *callback);
 extern bool aq_callback_parse(const char *callback, char **schema, char **procedure);
 extern Oid	aq_callback_check(const char *schema, const char *procedure);	/* returns its owner */
 extern Oid	aq_callback_notification_type(void);
 extern void aq_callback_call(const AqRegistration *registration, Datum notification);
 extern void aq_callback_over(void);
+
+/* --- outgoing.c: notifications to addresses outside of the database */
+extern void aq_outgoing_check(void);
 
 /* --- registration.c */
 extern void aq_registration_begin(const char *command);

@@ -204,6 +204,8 @@ set_callback(FunctionCallInfo fcinfo, Datum *values, char *nulls)
 	if (!aq_callback_parse(callback, &schema, &procedure))
 		return;
 	check_login();
+	if (aq_callback_is_address(callback))
+		aq_outgoing_check();
 	values[OWNER] = ObjectIdGetDatum(aq_callback_check(schema, procedure));
 	values[SCHEMA] = CStringGetTextDatum(schema);
 	values[PROCEDURE] = CStringGetTextDatum(procedure);

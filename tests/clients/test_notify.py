@@ -18,6 +18,7 @@ import pytest
 
 from conftest import until
 from pgaq import db, places
+from pgaq_proof.sink import Sink, mail_sink
 
 KEY = "whsec_" + base64.b64encode(b"k" * 32).decode()
 STOPPING = "pgaq: stopping when the deliveries in progress have ended\n"
@@ -57,6 +58,12 @@ def receiver() -> Iterator[Any]:
         thread.join()
 
 
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    with mail_sink() as made:
+        yield made
+
+
 class Service(subprocess.Popen[str]):
     """A running pgaq notify; a test that fails ends it."""
 
@@ -67,15 +74,17 @@ class Service(subprocess.Popen[str]):
 
 
 @pytest.fixture
-def start(server, receiver, tmp_path):
+def start(server, receiver, sink, tmp_path):
     """Starts the service for a queue whose failed messages are tried twice."""
 
-    def make(name: str) -> Service:
+    def make(*name: str) -> Service:
         path = Path(tmp_path / "notify.toml")
-        path.write_text(f'parallel = 3\ntimeout = 60\n[[http]]\nhost = "127.0.0.1"\nports = [{receiver.server_port}]\nkey = "{KEY}"\nplain = true\nprivate = true\n')
+        http = f'[[http]]\nhost = "127.0.0.1"\nports = [{receiver.server_port}]\nkey = "{KEY}"\nplain = true\nprivate = true\n'
+        mail = f'[mail]\nserver = "127.0.0.1"\nport = {sink.port}\nsecurity = "none"\nsender = "pgaq@example.org"\nrecipients = ["ann@example.org"]\n'
+        path.write_text(f"parallel = 3\ntimeout = 60\n{http}{mail}")
         os.chmod(path, 0o600)
         environment = {**os.environ, **server.environment(), "PYTHONPATH": str(places.ROOT / "python")}
-        return Service([sys.executable, "-m", "pgaq", "notify", name, "--settings", str(path)], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return Service([sys.executable, "-m", "pgaq", "notify", *name, "--settings", str(path)], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     return make
 
@@ -108,6 +117,60 @@ def test_delivered(server, receiver, outgoing, start):
         service.send_signal(signal.SIGTERM)
         out, err = service.communicate(timeout=60)
         assert (service.returncode, out, err) == (0, "", STOPPING)
+
+
+@pytest.fixture
+def registered(server):
+    """Queues events and pgaq_outgoing; a role without other privileges that may register for the one, and enqueue into the other."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('events'); SELECT aq.create_queue('pgaq_outgoing', max_retries => 1, retry_delay => '0.1 s')")
+        conn.execute("CREATE ROLE hooks LOGIN; SELECT aq.grant_queue('events', 'hooks', 'dequeue'); SELECT aq.grant_queue('pgaq_outgoing', 'hooks', 'enqueue')")
+        yield conn
+        conn.execute("SELECT aq.drop_queue('events', force => true); SELECT aq.drop_queue('pgaq_outgoing', force => true); DROP ROLE hooks")
+
+
+def register(conn: db.Connection, to: str, options: str = "with_payload => true") -> None:
+    conn.execute("SET SESSION AUTHORIZATION hooks")
+    conn.execute(f"SELECT aq.register('events', %s, {options})", [to])
+    conn.execute("RESET SESSION AUTHORIZATION")
+
+
+def test_registered_addresses(server, receiver, sink, registered, start):
+    """Each message of a queue is delivered once to each address registered for it, and stays in the queue."""
+    with start() as service:
+        register(registered, f"http://127.0.0.1:{receiver.server_port}/ok")
+        register(registered, "mailto:ann@example.org")
+        ids = [str(db.value(registered, "SELECT aq.enqueue('events', %s::text::jsonb)", [str(n)])) for n in range(3)]
+        until(lambda: len(receiver.got) == 3 and len(sink.got) == 3, "three requests and three mails")
+        bodies = [json.loads(body) for _, _, body in receiver.got]
+        assert sorted((body["payload"], body["msgids"]) for body in bodies) == [(n, [id]) for n, id in enumerate(ids)]
+        assert len({key for _, key, _ in receiver.got}) == 3
+        assert all("Subject: Notification: events" in text and "To: ann@example.org" in text for text in sink.got)
+        assert sorted(id for id in ids for text in sink.got if id in text) == sorted(ids)
+        assert db.value(registered, "SELECT count(*) FROM aq.browse('events')") == 3
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(timeout=60) == 0 and len(receiver.got) == len(sink.got) == 3
+
+
+def test_a_registered_group(receiver, registered, start):
+    """The messages of a group are one request, which has their ids."""
+    with start():
+        ids = sorted(str(db.value(registered, "SELECT aq.enqueue('events', '{}')")) for _ in range(3))
+        register(registered, f"http://127.0.0.1:{receiver.server_port}/ok", "group_time => '1 s'")
+        until(lambda: len(receiver.got) == 1, "a request")
+        body = json.loads(receiver.got[0][2])
+        assert sorted(body["msgids"]) == ids and body["message_count"] == 3 and "payload" not in body
+
+
+def test_a_registered_address_that_is_not_allowed(receiver, registered, start):
+    """The notification is a dead letter, which names the address; the registration goes on."""
+    with start():
+        register(registered, f"http://localhost:{receiver.server_port}/ok")
+        registered.execute("SELECT aq.enqueue('events', '1'), aq.enqueue('events', '2')")
+        query = "SELECT reason, last_error FROM aq.dead_letters WHERE queue_name = 'pgaq_outgoing'"
+        found = until(lambda: (rows := registered.execute(query).fetchall()) and len(rows) == 2 and rows, "two dead letters")
+        assert set(found) == {("rejected", f"host localhost, port {receiver.server_port} is not in the list of allowed hosts")}
+        assert receiver.got == [] and db.value(registered, "SELECT status FROM aq.registrations") == "enabled"
 
 
 def test_failures_become_dead_letters(server, receiver, outgoing, start):

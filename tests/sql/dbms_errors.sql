@@ -128,7 +128,7 @@ INSERT INTO t.raises VALUES
 ('AQ152', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_topic', 1, 'plsql://ora.p')], 1)$$),
 ('AQ153', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 2, 'plsql://ora.p')], 1)$$),
 ('AQ155', $$CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('e_q', 1, 'plsql://ora.p')], 1)$$),
-('AQ156', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 1, 'mailto://me@example.com')], 1)$$);
+('AQ156', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 1, 'mailto://me')], 1)$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),

@@ -28,7 +28,8 @@ SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.news', 1, 'pls
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.missing', 1, 'plsql://dn.callback')], 1)$$);
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 2, 'plsql://dn.callback')], 1)$$);
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.missing')], 1)$$);
-SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'mailto://me@example.com')], 1)$$);
+SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'mailto://me@example.com?PR=1')], 1)$$);
+SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'http://example.com/')], 1)$$);
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.callback', NULL, 64, 0)], 1)$$);
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.callback', NULL, 0, 0, 2, 10, 1, NULL, NULL)], 1)$$);
 SELECT t.error($$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.callback', NULL, 0, 0, 1, 10, 3, NULL, NULL)], 1)$$);

@@ -40,7 +40,7 @@ SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell', group_time => '1 seco
 SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell', group_time => '1 second', namespace => 'anonymous')$$);
 SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell', reliable => NULL)$$);
 SELECT t.error($$SELECT aq.register('n', 'n.tell')$$);
-SELECT t.error($$SELECT aq.register('n', 'http://example.com')$$);
+SELECT t.error($$SELECT aq.register('n', 'ftp://example.com')$$);
 SELECT t.error($$SELECT aq.register('n', 'plsql://tell')$$);
 SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell?PR=1')$$);
 SELECT t.error($$SELECT aq.register('n', 'plsql://n.tell?PR=2')$$);
@@ -109,6 +109,49 @@ SELECT payload FROM aq.dequeue('n_results');
 SELECT aq.post('news', 'posted'), aq.post('nobody', 'posted');
 CALL aq.wait('n_results', '1 minute');
 SELECT payload FROM aq.dequeue('n_results');
+
+-- addresses: the notification is enqueued for pgaq notify
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+SELECT aq.create_queue('pgaq_outgoing', multiple_consumers => true);
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+SELECT aq.drop_queue('pgaq_outgoing');
+SELECT aq.create_queue('pgaq_outgoing', 'bytea');
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+SELECT aq.drop_queue('pgaq_outgoing');
+SELECT aq.create_queue('pgaq_outgoing');
+SELECT aq.grant_queue('pgaq_outgoing', 'regress_n_ann', 'enqueue'), aq.alter_queue('pgaq_outgoing', new_owner => 'regress_n_bob');
+SET ROLE regress_n_ann;
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+RESET ROLE;
+SELECT aq.alter_queue('pgaq_outgoing', new_owner => current_user::regrole), aq.revoke_queue('pgaq_outgoing', 'regress_n_ann', 'enqueue');
+SET ROLE regress_n_ann;
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+RESET ROLE;
+SELECT aq.grant_queue('pgaq_outgoing', 'regress_n_ann', 'enqueue'), aq.grant_queue('pgaq_outgoing', 'regress_n_group', 'enqueue');
+SET ROLE regress_n_group;
+SELECT t.error($$SELECT aq.register('n', 'https://example.com/')$$);
+SET ROLE regress_n_ann;
+SELECT t.error(format('SELECT aq.register(%L, %L)', 'n', address)) FROM unnest(ARRAY['https://', 'http:///', 'https:example.com', 'https://example.com/a b',
+	E'https://example.com/\n', 'mailto:', 'mailto:ann', 'mailto://ann@example.com?PR=1', 'mailto:ann@example.com?cc=bob']) address;
+SELECT t.error($$CALL aq.send_notification(NULL)$$);
+SELECT t.error(format($$CALL aq.send_notification(ROW(%s, 'queue', 'n', NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::aq.notification)$$,
+	registration_id)) FROM aq.registrations LIMIT 1;
+SELECT aq.unregister(registration_id) FROM aq.registrations;
+SELECT aq.register('n', 'https://example.com/n?PR=1', with_payload => true, context => 'c', once => true) AS id \gset
+RESET ROLE;
+CREATE FUNCTION n.sent(id bigint) RETURNS TABLE (address text, subject text, body text) LANGUAGE sql AS $$
+	SELECT payload->>'to', payload->>'subject', CASE jsonb_typeof(payload->'body') WHEN 'string' THEN payload->>'body'
+		ELSE (jsonb_set((payload->'body') - 'enqueue_time', '{msgids}', to_jsonb(jsonb_array_length(payload->'body'->'msgids')))
+			|| jsonb_build_object('registration_id', (payload->'body'->'registration_id')::bigint - id))::text END
+	FROM aq.dequeue('pgaq_outgoing')
+$$;
+CALL aq.wait('pgaq_outgoing', '1 minute');
+SELECT * FROM n.sent(:id);
+SELECT aq.register('news', 'MAILTO://ann@example.com?PR=0', namespace => 'anonymous') AS id \gset
+SELECT aq.post('news', 'posted');
+CALL aq.wait('pgaq_outgoing', '1 minute');
+SELECT address, subject, replace(body, :'id', 'N') FROM n.sent(:id);
+SELECT aq.unregister(:id), aq.drop_queue('pgaq_outgoing', force => true);
 
 -- a dropped queue takes its registrations along
 SELECT aq.drop_queue('n', force => true), aq.drop_queue('n_topic', force => true), aq.drop_queue('n_results', force => true);

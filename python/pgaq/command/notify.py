@@ -16,7 +16,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, QUEUE, USAGE, Failure, asking, chosen, command
+from pgaq.command.common import CONSUMER, USAGE, Failure, asking, chosen, command
 from pgaq.notify import deliver, settings
 
 SETTINGS = Path("/etc/pgaq/notify.toml")
@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def notify(
-    queue: str = QUEUE,
+    queue: str = typer.Argument("pgaq_outgoing", metavar="[QUEUE]", help="Name of the queue or topic.", autocompletion=common.names_of_queues),
     consumer: Optional[str] = CONSUMER,
     path: Path = typer.Option(SETTINGS, "--settings", "-s", metavar="FILE", help="Allowed hosts, their keys, and the mail server."),
 ) -> int:

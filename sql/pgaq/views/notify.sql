@@ -54,3 +54,25 @@ COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; idle: it ends after pga
 COMMENT ON COLUMN aq.notifiers.since IS 'when this state began';
 COMMENT ON COLUMN aq.notifiers.failures IS 'how many times in a row it has ended with an error';
 GRANT SELECT ON aq.notifiers TO PUBLIC;
+
+CREATE FUNCTION aq_internal.outgoing_queue() RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_outgoing_queue';
+COMMENT ON FUNCTION aq_internal.outgoing_queue() IS 'Internal: pgaq_outgoing, or an error if it is not fit for notifications';
+CREATE FUNCTION aq_internal.outgoing_address(callback text) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_outgoing_address';
+COMMENT ON FUNCTION aq_internal.outgoing_address(text) IS 'Internal: the address of a callback, or an error';
+
+CREATE PROCEDURE aq.send_notification(notification aq.notification) LANGUAGE sql
+BEGIN ATOMIC
+	SELECT aq.enqueue(aq_internal.outgoing_queue(), jsonb => jsonb_build_object('to', a.address, 'subject', 'Notification: ' || n.name,
+		'body', CASE WHEN a.address LIKE 'mailto:%' THEN to_jsonb(jsonb_pretty(b.body)) ELSE b.body END))
+	FROM (SELECT (notification).*) n,
+		LATERAL (SELECT aq_internal.outgoing_address(
+			(SELECT r.callback FROM aq.registrations r WHERE r.registration_id = n.registration_id)) AS address OFFSET 0) a,
+		LATERAL (SELECT (SELECT q.payload_type FROM aq.queues q WHERE q.queue_name = n.name AND n.namespace = 'queue') AS type) t,
+		LATERAL (SELECT jsonb_strip_nulls(to_jsonb(notification) - 'payload') || CASE
+			WHEN n.payload IS NULL THEN '{}'
+			WHEN t.type IS NULL OR t.type = 'bytea'::regtype THEN jsonb_build_object('payload', n.payload)
+			WHEN t.type = 'jsonb'::regtype THEN jsonb_build_object('payload', convert_from(n.payload, getdatabaseencoding())::jsonb)
+			ELSE jsonb_build_object('payload', convert_from(n.payload, getdatabaseencoding())) END AS body) b;
+END;
+COMMENT ON PROCEDURE aq.send_notification(aq.notification) IS
+'Enqueue a notification of a registration with an address into pgaq_outgoing, from where pgaq notify delivers it: what is called for such a registration. Requires the privilege to enqueue there. Errors 22023, 42501, 42704';
