@@ -208,7 +208,7 @@ extern int	aq_schema_session_number(void);
 
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
-					   const char *nulls, bool read_only);
+					   const char *nulls, bool connected);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 extern char *aq_sql_text(const char *query);
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,

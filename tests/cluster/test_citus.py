@@ -263,22 +263,34 @@ def test_crash_inside_a_commit_separates_nothing(nodes, where):
         assert take(conn, "q") == (["new"] if committed else ["old"])
 
 
-def test_what_is_posted_commits_in_two_phases(nodes):
-    """A transaction that changes a table of pgaq, but no queue, and a row on one worker."""
-    with nodes.connect() as conn:
-        conn.execute("DELETE FROM orders")
-        conn.execute("CREATE PROCEDURE note(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.orders VALUES (8, 'noted'); END $$")
-        conn.execute("SELECT aq.register('news', 'plsql://public.note', namespace => 'anonymous')")
+def crash_in_commit(nodes: Nodes, change: str) -> None:
+    """A transaction that changes a table of pgaq, but no queue, and a row on one worker; the crash comes behind the record of its commit."""
     wait_for_standby(nodes)
     stopped = nodes.connect(autocommit=False)
     stopped.execute("SET synchronous_commit = on")
     stopped.execute("INSERT INTO orders VALUES (7, 'new')")
-    stopped.execute("SELECT aq.post('news', 'x')")
+    stopped.execute(f"SELECT {change}")
     stopped.pgconn.send_query(b"COMMIT")
     wait_event(nodes, stopped, "SyncRep")
     assert nodes.prepared() == 1
     nodes.restart_killed()
     nodes.recover()
+
+
+def test_a_registration_commits_in_two_phases(nodes):
+    with nodes.connect() as conn:
+        conn.execute("DELETE FROM orders")
+    crash_in_commit(nodes, "aq.register('q', 'client://')")
+    assert nodes.ask("SELECT string_agg(state, ' ') FROM orders") == "new"
+    assert nodes.ask("SELECT count(aq.unregister(registration_id)) FROM aq.registrations") == 1
+
+
+def test_what_is_posted_commits_in_two_phases(nodes):
+    with nodes.connect() as conn:
+        conn.execute("DELETE FROM orders")
+        conn.execute("CREATE PROCEDURE note(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.orders VALUES (8, 'noted'); END $$")
+        conn.execute("SELECT aq.register('news', 'plsql://public.note', namespace => 'anonymous')")
+    crash_in_commit(nodes, "aq.post('news', 'x')")
     # the registered procedure changes rows of the workers, too
     until(lambda: nodes.ask("SELECT string_agg(state, ' ' ORDER BY id) FROM orders") == "new noted", "the notification")
 

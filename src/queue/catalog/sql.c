@@ -68,7 +68,7 @@ execute(const char *command, int nargs, Oid *types, Datum *values, const char *n
 
 static int
 run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls,
-	bool read_only, bool latest, uint64 *rows)
+	bool connected, bool latest, uint64 *rows)
 {
 	Oid			save_user;
 	int			save_context;
@@ -86,8 +86,6 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 	(void) set_config_option("default_table_access_method", "heap",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	aq_citus_keep_local();
-	if (!read_only)
-		aq_citus_two_phase();
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
@@ -95,8 +93,10 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 	if (result < 0)
 		elog(ERROR, "could not execute \"%s\": %s", command, SPI_result_code_string(result));
 	*rows = SPI_processed;
-	if (!read_only)
+	if (!connected)
 		SPI_finish();
+	if (!connected || result != SPI_OK_SELECT)
+		aq_citus_two_phase();
 
 	AtEOXact_GUC(true, nest);
 	SetUserIdAndSecContext(save_user, save_context);
@@ -105,17 +105,17 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 
 /*
  * Runs one command through SPI as the owner of the extension, with names
- * looked up only in pg_catalog.  Returns SPI's result code.  If read_only is
+ * looked up only in pg_catalog.  Returns SPI's result code.  If connected is
  * true, SPI stays connected, so that the caller can read SPI_tuptable, and
  * must call SPI_finish().
  */
 int
 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
-		   const char *nulls, bool read_only)
+		   const char *nulls, bool connected)
 {
 	uint64		rows;
 
-	return run(command, nargs, types, values, nulls, read_only, false, &rows);
+	return run(command, nargs, types, values, nulls, connected, false, &rows);
 }
 
 /*
