@@ -7,6 +7,8 @@ import contextlib
 import http.server
 import os
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -153,12 +155,40 @@ def test_a_suffix_covers_hosts_below_it():
     assert not host.covers("example.org", 443) and not host.covers("evilexample.org", 443) and not host.covers("a.example.org", 80)
 
 
-def test_a_certificate_that_nobody_has_signed(receiver):
-    """A server that does not speak TLS, or has no valid certificate, gets no request."""
+def test_a_server_that_does_not_speak_tls(receiver):
+    """It gets no request."""
     port = receiver.server_port
     with pytest.raises(Failed, match="SSL"):
         deliver.deliver(allow(port), Delivery("id", f"https://127.0.0.1:{port}/", b""), BEGIN)
     assert receiver.got == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
+    """The certificate of localhost, which it has signed itself, and its key."""
+    files = tmp_path_factory.mktemp("tls") / "certificate.pem", tmp_path_factory.mktemp("tls") / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
+@pytest.fixture
+def context(certificate) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(*certificate)
+    return made
+
+
+def test_tls(receiver, certificate, context):
+    """A request goes to a server whose certificate ca_file has signed, for the name that the address has; to no other one."""
+    receiver.socket = context.wrap_socket(receiver.socket, server_side=True)
+    port = receiver.server_port
+    trusting = replace(allow(port, host="localhost", plain=False), ca_file=str(certificate[0]))
+    deliver.deliver(trusting, Delivery("id", f"https://localhost:{port}/", b""), BEGIN)
+    for settings_, host in ((replace(trusting, ca_file=None), "localhost"), (replace(trusting, hosts=allow(port, plain=False).hosts), "127.0.0.1")):
+        with pytest.raises(Failed, match="certificate verify failed"):
+            deliver.deliver(settings_, Delivery("other", f"https://{host}:{port}/", b""), BEGIN)
+    assert len(receiver.got) == 1
 
 
 def test_too_late(receiver):
@@ -188,6 +218,26 @@ def test_a_mail(sink):
     [text] = sink.got
     for line in ("From: pgaq@example.org", "To: ann@example.org", "Subject: Order 1", "Message-ID: <id-1@pgaq>"):
         assert line in text
+
+
+@pytest.mark.parametrize("security", ["tls", "starttls"])
+def test_mail_over_tls(certificate, context, security):
+    """A mail goes only to a server whose certificate is trusted, and only over TLS."""
+    with mail_sink(context, at_once=security == "tls") as sink:
+        to = Mail("localhost", "pgaq@example.org", ("ann@example.org",), sink.port, security)
+        delivery = Delivery("id-1", "mailto:ann@example.org", b"text")
+        deliver.deliver(Settings(timeout=20, mail=to, ca_file=str(certificate[0])), delivery, BEGIN)
+        with pytest.raises(Failed, match="certificate verify failed"):
+            deliver.deliver(Settings(timeout=20, mail=to), delivery, BEGIN)
+        assert sink.secure == [True]
+
+
+def test_a_mail_server_without_starttls(sink):
+    """It gets no mail if TLS is required."""
+    to = replace(mail(sink.port).mail, security="starttls")
+    with pytest.raises(Failed, match="STARTTLS"):
+        deliver.deliver(Settings(timeout=20, mail=to), Delivery("id", "mailto:ann@example.org", b""), BEGIN)
+    assert sink.got == []
 
 
 def test_a_recipient_that_the_server_refuses(sink):

@@ -215,3 +215,20 @@ def test_killed(server, receiver, outgoing, start):
         conn.execute("SELECT aq.end_leases('outgoing', ARRAY[%s::uuid])", [msgid])
         until(lambda: left(conn) == 0, "the message")
         assert [key for path, key, _ in receiver.got if path == "/hold"] == [msgid] * 2
+
+
+def test_the_connection_is_lost(server, receiver, outgoing, start):
+    """The service ends with an error, so that its manager starts it again; what it was delivering comes again, the rest once."""
+    with server.connect() as conn, start(outgoing) as service:
+        held = send(conn, receiver, "/hold")
+        until(lambda: receiver.running == 1, "the request")
+        server.expect_log("terminating connection due to administrator command")
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq'")
+        receiver.go.set()
+        _, said = service.communicate(timeout=60)
+        assert service.returncode != 0 and "terminating connection" in said
+    with server.connect() as conn, start(outgoing):
+        other = send(conn, receiver, "/ok")
+        conn.execute("SELECT aq.end_leases('outgoing', ARRAY[%s::uuid])", [held])
+        until(lambda: left(conn) == 0, "both messages")
+        assert sorted(key for _, key, _ in receiver.got) == sorted([held, held, other])
