@@ -51,7 +51,7 @@ BEGIN
 	CALL dbms_aq.register(registrations, 4);
 END $$;
 SELECT subscription_name, location_name, "user#"::regrole = current_user::regrole, convert_from(user_context, 'UTF8'), context_size, namespace, presentation, status,
-	context_type, qosflags, timeout, ntfn_grouping_class, ntfn_grouping_value, ntfn_grouping_type, ntfn_grouping_repeat_count
+	context_type, qosflags, round(extract(epoch FROM timeout - reg_time)) AS timeout, ntfn_grouping_class, ntfn_grouping_value, ntfn_grouping_type, ntfn_grouping_repeat_count
 FROM sys.user_subscr_registrations ORDER BY reg_id;
 SELECT count(*) FROM sys.dba_subscr_registrations;
 

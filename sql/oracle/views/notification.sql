@@ -8,8 +8,8 @@ SELECT r.registration_id AS reg_id,
 	CASE r.namespace WHEN 'queue' THEN 'AQ' ELSE 'ANONYMOUS' END AS namespace, 'DEFAULT' AS presentation, '8.1.6' AS version,
 	CASE r.status WHEN 'disabled' THEN 'DISABLED' ELSE 'DB REG' END AS status, NULL::jsonb AS any_context, 0 AS context_type,
 	concat_ws(' ', CASE WHEN r.reliable THEN 'RELIABLE' END, CASE WHEN r.with_payload THEN 'PAYLOAD' END,
-		CASE WHEN r.once THEN 'PURGE ON NOTIFICATION' END) AS qosflags,
-	NULL::text AS payload_callback, coalesce(extract(epoch FROM r.expires_at - r.created)::integer, 0) AS timeout, r.created AS reg_time,
+		CASE WHEN r.once THEN 'PURGE_ON_NTFN' END) AS qosflags,
+	NULL::text AS payload_callback, r.expires_at AS timeout, r.created AS reg_time,
 	CASE WHEN r.group_time IS NOT NULL THEN 'TIME' END AS ntfn_grouping_class, extract(epoch FROM r.group_time)::integer AS ntfn_grouping_value,
 	upper(r.group_type) AS ntfn_grouping_type, r.group_start AS ntfn_grouping_start_time,
 	CASE WHEN r.group_time IS NULL THEN NULL WHEN r.groups_left IS NULL THEN 'FOREVER' ELSE r.groups_left::text END AS ntfn_grouping_repeat_count
@@ -27,9 +27,9 @@ COMMENT ON COLUMN sys.dba_subscr_registrations.version IS '8.1.6';
 COMMENT ON COLUMN sys.dba_subscr_registrations.status IS 'DB REG, or DISABLED: its calls have failed too often, see aq.registrations';
 COMMENT ON COLUMN sys.dba_subscr_registrations.any_context IS 'null';
 COMMENT ON COLUMN sys.dba_subscr_registrations.context_type IS '0';
-COMMENT ON COLUMN sys.dba_subscr_registrations.qosflags IS 'RELIABLE, PAYLOAD, PURGE ON NOTIFICATION';
+COMMENT ON COLUMN sys.dba_subscr_registrations.qosflags IS 'RELIABLE, PAYLOAD, PURGE_ON_NTFN';
 COMMENT ON COLUMN sys.dba_subscr_registrations.payload_callback IS 'null';
-COMMENT ON COLUMN sys.dba_subscr_registrations.timeout IS 'seconds that it was made for; 0: no limit';
+COMMENT ON COLUMN sys.dba_subscr_registrations.timeout IS 'when it ends; null: never';
 COMMENT ON COLUMN sys.dba_subscr_registrations.reg_time IS 'when it was made';
 COMMENT ON COLUMN sys.dba_subscr_registrations.ntfn_grouping_class IS 'TIME; null: no groups';
 COMMENT ON COLUMN sys.dba_subscr_registrations.ntfn_grouping_value IS 'seconds of a group';
