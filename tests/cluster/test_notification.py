@@ -429,9 +429,8 @@ def test_a_busy_role_leaves_its_place_to_another_one(server, jobs):
             server.reload()
 
 
-@pytest.mark.long
 @pytest.mark.test_build
-@pytest.mark.parametrize("point", ["notifier-marked", "notifier-watches", "notifier-call", "notifier-called", "notifier-committed"])
+@pytest.mark.parametrize("point", ["notifier-called", *(pytest.param(point, marks=pytest.mark.long) for point in ("notifier-marked", "notifier-watches", "notifier-call", "notifier-committed"))])
 def test_a_crash_at_a_point_loses_no_notification(monkeypatch, library, point):
     with server_with_points(monkeypatch, library, "notifier", **SETTINGS) as server:
         with server.connect() as conn:

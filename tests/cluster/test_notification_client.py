@@ -242,7 +242,6 @@ def test_a_restart_keeps_what_was_taken(new_server):
         assert taken(conn) == ["3"]
 
 
-@pytest.mark.long
 @pytest.mark.test_build
 @pytest.mark.parametrize("point", ["client-watches", "client-waits"])
 def test_a_message_that_comes_between_the_look_and_the_sleep_wakes_the_session(monkeypatch, library, point, pool):
@@ -258,7 +257,6 @@ def test_a_message_that_comes_between_the_look_and_the_sleep_wakes_the_session(m
             assert taken(client) == ["1"]
 
 
-@pytest.mark.long
 @pytest.mark.test_build
 def test_a_worker_that_dies_before_it_wakes_the_session_loses_no_notification(monkeypatch, library, pool):
     with server_with_points(monkeypatch, library, "clients", **SETTINGS) as server:
@@ -267,13 +265,14 @@ def test_a_worker_that_dies_before_it_wakes_the_session_loses_no_notification(mo
             id = register(client, with_payload="true")
             waiting = pool.submit(wait, client, [id])
             asleep(conn)
+            # its first look, at all registrations, would wake the session, too
+            until(lambda: waiting_for(conn, "aq: worker idle"), "the worker to have looked")
             conn.execute("SELECT aq.point_arm('clients-to-wake', 'terminate', 0)")
             put(conn, 1)
             assert waiting.result(60) == [id]
             assert db.value(conn, "SELECT aq.point_reached('clients-to-wake')") > 0
 
 
-@pytest.mark.long
 @pytest.mark.test_build
 def test_a_session_that_ends_while_it_takes_loses_no_notification(monkeypatch, library):
     with server_with_points(monkeypatch, library, "clients", **SETTINGS) as server:
