@@ -6,10 +6,10 @@ import os
 import pytest
 
 from pgaq import db, places
-from pgaq.bench import accounting, backlog, endure, leases, program, throughput
+from pgaq.bench import accounting, backlog, endure, leases, notify, program, throughput
 from pgaq.places import SurroundingsError
 
-PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases], ids=lambda module: module.__name__.rpartition(".")[2])
+PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases, notify], ids=lambda module: module.__name__.rpartition(".")[2])
 
 
 @pytest.fixture
@@ -92,6 +92,7 @@ def test_a_pg_config_that_is_none(refusal, config, module, name):
         (endure, ["--minutes", "1", "--interval", "61"], "cannot be longer than the run"),
         (backlog, ["--messages", "0"], "--messages: must be at least 1000"),
         (accounting, ["--slices", "0"], "--slices: must be at least 2"),
+        (notify, ["--queues", "1"], "--queues: must be at least 2"),
         (leases, ["--messages", "10"], "--messages: must be at least 10000"),
     ],
 )
