@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 try:
@@ -27,7 +28,26 @@ Canceled = psycopg.errors.QueryCanceled
 
 def connect(conninfo: str = "", *, autocommit: bool = True, **parameters: Any) -> psycopg.Connection:
     """Open a connection; autocommit unless told otherwise."""
-    return psycopg.connect(conninfo, autocommit=autocommit, **parameters)
+    return psycopg.connect(_with_service(conninfo), autocommit=autocommit, **parameters)
+
+
+def _with_service(conninfo: str) -> str:
+    """With the server that the service names: psycopg resolves PGHOST, which libpq uses only where the service names none."""
+    given = conninfo_to_dict(conninfo)
+    service, before = given.get("service"), os.environ.get("PGSERVICE")
+    if not (service or before):
+        return conninfo
+    try:
+        if service:
+            os.environ["PGSERVICE"] = str(service)
+        defaults = {each.keyword.decode(): each.val for each in psycopg.pq.Conninfo.get_defaults()}
+    finally:
+        if before is None:
+            os.environ.pop("PGSERVICE", None)
+        else:
+            os.environ["PGSERVICE"] = before
+    found = {name: (defaults.get(name) or b"").decode() for name in ("host", "hostaddr", "port") if name not in given}
+    return psycopg.conninfo.make_conninfo(conninfo, **{name: word for name, word in found.items() if word})
 
 
 def conninfo(word: str) -> str:

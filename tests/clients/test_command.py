@@ -1,8 +1,7 @@
-"""The command pgaq: what it does, what it writes as JSON, and its errors, each in one line with an exit code."""
+"""The command pgaq: what it does, and what it writes as JSON; its errors are in test_command_errors.py."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -86,6 +85,12 @@ def client(server: Server, *arguments: str, **more: Any) -> Client:
     return Client([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
+def one_line(result: Result, code: int, *words: str) -> None:
+    assert result.code == code and result.err.count("\n") == 1 and result.out == "", result
+    for word in words:
+        assert word in result.err
+
+
 # -- subjects
 
 
@@ -129,6 +134,7 @@ def test_values() -> None:
 
     shown = [(None, "count", "-"), (1234567, "count", "1,234,567"), (True, "flag", "yes"), (90.0, "seconds", "1.5 min"), (3 << 20, "bytes", "3.0 MB"), (0.25, "share", "25 %")]
     shown += [(12.34, "rate", "12.3"), (2500, "us", "2.5 ms"), (Decimal(7), "count", "7"), ("a\x1b[31m\nb", "text", "a\\x1b[31m\\nb")]
+    shown += [(timedelta(seconds=number), "interval", word) for number, word in ((0, "0 s"), (1, "1 s"), (600, "10 min"), (90, "1.5 min"), (100, "100 s"), (86400, "1 d"), (0.25, "250 ms"))]
     for value, unit, text in shown:
         assert output.drawn(value, unit) == text
     assert [output.plain(value) for value in (Decimal("1.5"), Decimal(2), timedelta(seconds=90), b"\x01")] == [1.5, 2, 90.0, "\\x01"]
@@ -155,7 +161,7 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     assert pgaq("queue", "start", "life").out == "Queue life is started.\n"
     pgaq("send", "life", "1", "2")
     shown = pgaq("queue", "show", "life", "--json").json
-    assert shown["comment"] == "for life" and shown["consumers"][0]["backlog"] == 2 and shown["shards"]
+    assert shown["comment"] == "for life" and shown["consumers"][0]["backlog"] == 2 and shown["shard_streams"] and isinstance(shown["shards"], int)
     assert "for life" in pgaq("queue", "show", "life").out
     assert pgaq("queue", "purge", "life", ok=False).code == 2
     assert pgaq("queue", "purge", "life", "--yes", "--json", "-w", "payload = '2'").json == {"queue": "life", "removed": 1}
@@ -265,7 +271,7 @@ def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: P
 def test_error_in_the_middle(pgaq: Callable[..., Result], queue: str) -> None:
     """What was sent before an error is sent, and the error says how many."""
     failed = pgaq("send", queue, "--batch", "2", stdin=b"1\n2\n3\nno json\n5\n", ok=False)
-    one_line(failed, 1, "standard input, line 4: invalid input syntax for type json", "2 messages were sent before it")
+    one_line(failed, 1, "standard input, line 4: invalid input syntax for type json", """"hello"'. 2 messages were sent before it.""")
     assert pgaq("receive", queue, "--all").out == "1\n2\n"
 
 
@@ -293,12 +299,31 @@ def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
     assert pgaq("browse", queue, ids[1], "--json").json["state"] == "READY"
     assert ids[1] in pgaq("browse", queue, ids[1]).out
     pgaq("send", queue, "4", "--delay", "1h")
-    assert [row["payload"] for row in pgaq("browse", queue, "--state", "waiting", "--json").json] == ["4"]
+    assert [row["payload"] for row in pgaq("browse", queue, "--state", "waiting", "--json").json] == [4]
     assert len(pgaq("browse", queue, "--state", "all", "--json").json) == 4
     assert pgaq("browse", queue, "--state", "odd", ok=False).code == 2
     assert pgaq("browse", queue, ids[0][:-4] + "ffff", ok=False).code == 6
     for arguments in (("browse", queue, "77"), ("browse", queue, "--after", "77"), ("dead", "show", queue, "77")):
         one_line(pgaq(*arguments, ok=False), 2, "'77' is not the id of a message")
+
+
+def test_buffered_messages(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    """They are received with --messages, also after a wait, and a purge removes them, too."""
+    pgaq("send", queue, "1", "--buffered")
+    assert pgaq("receive", queue, "--all").out == ""
+    assert pgaq("receive", queue, "--all", "--messages", "buffered").out == "1\n"
+    with client(server, "receive", queue, "--follow", "--max", "2", "--messages", "persistent_or_buffered") as process:
+        pgaq("send", queue, "2", "--buffered")
+        pgaq("send", queue, "3")
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, sorted(out.split()), err) == (0, ["2", "3"], "")
+    pgaq("send", queue, "4", "--buffered")
+    pgaq("send", queue, "5")
+    assert pgaq("queue", "purge", queue, "-y", "--json", "--messages", "buffered").json["removed"] == 1
+    pgaq("send", queue, "6", "--buffered")
+    assert pgaq("queue", "purge", queue, "-y", "--json").json["removed"] == 2
+    one_line(pgaq("receive", queue, "--messages", "some", ok=False), 2, "'some' is not one of persistent, buffered")
+    one_line(pgaq("receive", queue, "--messages", "buffered", "--exec", "cat", ok=False), 2, "exclude each other")
 
 
 def test_receive_waits(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
@@ -353,7 +378,7 @@ def test_exec(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path:
     assert (kept["attempts"], kept["last_error"]) == (1, "exit code 3: out of paper")
     assert pgaq("receive", queue, "--exec", "exit 65", "--json", ok=False).lines[0]["outcome"] == "rejected"
     letters = until(lambda: pgaq("dead", "list", queue, "--json").json, "the dead letter")
-    assert (letters[0]["reason"], letters[0]["last_error"], letters[0]["payload"]) == ("rejected", "exit code 65", '"bad"')
+    assert (letters[0]["reason"], letters[0]["last_error"], letters[0]["payload"]) == ("rejected", "exit code 65", "bad")
     assert pgaq("dead", "show", queue, letters[0]["original_msgid"], "--json").json["attempts"] == 2
     assert pgaq("dead", "show", queue, letters[0]["msgid"]).code == 0
     assert {row["exception_queue"]: row["dead_letters"] for row in pgaq("dead", "list", "--json").json}["exec_dead"] == 1
@@ -482,244 +507,6 @@ def test_trace(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
     assert pgaq("trace", "1", ok=False).code == 6
 
 
-# -- errors
-
-
-def one_line(result: Result, code: int, *words: str) -> None:
-    assert result.code == code and result.err.count("\n") == 1 and result.out == "", result
-    for word in words:
-        assert word in result.err
-
-
-def test_no_server(pgaq: Callable[..., Result], tmp_path: Path) -> None:
-    one_line(pgaq("-d", f"host={tmp_path}", "status", ok=False), 3, "pgaq: cannot connect to", "PGHOST")
-    one_line(pgaq("-d", f"host={tmp_path}", "status", ok=False), 3, "No such file or directory. Is the server running")
-    one_line(pgaq("status", "-d", "nowhere", ok=False), 3, 'database "nowhere" does not exist')
-    one_line(pgaq("status", "-d", "host=x port=y", ok=False), 3, "port")
-    error = json.loads(pgaq("status", "-d", "nowhere", "--json", ok=False).err)["error"]
-    assert error["exit"] == 3 and error["do"]
-
-
-def test_no_extension(pgaq: Callable[..., Result], roles: None) -> None:
-    one_line(pgaq("queue", "list", "-d", "plain", ok=False), 4, 'database "plain" does not have the extension pgaq', "CREATE EXTENSION pgaq")
-
-
-def test_old_extension(pgaq: Callable[..., Result], server: Server) -> None:
-    """What an older version of the extension lacks is not reported as a mistake in SQL."""
-    with server.connect() as conn:
-        conn.execute("CREATE DATABASE old")
-    with server.connect("old") as conn:
-        conn.execute("CREATE EXTENSION pgaq; SELECT aq.create_queue('q')")
-        conn.execute("ALTER EXTENSION pgaq DROP VIEW aq.privileges; DROP VIEW aq.privileges")
-        conn.execute("ALTER EXTENSION pgaq DROP FUNCTION aq.grant_queue; DROP FUNCTION aq.grant_queue")
-        conn.execute("UPDATE pg_extension SET extversion = '0.0.9' WHERE extname = 'pgaq'")
-    for arguments in (("queue", "show", "q"), ("queue", "grant", "q", "nothing")):
-        one_line(pgaq("-d", "old", *arguments, ok=False), 4, "has version 0.0.9, the command needs 0.1.0", "ALTER EXTENSION pgaq UPDATE")
-
-
-def test_stranger(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
-    """Mistakes of a first hour, each with what to do in terms of the command."""
-    pgaq("queue", "create", "first_topic", "--topic")
-    one_line(pgaq("send", queue, "hello", ok=False), 1, """such as '"hello"'""")
-    one_line(pgaq("receive", queue, "-c", "bob", ok=False), 1, "Leave --consumer out")
-    one_line(pgaq("subscriber", "add", queue, "bob", ok=False), 1, "--topic")
-    one_line(pgaq("subscriber", "alter", "first_topic", "bob", ok=False), 6, "pgaq subscriber list")
-    one_line(pgaq("receive", "first_topic", "-c", "bob", ok=False), 7, "is not a subscriber")
-    assert json.loads(pgaq("receive", "first_topic", "-c", "bob", "--json", ok=False).err)["notice"]
-    one_line(pgaq("trace", "99999999", ok=False), 6, "pgaq top --view sessions")
-    one_line(pgaq("report", "awr", "7000", "8000", ok=False), 6, "pgaq snapshot")
-    one_line(pgaq("report", "ash", "--last", "0", ok=False), 2, "no interval")
-    one_line(pgaq("report", "ash", "--from", "tomorrow", ok=False), 2, "ends before it begins")
-    assert pgaq("report", "ash", "--from", "yesterday", "--to", "2100-01-01T00:00:00+00:00", "--json").json["kind"] == "ash"
-    assert pgaq("queue", "list", "zz").out == 'No queue that this role can use has a name like "zz"; * stands for anything.\n'
-    one_line(pgaq("queue", "create", "a", user="nothing", ok=False), 5, "aq.create_queue TO nothing")
-    one_line(pgaq("queue", "create", "a", "--max-retries", "-2", ok=False), 2, "--max-retries")
-    one_line(pgaq("status", "--jsn", ok=False), 2, "No such option: --jsn")
-    one_line(pgaq("status", "-d", "nowhere", ok=False), 3, ': database "nowhere" does not exist.')
-
-
-def test_no_right(pgaq: Callable[..., Result], server: Server, queue: str, roles: None) -> None:
-    with server.connect() as conn:
-        db.execute(conn, "SELECT aq.grant_queue(%s, 'nothing', 'enqueue')", [queue])
-    pgaq("send", queue, "1", user="nothing")
-    one_line(pgaq("receive", queue, user="nothing", ok=False), 5, f'permission denied for queue "{queue}"')
-    one_line(pgaq("queue", "drop", queue, user="nothing", ok=False), 5)
-    one_line(pgaq("queue", "create", "mine", user="nothing", ok=False), 5, "GRANT EXECUTE ON FUNCTION aq.create_queue")
-    one_line(pgaq("snapshot", user="nothing", ok=False), 5, "pg_monitor")
-
-
-def test_grants(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
-    """The hint of a denied permission is the command that the owner runs."""
-    hidden = pgaq("send", queue, "1", user="nothing", ok=False)
-    one_line(hidden, 6, "does not exist", "can share it: pgaq queue grant")
-    pgaq("queue", "grant", queue, "nothing", "dequeue")
-    denied = pgaq("send", queue, "1", user="nothing", ok=False)
-    one_line(denied, 5, f"pgaq queue grant {queue} nothing enqueue")
-    granted = pgaq(*denied.err.split("pgaq ")[1].rstrip(".\n").split(), "--json").json
-    assert granted == {"queue": queue, "role": "nothing", "granted": "enqueue"}
-    pgaq("send", queue, "1", user="nothing")
-    shown = pgaq("queue", "show", queue, "--json").json["privileges"]
-    assert [(row["role"], row["privilege"], row["grant_option"]) for row in shown] == [("nothing", "dequeue", False), ("nothing", "enqueue", False)]
-    assert "nothing" in pgaq("queue", "show", queue).out
-    assert pgaq("queue", "revoke", queue, "nothing", "enqueue").out == f"Revoked enqueue on {queue} from nothing.\n"
-    assert pgaq("send", queue, "1", user="nothing", ok=False).code == 5
-    assert pgaq("receive", queue, user="nothing").out == "1\n"
-    pgaq("queue", "revoke", queue, "nothing")
-    assert pgaq("receive", queue, user="nothing", ok=False).code == 6
-    assert pgaq("queue", "grant", queue, "nothing", "enqueue", "dequeue", "--grant-option").out == f"Granted enqueue, dequeue on {queue} to nothing.\n"
-    assert {row["grant_option"] for row in pgaq("queue", "show", queue, "--json").json["privileges"]} == {True}
-    one_line(pgaq("queue", "grant", queue, "nobody_here", ok=False), 6, "nobody_here")
-    one_line(pgaq("queue", "grant", queue, "nothing", "select", ok=False), 1, "select")
-    one_line(pgaq("queue", "grant", queue, "nothing", user="watcher", ok=False), 5)
-
-
-def test_grants_of_one_subscriber(pgaq: Callable[..., Result], roles: None) -> None:
-    pgaq("queue", "create", "shared", "--topic")
-    pgaq("subscriber", "add", "shared", "s1")
-    pgaq("send", "shared", "1")
-    pgaq("subscriber", "grant", "shared", "s2", "nothing")
-    denied = pgaq("receive", "shared", "-c", "s1", user="nothing", ok=False)
-    one_line(denied, 5, "pgaq subscriber grant shared s1 nothing")
-    pgaq(*denied.err.split("pgaq ")[1].rstrip(".\n").split())
-    assert pgaq("receive", "shared", "-c", "s1", user="nothing").out == "1\n"
-    pgaq("subscriber", "revoke", "shared", "s1", "nothing")
-    pgaq("send", "shared", "2")
-    assert pgaq("receive", "shared", "-c", "s1", user="nothing", ok=False).code == 5
-
-
-def test_hints_name_commands() -> None:
-    for hint, words in (
-        ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
-        ("Dequeue or purge them, or call aq.drop_queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
-        ("Drop one with aq.drop_queue, or wait.", "Drop one with pgaq queue drop, or wait."),
-        ("Use aq.rtpctx_start() and aq.rtpctx_report(), which store nothing.", "Use pgaq report rtpctx, which stores nothing."),
-        ("The view aq.subscribers counts them; aq.drop_queue_table drops it.", "The view aq.subscribers counts them; aq.drop_queue_table drops it."),
-    ):
-        assert common.as_commands(hint) == words
-
-
-def test_options_that_exclude_each_other(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
-    for arguments, words in (
-        (("--follow", "--all"), "--follow and --all exclude each other"),
-        (("--follow", "--wait", "1s"), "--follow and --wait exclude each other"),
-        (("--exec", "true", "--lease", "0"), "--lease 0 is no time for a program"),
-        (("--exec", "true", "--lease", "0ms"), "--lease 0ms is no time for a program"),
-        (("--lease", "1s"), "--lease is for --exec"),
-        (("--exec", "true", "--directory", str(tmp_path)), "--exec and --directory exclude each other"),
-    ):
-        one_line(pgaq("receive", queue, *arguments, ok=False), 2, words)
-    one_line(pgaq("top", "--every", "1ms", ok=False), 2, "--every 1ms is too short")
-    one_line(pgaq("send", queue, "1", "--delay", "999999999999d", ok=False), 2, "is too long")
-
-
-def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
-    """Every option that is a length of time, and only those; the help says which forms there are."""
-    found = {}
-
-    def look(command: Any, name: str) -> None:
-        for each in getattr(command, "commands", {}).values():
-            look(each, f"{name} {each.name}".strip())
-        spans = sorted(parameter.opts[-1] if len(parameter.opts) == 1 else parameter.opts[0] for parameter in command.params if parameter.metavar == common.DURATION)
-        if spans:
-            found[name] = spans
-
-    look(main.typer.main.get_command(main.app), "")
-    assert found == {
-        "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "status": ["--last"], "top": ["--every"],
-    }  # fmt: skip
-    for name in found:
-        shown = " ".join(pgaq(*name.split(), "--help").out.split())
-        assert "DURATION" in shown and "500ms, 30s, 5min, 2h or 1d" in shown
-
-
-def test_help_tells_no_default_that_is_none(pgaq: Callable[..., Result]) -> None:
-    def look(command: Any, words: list[str]) -> None:
-        for each in getattr(command, "commands", {}).values():
-            look(each, [*words, each.name])
-        if not words or words[0] not in ("bench", "lab"):
-            assert "default: None" not in pgaq(*words, "--help").out, words
-
-    look(main.typer.main.get_command(main.app), [])
-
-
-def test_what_cannot_be_written_is_said(server: Server, pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
-    """One line, and the message is still in the queue."""
-    pgaq("send", queue, "1")
-    one_line(pgaq("receive", queue, "--directory", "/proc", ok=False), 1, "cannot write /proc/", "The message is given back to the queue.")
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([*COMMAND, "receive", queue, "--wait", "60s"], env={**os.environ, **server.environment()}, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (1, "pgaq: standard output: No space left on device.\n")
-    assert pgaq("receive", queue, "--wait", "60s").out == "1\n"
-
-
-def test_averages_are_named(pgaq: Callable[..., Result], queue: str) -> None:
-    """What is an average since the queue came into use says so; status and top show the rate between two readings."""
-    pgaq("send", queue, "1")
-    until(lambda: pgaq("queue", "show", queue, "--json").json["consumers"][0]["enqueue_rate"] is not None, "the queue has been in use for a moment")
-    for arguments in (("status", "--last", "0"), ("queue", "list"), ("queue", "show", queue)):
-        shown = pgaq(*arguments).out
-        assert "Avg in/s" in shown and " In/s" not in shown
-    assert "In/s" in pgaq("top", "--times", "2", "--every", "0.1").out.split("Queues")[2]
-    shown = pgaq("status").out
-    assert "In/s" in shown and "Avg in/s" not in shown
-
-
-def test_rates_of_status(pgaq: Callable[..., Result], queue: str, server: Server, tmp_path: Path) -> None:
-    """What was enqueued while the command ran, per second of that time; nothing of the time before."""
-    for number in range(3):
-        pgaq("send", queue, str(number))
-    idle = next(row for row in pgaq("status", "--json", "--last", "100ms").json["queues"] if row["queue"] == queue)
-    assert (idle["enqueue_rate"], idle["enqueued"]) == (0, 3)
-    written = tmp_path / "status.json"
-    with written.open("w") as out, Client([*COMMAND, "status", "--json", "--last", "8s"], stdout=out) as command, server.connect() as conn:
-        number = 0
-        while command.poll() is None:  # from before its first reading until after its last one
-            db.execute(conn, "SELECT aq.enqueue(%s, '1')", [queue])
-            number += 1
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                command.wait(0.5)
-    rate = next(row for row in json.loads(written.read_text())["queues"] if row["queue"] == queue)["enqueue_rate"]
-    assert 0 < rate <= number / 8
-
-
-def test_no_trailing_spaces(pgaq: Callable[..., Result], queue: str) -> None:
-    """In a pipe; what is received is written as it is."""
-    pgaq("send", queue, '"a"', "--correlation", "c")
-    pgaq("snapshot")
-    pgaq("snapshot")
-    for arguments in (
-        ("status", "--all"), ("doctor",), ("queue", "list"), ("queue", "show", queue), ("browse", queue), ("subscriber", "list"), ("dead", "list"), ("top", "--view", "latches"),
-        ("snapshot", "list"), ("report", "awr"), ("report", "rtpctx", "--seconds", "0.1"), ("--help",), ("receive", "--help"), ("queue",), ("lab", "list"), ("lab", "--help"),
-    ):  # fmt: skip
-        out = pgaq(*arguments).out
-        assert out and [line for line in out.splitlines() if line != line.rstrip()] == [], arguments
-    pgaq("queue", "create", "spaces", "--type", "text")
-    pgaq("send", "spaces", "a  ")
-    assert pgaq("receive", "spaces").out == "a  \n"
-
-
-def test_mistyped(pgaq: Callable[..., Result], server: Server) -> None:
-    with server.connect() as conn:
-        conn.execute("SELECT aq.create_queue('invoices')")
-    for arguments in (("send", "invoice", "1"), ("receive", "Invoices"), ("queue", "show", "invioces"), ("browse", "invoces"), ("dead", "list", "invoice"), ("queue", "stop", "invoic")):
-        one_line(pgaq(*arguments, ok=False), 6, 'Did you mean "invoices"?')
-    one_line(pgaq("send", "zzz", "1", ok=False), 6, "pgaq queue list")
-    one_line(pgaq("queue", "shwo", "invoices", ok=False), 2, "Did you mean 'show'?")
-    one_line(pgaq("stats", ok=False), 2, "Did you mean 'status'?")
-    one_line(pgaq("send", "invoices", "1", "--delay", "soon", ok=False), 2, "not a length of time")
-    one_line(pgaq("send", "invoices", "--properties", "{", "1", ok=False), 2, "--properties is not JSON")
-    one_line(pgaq("queue", "create", ok=False), 2, "pgaq queue create --help")
-
-
-def test_lost_connection(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
-    with client(server, "receive", queue, "--follow") as process, server.connect() as conn:
-        waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgaq' AND wait_event IS NOT NULL AND query LIKE 'CALL aq.wait%'"
-        pid = until(lambda: db.value(conn, waits), "the command waits")
-        db.execute(conn, "SELECT pg_terminate_backend(%s)", [pid])
-        out, err = process.communicate(timeout=60)
-    one_line(Result(process.returncode, out, err), 3, "the connection is lost")
-
-
 # -- how it connects, and how it is installed
 
 
@@ -739,6 +526,23 @@ def test_ways_to_connect(pgaq: Callable[..., Result], server: Server, queue: str
     assert queue in [row["queue"] for row in pgaq("queue", "list", "--json").json]
 
 
+def test_service_before_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service says where its server is; PGHOST, which later versions of psycopg resolve themselves, is not another place for it."""
+    (tmp_path / "services").write_text("[shop]\nhost=db.shop.example\n[any]\ndbname=x\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGHOST", "192.0.2.1")
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(db.psycopg, "connect", lambda conninfo, **_: seen.append(db.parts(conninfo) if conninfo else {}))
+    db.connect("service=shop")
+    db.connect("service=any")
+    db.connect("service=shop host=other")
+    assert "PGSERVICE" not in os.environ
+    monkeypatch.setenv("PGSERVICE", "shop")
+    db.connect("")
+    db.connect("service=any")
+    assert [each["host"] for each in seen] == ["db.shop.example", "192.0.2.1", "other", "db.shop.example", "192.0.2.1"] and os.environ["PGSERVICE"] == "shop"
+
+
 def test_completion(server: Server, queue: str) -> None:
     """The shell completes commands, and the names of queues."""
     environment = {**os.environ, **server.environment(), "_PGAQ_COMPLETE": "complete_bash"}
@@ -748,6 +552,12 @@ def test_completion(server: Server, queue: str) -> None:
 
     assert complete("pgaq sta", 1) == ["status"]
     assert queue in complete(f"pgaq queue show {queue[:1]}", 3)
+    assert complete("pgaq top --view l", 3) == ["latches"]
+    assert complete("pgaq browse q --state le", 4) == ["leased"]
+    assert complete("pgaq trace 1 --operation la", 4) == ["latch"]
+    assert complete("pgaq queue grant q r d", 5) == ["dequeue"]
+    assert complete("pgaq receive q --messages b", 4) == ["buffered"]
+    assert complete("pgaq lab run F1", 3)[:2] == ["F1", "F10"]
     environment["PGDATABASE"] = "nowhere"
     assert complete("pgaq queue show ", 3) == []
     assert queue in complete("pgaq -d postgres queue show ", 5)

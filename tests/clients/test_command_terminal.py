@@ -132,6 +132,17 @@ def test_fits_the_terminal(server: Server, busy: str, arguments: list[str], colu
     assert [line for line in text.splitlines() if len(line.rstrip()) > columns] == []
 
 
+def test_long_columns_give_first(server: Server) -> None:
+    """A long error does not hide the other columns of a narrow table."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('failing'), aq.enqueue('failing', to_jsonb('payload'::text))")
+        row = conn.execute("SELECT msgid, receipt FROM aq.dequeue('failing', lease => '1 hour')").fetchone()
+        conn.execute("SELECT aq.reject('failing', ARRAY[%s::uuid], %s, error => %s)", [*(row or ()), "out of paper " * 20])
+    code, text = Terminal(server, 60, "dead", "list", "failing").end()
+    assert code == 0 and "rejected" in text and "payload" in text and "out of paper" in text
+    assert [line for line in text.splitlines() if len(line.rstrip()) > 60] == []
+
+
 def test_colors(server: Server, busy: str) -> None:
     """Colors in a terminal; none with NO_COLOR, with --no-color, or in a pipe."""
     with server.connect() as conn:

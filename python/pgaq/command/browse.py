@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, USAGE, Failure, asking, command, message_id
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, USAGE, Failure, asking, command, message_id, one_of
 from pgaq.subjects import MESSAGES
 
 STATES = ("ready", "waiting", "locked", "leased", "processed", "purged", "expired")
@@ -23,7 +23,7 @@ def browse(
     msgid: Optional[str] = typer.Argument(None, metavar="[MSGID]", help="Only this message, with all that is known of it.", callback=message_id, show_default=False),
     consumer: Optional[str] = CONSUMER,
     number: int = typer.Option(20, "--max", "-n", min=1, help="At most so many messages."),
-    state: Optional[str] = typer.Option(None, "--state", metavar="STATE", help=f"{', '.join(STATES)}, or all; the order is that of the tables.", show_default="ready, in the order of dequeue"),
+    state: Optional[str] = typer.Option(None, "--state", metavar="STATE", autocompletion=one_of([*STATES, "all"]), help=f"{', '.join(STATES)}, or all, also buffered ones; the order is that of the tables.", show_default="ready persistent ones, in the order of dequeue"),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
     correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),
     after: Optional[str] = typer.Option(None, "--after", metavar="MSGID", help="Continue behind this message.", callback=message_id, show_default=False),
@@ -35,7 +35,7 @@ def browse(
         kind = common.queue_type(conn, queue)
         if msgid is not None or state is not None:
             wanted = None if state is None or state.lower() == "all" else state.upper()
-            rows = output.ask(conn, MESSAGES, queue=queue, state=wanted, consumer=consumer, msgid=msgid, limit=number)
+            rows = output.payloads(output.ask(conn, MESSAGES, queue=queue, state=wanted, consumer=consumer, msgid=msgid, limit=number), kind["payload_type"])
         else:
             if kind["multiple_consumers"] and consumer is None:
                 raise Failure(f'queue "{queue}" is a topic', "Name a consumer with --consumer, or give --state all", USAGE)

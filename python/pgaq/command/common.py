@@ -13,7 +13,7 @@ import sys
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import click
 import typer
@@ -37,6 +37,8 @@ EXIT_CODES = {
     INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }
 
+LARGEST = 2**31 - 1  # an int of the server; as seconds, a sleep that every system knows
+
 
 class Failure(Exception):
     """An end with one line for the user: what is wrong, what to do, and an exit code."""
@@ -47,8 +49,16 @@ class Failure(Exception):
 
     def line(self) -> str:
         """One line: sentences, whatever the parts end with."""
-        parts = [part if part.endswith((".", "?", "!")) else f"{part}." for part in (self.message, self.do) if part]
-        return " ".join(parts)
+        return sentences(self.message, self.do)
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM; some versions of typer swallow a KeyboardInterrupt."""
+
+
+def sentences(*parts: str) -> str:
+    """The parts that are there, each with its full stop."""
+    return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts if part)
 
 
 @dataclass
@@ -121,6 +131,14 @@ class Command(_Help, TyperCommand):
             self.epilog = FORMS
         self.params.extend(_common())
 
+    def invoke(self, context: click.Context) -> Any:
+        for parameter in self.params:
+            values = context.params.get(parameter.name or "")
+            for value in values if isinstance(values, (list, tuple)) else [values]:
+                if type(value) in (int, float) and not abs(value) <= LARGEST:  # also not a number
+                    raise click.BadParameter(f"{value} is out of range", context, parameter)
+        return super().invoke(context)
+
 
 class Group(_Help, TyperGroup):
     """A group with the common options, which suggests the command that was meant."""
@@ -129,12 +147,25 @@ class Group(_Help, TyperGroup):
         super().__init__(*arguments, **more)
         self.params.extend(_common())
 
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        # later versions of click call it an error
+        if not arguments and self.no_args_is_help and not context.resilient_parsing:
+            sys.stdout.write(context.get_help())
+            context.exit()
+        return super().parse_args(context, arguments)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
     def resolve_command(self, context: click.Context, arguments: list[str]) -> Any:
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
             near = difflib.get_close_matches(arguments[0], self.list_commands(context), 1)
-            if near and "Did you mean" not in error.message:  # later versions of typer ask it themselves
+            if near and "Did you mean" not in error.format_message():  # later versions ask it themselves
                 error.message = f"{error.message.rstrip('.')}. Did you mean '{near[0]}'?"
             raise
 
@@ -216,11 +247,15 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
         if version != VERSION:
             return Failure(f"the extension pgaq in this database has version {version}, the command needs {VERSION}", "Run ALTER EXTENSION pgaq UPDATE", EXTENSION, sqlstate)
     do = as_commands(hint)
+    owned = re.match('must be owner of queue "(.*)"$', message)
     named = re.search(r'^queue "(.*?)" does not exist', message)
     if sqlstate == "42501" and not do:
         do, detail = detail or _who_grants(message, conn), ""
     if named:
         do = near_queue(conn, named[1])
+    if owned:
+        owner = db.value(conn, "SELECT owner::text FROM aq.queues WHERE queue_name = %s", [owned[1]]) if conn else None
+        do = f"Run it as {owner or 'its owner'}, or as a member of that role"
     if detail:
         message = f"{message}: {detail}"
     return Failure(message, do, KIND_OF_STATE.get(sqlstate, FAILURE), sqlstate)
@@ -339,10 +374,10 @@ def span(word: str | None) -> timedelta | None:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", word)
     if not found or (found[2] or "s") not in UNITS:
         raise click.BadParameter(f"'{word}' is not a length of time such as 500ms, 30s, 5min, 2h or 1d")
-    try:
-        return timedelta(seconds=float(found[1]) * UNITS[found[2] or "s"])
-    except OverflowError:
-        raise click.BadParameter(f"'{word}' is too long") from None
+    seconds = float(found[1]) * UNITS[found[2] or "s"]
+    if seconds > LARGEST:
+        raise click.BadParameter(f"'{word}' is too long: at most {LARGEST // 86400} days")
+    return timedelta(seconds=seconds)
 
 
 def span_option(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -372,6 +407,15 @@ def names_of_consumers(ctx: typer.Context, incomplete: str) -> list[str]:
     return _names(ctx, "SELECT DISTINCT consumer FROM aq.subscribers WHERE starts_with(consumer, %s) ORDER BY 1", incomplete)
 
 
+def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
+    """Completion: fixed words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
 def _names(context: click.Context, query: str, incomplete: str) -> list[str]:
     options = context.find_root().obj
     try:
@@ -383,6 +427,20 @@ def _names(context: click.Context, query: str, incomplete: str) -> list[str]:
 
 
 QUEUE: Any = typer.Argument(..., metavar="QUEUE", help="Name of the queue or topic.", autocompletion=names_of_queues, show_default=False)
+MODES = ("persistent", "buffered", "persistent_or_buffered")
+
+
+def messages_of(default: str, help: str) -> Any:
+    """The option that chooses between logged and buffered messages."""
+    return typer.Option(default, "--messages", metavar="MODE", callback=_known_mode, autocompletion=one_of(MODES), help=f"{help}: {', '.join(MODES[:-1])} or {MODES[-1]}.")
+
+
+def _known_mode(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value not in MODES and not context.resilient_parsing:
+        raise click.BadParameter(f"'{value}' is not one of {', '.join(MODES)}")
+    return value
+
+
 CONSUMER: Any = typer.Option(None, "--consumer", "-c", metavar="NAME", help="Consumer of a topic.", autocompletion=names_of_consumers, show_default=False)
 
 

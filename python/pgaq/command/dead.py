@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import shlex
+from typing import Any, Optional
 
 import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import FAILURE, MISSING, QUEUE, Failure, asking, chosen, command, group, message_id, names_of_queues
+from pgaq.command.common import FAILURE, MISSING, QUEUE, RIGHT, Failure, asking, chosen, command, group, identifier, message_id, names_of_queues
 from pgaq.subjects import DEAD_LETTERS, EXCEPTION_QUEUES
 
 app = group("Dead letters: messages that expired, were rejected, or failed too often.")
@@ -16,6 +17,16 @@ app = group("Dead letters: messages that expired, were rejected, or failed too o
 
 def add_to(root: typer.Typer) -> None:
     root.add_typer(app, name="dead")
+
+
+def _letters(conn: db.Connection, place: str, **wanted: object) -> list[dict[str, Any]]:
+    """Dead letters in an exception queue; a role that sees only how many there are is told so."""
+    found = db.row(conn, "SELECT payload_type::text AS kind, may_dequeue FROM aq.queues WHERE queue_name = %s", [place])
+    rows = output.ask(conn, DEAD_LETTERS, exception_queue=place, **wanted)
+    if not rows and not (found and found["may_dequeue"]):
+        do = f"The owner of the queue can grant it: pgaq queue grant {shlex.quote(place)} {shlex.quote(identifier(conn.info.user))} dequeue"
+        raise Failure(f'permission denied for queue "{place}"', do, RIGHT)
+    return output.payloads(rows, found["kind"] if found else "")
 
 
 def _where(conn: db.Connection, queue: str) -> tuple[str, str | None]:
@@ -39,7 +50,7 @@ def list_letters(
             rows = output.ask(conn, EXCEPTION_QUEUES)
         else:
             place, of = _where(conn, queue)
-            rows = output.ask(conn, DEAD_LETTERS, exception_queue=place, queue=of, limit=number)
+            rows = _letters(conn, place, queue=of, limit=number)
     output.show(EXCEPTION_QUEUES if queue is None else DEAD_LETTERS, rows)
 
 
@@ -48,7 +59,7 @@ def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", h
     """One dead letter, with all that is kept of it."""
     with asking() as conn:
         place, _ = _where(conn, queue)
-        rows = output.ask(conn, DEAD_LETTERS, exception_queue=place, msgid=msgid, limit=1)
+        rows = _letters(conn, place, msgid=msgid, limit=1)
     if not rows:
         raise Failure(f'there is no dead letter {msgid} of queue "{queue}" that this role can see', "pgaq dead list shows their ids", MISSING)
     output.show_one(DEAD_LETTERS, rows[0])

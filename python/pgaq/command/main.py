@@ -18,7 +18,7 @@ except ImportError as error:  # pragma: no cover - says what to do
 
 from pgaq import db
 from pgaq.command import bench, browse, dead, doctor, notify, queue, receive, report, send, snapshot, status, subscriber, top, trace
-from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, VERSION, Failure, Group, failure
+from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, VERSION, Failure, Group, Interrupted, failure
 from pgaq.command.output import write_failure
 
 
@@ -101,9 +101,8 @@ def _run(entry: click.Command, arguments: list[str] | None, name: str) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt) as error:
-        # click has ended the line for an Abort
-        sys.stderr.write(f"{'' if isinstance(error, click.Abort) else chr(10)}{name}: interrupted\n")
+    except (click.Abort, Interrupted, KeyboardInterrupt):
+        sys.stderr.write(f"\n{name}: interrupted\n")
         return INTERRUPTED
     except click.ClickException as error:
         where = error.ctx.command_path if getattr(error, "ctx", None) else name

@@ -55,6 +55,14 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s"
 
 
+def length(value: float) -> str:
+    """A setting in seconds, exactly, in the largest unit that needs few digits: 90 -> '1.5 min'."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0.001, "ms")):
+        if value >= size and round(value / size, 2) * size == value:
+            return f"{value / size:.12g} {unit}"
+    return f"{value:.12g} s"
+
+
 def size(value: float) -> str:
     """Bytes in the unit that suits."""
     for factor, unit in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")):
@@ -73,6 +81,8 @@ def drawn(value: Any, unit: str) -> str:
         return "yes" if value else "no"
     if unit == "time" and isinstance(value, datetime.datetime):
         return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, datetime.timedelta):
+        return length(value.total_seconds())
     if unit == "json" and not isinstance(value, str):
         return json.dumps(value, default=plain, ensure_ascii=False)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -154,17 +164,35 @@ def fitting(subject: Subject, cells: list[list[str]], room: int) -> list[int]:
     return keep
 
 
+def shared(wide: list[int], room: int) -> list[int]:
+    """Widths of columns that fit, with two spaces behind each: the widest give first."""
+    given = [min(each, room) for each in wide]
+    while sum(given) + 2 * len(given) > room and max(given) > 1:
+        given[given.index(max(given))] -= 1
+    return given
+
+
 def table(subject: Subject, rows: list[dict[str, Any]], room: int, selected: int | None = None, title: bool = False) -> Table:
     """A table of the rows for so many characters."""
     cells = [[drawn(row.get(column.name), column.unit) for column in subject.columns] for row in rows]
     keep = fitting(subject, cells, room)
+    wide = widths(subject.columns, cells)
+    given = dict(zip(keep, shared([wide[i] for i in keep], room)))
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title=subject.title if title else None, title_justify="left", title_style="bold")
     for i in keep:
         column = subject.columns[i]
-        made.add_column(column.title, justify="right" if column.unit in RIGHT_HAND else "left", no_wrap=True, overflow="ellipsis")
+        made.add_column(column.title, justify="right" if column.unit in RIGHT_HAND else "left", no_wrap=True, overflow="ellipsis", width=given[i])
     for number, row in enumerate(cells):
         made.add_row(*(Text(row[i], overflow="ellipsis", no_wrap=True) for i in keep), style="reverse" if number == selected else "")
     return made
+
+
+def payloads(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """In JSON, a jsonb payload that was read as text is what it is."""
+    for row in rows:
+        if chosen().json and kind == "jsonb" and isinstance(row["payload"], str):
+            row["payload"] = json.loads(row["payload"])
+    return rows
 
 
 def show(subject: Subject, rows: list[dict[str, Any]], *, title: bool = False) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, near_queue, span
+from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, messages_of, near_queue, one_of, span
 from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUES, SHARDS, SUBSCRIBERS
 from pgaq.subjects import QUEUE as SETTINGS
 
@@ -48,7 +48,7 @@ def show(queue: str = QUEUE) -> None:
         privileges = output.ask(conn, PRIVILEGES, queue=queue)
         shards, note = output.ask_or_note(conn, SHARDS, queue=queue)
     if chosen().json:
-        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shards": shards})
+        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shard_streams": shards})
         return
     output.show_one(SETTINGS, settings[0])
     for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards)):
@@ -129,7 +129,7 @@ def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **va
 
 
 ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False)
-PRIVILEGE = typer.Argument(None, metavar="[PRIVILEGE...]", help="enqueue, dequeue, subscribe or all.", show_default="all")
+PRIVILEGE = typer.Argument(None, metavar="[PRIVILEGE...]", autocompletion=one_of(("enqueue", "dequeue", "subscribe", "all")), help="enqueue, dequeue, subscribe or all.", show_default="all")
 
 
 @command(app, "grant")
@@ -160,13 +160,15 @@ def purge(
     queue: str = QUEUE,
     consumer: Optional[str] = CONSUMER,
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority > 3\".", show_default=False),
+    delivery_mode: str = messages_of("persistent_or_buffered", "Those to remove"),
     yes: bool = YES,
 ) -> None:
     """Remove messages without reading them."""
     with asking() as conn:
         common.queue_type(conn, queue)
-        confirm(f'Remove {"the chosen" if condition else "all"} messages of queue "{queue}"?', yes)
-        removed = db.value(conn, "SELECT aq.purge_queue(%s, consumer => %s, condition => %s)", [queue, consumer, condition])
+        which = "the chosen" if condition else "all" if delivery_mode == "persistent_or_buffered" else f"all {delivery_mode}"
+        confirm(f'Remove {which} messages of queue "{queue}"?', yes)
+        removed = db.value(conn, "SELECT aq.purge_queue(%s, consumer => %s, condition => %s, delivery_mode => %s)", [queue, consumer, condition, delivery_mode])
     output.say(f"Removed {removed} message{'' if removed == 1 else 's'} of queue {queue}.", queue=queue, removed=removed)
 
 

@@ -36,6 +36,7 @@ class Job:
 
     queue: str
     kind: str
+    messages: str
     consumer: str | None
     condition: str | None
     correlation: str | None
@@ -59,6 +60,7 @@ def receive(
     directory: Optional[Path] = typer.Option(None, "--directory", metavar="DIR", help="Write each payload into a file of this directory, named by its id.", show_default=False),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
     correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),
+    messages: str = common.messages_of("persistent", "Those to take"),
     batch: Optional[int] = typer.Option(None, "--batch", min=1, help="Messages per transaction.", show_default="100, with --exec 1"),
 ) -> int:
     """Dequeue messages.
@@ -74,6 +76,8 @@ def receive(
         raise Failure("--lease is for --exec", "Without a program a message is removed when it was written", USAGE)
     if program is not None and directory is not None:
         raise Failure("--exec and --directory exclude each other", "The program gets the payload as its standard input", USAGE)
+    if program is not None and messages != "persistent":
+        raise Failure(f"--exec and --messages {messages} exclude each other", "A program takes its message with a lease, which buffered messages do not have", USAGE)
     if lease is not None and not span(lease):
         raise Failure(f"--lease {lease} is no time for a program", "Give a lease such as 30s: it is extended while the program runs", USAGE)
     if directory is not None and not directory.is_dir():
@@ -85,7 +89,7 @@ def receive(
         if kind["multiple_consumers"] and consumer is None:
             raise Failure(f'queue "{queue}" is a topic', "Name a consumer with --consumer; pgaq subscriber list shows them", USAGE)
         limit = number if number is not None else None if follow or all_ready else 1
-        job = Job(queue, kind["payload_type"], consumer, condition, correlation, batch or (1 if program else 100), span(lease) or timedelta(minutes=1), program, directory, reject_code)
+        job = Job(queue, kind["payload_type"], messages, consumer, condition, correlation, batch or (1 if program else 100), span(lease) or timedelta(minutes=1), program, directory, reject_code)
         runner = _Runner(conn, job)
         try:
             done = runner.run(limit, LONG if follow else span(wait) or timedelta(0), follow)
@@ -122,20 +126,23 @@ class _Runner:
             if left <= 0:
                 break
             # holds no snapshot while it waits
-            db.execute(self.conn, "CALL aq.wait(%s, %s, %s, NULL)", [self.job.queue, self.job.consumer, timedelta(seconds=left)])
+            db.execute(self.conn, "CALL aq.wait(%s, %s, %s, %s, NULL)", [self.job.queue, self.job.consumer, timedelta(seconds=left), self.job.messages])
         return self.done
 
     def _take(self, most: int, lease: timedelta | None) -> list[dict[str, Any]]:
         """The next messages."""
         job = self.job
         query = f"""SELECT {COLUMNS} FROM aq.dequeue(%(queue)s, as_type => NULL::{job.kind.replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
-            correlation => %(correlation)s, condition => %(condition)s, lease => %(lease)s)"""
+            correlation => %(correlation)s, condition => %(condition)s, delivery_mode => %(messages)s, lease => %(lease)s)"""
         if job.kind != "bytea":  # of jsonb, too: numbers keep their digits
             query = query.replace("payload,", "payload::text AS payload,", 1)
         return db.rows(
             self.conn,
             query,
-            {"queue": job.queue, "consumer": job.consumer, "most": most, "correlation": job.correlation, "condition": job.condition, "lease": lease},
+            {
+                "queue": job.queue, "consumer": job.consumer, "most": most, "correlation": job.correlation, "condition": job.condition,
+                "messages": job.messages, "lease": lease,
+            },
         )
 
     def _write(self, most: int) -> int:

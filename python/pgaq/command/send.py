@@ -74,7 +74,8 @@ def send(
                     sent += ids
         except (Failure, db.Error) as error:
             found = error if isinstance(error, Failure) else common.failure(error, conn)
-            raise Failure(found.message, f"{found.do} {number} messages were sent before it".strip() if number else found.do, found.code, found.sqlstate) from None
+            before = f"{number} message{' was' if number == 1 else 's were'} sent before it" if number else ""
+            raise Failure(found.message, common.sentences(found.do, before), found.code, found.sqlstate) from None
     unwanted = sum(each is None for each in sent)
     if chosen().json:
         output.write_json({"queue": queue, "sent": number, "unwanted": unwanted, "msgids": [each for each in sent if each]})

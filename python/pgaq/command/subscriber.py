@@ -8,7 +8,7 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import QUEUE, asking, command, group, names_of_consumers, names_of_queues
+from pgaq.command.common import QUEUE, asking, command, group, messages_of, names_of_consumers, names_of_queues
 from pgaq.subjects import SUBSCRIBERS
 
 app = group("Subscribers of topics.")
@@ -36,7 +36,7 @@ def add(
     name: str = NAME,
     rule: Optional[str] = RULE,
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
-    delivery_mode: Optional[str] = typer.Option(None, "--messages", metavar="MODE", help="persistent, buffered or persistent_or_buffered.", show_default="persistent"),
+    delivery_mode: str = messages_of("persistent", "Those that it gets"),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
 ) -> None:
     """Add a subscriber: it gets the messages that are enqueued from now on."""

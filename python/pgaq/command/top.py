@@ -20,7 +20,7 @@ from rich.text import Text
 
 from pgaq import db
 from pgaq.command import output, rates
-from pgaq.command.common import USAGE, Failure, asking, chosen, command, duration, span
+from pgaq.command.common import USAGE, Failure, asking, chosen, command, duration, one_of, span
 from pgaq.command.status import heading
 from pgaq.subjects import CACHE, CONSUMERS, LATCH_CHILDREN, LATCH_MISSES, LATCHES, QUEUES, SERVER, SESSION_STATISTICS, SESSION_WAITS, SESSIONS, SHARDS, WAITS, Subject
 
@@ -219,7 +219,7 @@ def read_key(number: int, patience: float) -> str | None:
 
 
 def top(
-    view: str = typer.Option("queues", "--view", metavar="VIEW", help=f"Begin with {', '.join(VIEWS)}."),
+    view: str = typer.Option("queues", "--view", metavar="VIEW", autocompletion=one_of(VIEWS), help=f"Begin with {', '.join(VIEWS)}."),
     every: str = duration("2s", "--every", "-s", help="Time between readings, at least 100ms."),
     times: Optional[int] = typer.Option(None, "--times", "-n", min=1, help="Only so many readings, written one below the other.", show_default=False),
 ) -> None:

@@ -10,8 +10,10 @@ import typer
 
 from pgaq import db
 from pgaq.command import output
-from pgaq.command.common import asking, chosen, command
+from pgaq.command.common import asking, chosen, command, one_of
 from pgaq.subjects import TRACE_OBJECTS, TRACE_ROWS
+
+OPERATIONS = ("lock", "pin", "latch", "mutex", "wait", "publish", "wake-up")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 def trace(
     pid: int = typer.Argument(..., metavar="PID", help="Process id of the session, as pgaq top shows it.", show_default=False),
     seconds: float = typer.Option(5, "--seconds", "-s", min=0, help="How long to trace; Ctrl-C ends it early."),
-    operations: Optional[List[str]] = typer.Option(None, "--operation", metavar="NAME", help="Keep rows of lock, pin, latch, mutex, wait, publish or wake-up only; repeatable.", show_default="all"),
+    operations: Optional[List[str]] = typer.Option(None, "--operation", metavar="NAME", autocompletion=one_of(OPERATIONS), help=f"Keep rows of {', '.join(OPERATIONS[:-1])} or {OPERATIONS[-1]} only; repeatable.", show_default="all"),
     rows: int = typer.Option(20, "--rows", min=0, help="So many of the latest rows."),
     histogram: bool = typer.Option(False, "--histogram", help="Also the distribution of the times."),
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, List, Optional
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pgaq import places
@@ -55,6 +55,11 @@ def _load(wanted: list[str]) -> tuple[list[model.Source], list[model.Experiment]
         raise Failure(str(error), code=USAGE) from None
 
 
+def _ids(incomplete: str) -> list[str]:
+    """Completion: the ids of the experiments."""
+    return [each.id for each in model.choose(model.load(), []) if each.id.startswith(incomplete)]
+
+
 def _profile(quick: bool, full: bool) -> str:
     if quick and full:
         raise Failure("--quick and --full exclude each other", code=USAGE)
@@ -68,7 +73,7 @@ def _minutes(work: list[runs.Task]) -> str:
 
 @command(app, "list")
 def list_experiments(
-    names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", help="ids, runs or sources; all without any"),
+    names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", autocompletion=_ids, help="ids, runs or sources; all without any"),
     quick: bool = typer.Option(False, "--quick", help="durations of the profile quick"),
     full: bool = typer.Option(False, "--full", help="durations of the profile full"),
 ) -> None:
@@ -90,12 +95,12 @@ def list_experiments(
 
 @command(app, "run")
 def run_experiments(
-    names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", help="ids, runs or sources; all without any"),
+    names: Optional[List[str]] = typer.Argument(None, metavar="[ID...]", autocompletion=_ids, help="ids, runs or sources; all without any"),
     quick: bool = typer.Option(False, "--quick", help="under 10 minutes for all"),
     full: bool = typer.Option(False, "--full", help="the durations of the sources"),
     repeat: Optional[int] = typer.Option(None, "--repeat", min=1, help="repeats of each point instead of the profile's"),
     seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="at most so many for each measurement, to see that all experiments run; findings need more"),
-    only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", help="like an argument; may be given several times"),
+    only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", autocompletion=_ids, help="like an argument; may be given several times"),
     directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
     markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too, and draw its figures again"),
 ) -> int:
@@ -140,8 +145,12 @@ def _known_profile(directory: Path) -> str | None:
 
 def _execute(work: list[runs.Task], directory: Path, description: dict[str, Any], console: Console) -> bool:
     """Measure with a progress bar, or a line for each measurement where there is no terminal."""
-    columns = [TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)]
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    # in a narrow terminal the description is cut, not the times
+    last = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns = [
+        TextColumn("{task.percentage:>3.0f} %"), BarColumn(20), TimeElapsedColumn(Column(min_width=7)), TextColumn("left"), TimeRemainingColumn(table_column=Column(min_width=7)), last,
+    ]  # fmt: skip
+    with Progress(*columns, expand=True, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=sum(runs.expected_seconds(task) for task in work))
 
         def tell(task: runs.Task, number: int, record: dict[str, Any] | None) -> None:

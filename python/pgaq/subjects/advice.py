@@ -26,8 +26,8 @@ RULES: tuple[Rule, ...] = (
             FROM aq.links WHERE problem IS NOT NULL OR state IN ('failed', 'backing off')""",
          "The hint in aq.links says what helps; SELECT * FROM aq.check_link(...) tries the link at once."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
-         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s messages are ready, the oldest for %s s, and no session waits', ready,
-                round(oldest_ready_seconds)) AS found
+         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
+                CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found
             FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0
               AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.queue_id = m.queue_id AND q.queue_type = 'exception')
               AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name)""",
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
             FROM aq.metrics() WHERE oldest_ready_seconds > 300 AND dequeue_rate > 0""",
          "Add consumers, or dequeue in larger batches."),
     Rule("dead_letters", "warning", "Exception queues hold messages.",
-         """SELECT m.queue_name AS case, format('%s dead letters', sum(m.lag)) AS found FROM aq.metrics() m
+         """SELECT m.queue_name AS case, format('%s dead letter%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's' END) AS found FROM aq.metrics() m
             WHERE EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name) GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
          "pgaq dead list shows why they failed; pgaq dead redrive puts them back."),
     Rule("stopped", "note", "A queue is stopped.",
