@@ -214,3 +214,31 @@ def test_what_was_read_before_a_change_does_not_come_in(points_server):
         assert db.value(conn, "SELECT property_value FROM sys.database_properties WHERE property_name = 'DBTIMEZONE'") == "new"
         assert db.value(conn, value) == "new"
         assert db.value(other, value) == "new"
+
+
+@pytest.mark.parametrize("on_table", [False, True])
+def test_a_change_comes_before_the_messages_of_its_transaction(points_server, on_table):
+    """A session that has got a message finds another queue as the message's transaction has left it: stopped."""
+    with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
+        if on_table:
+            db.execute(conn, "CREATE SCHEMA IF NOT EXISTS t")
+            db.execute(conn, "SELECT aq.create_queue_table('t.orders', 'jsonb')")
+        db.execute(conn, "SELECT aq.create_queue('source', queue_table => %s)", ["t.orders" if on_table else None])
+        db.execute(conn, "SELECT aq.create_queue('target'), aq.create_queue('last')")
+        put(other, "target", 1)
+        conn.execute("BEGIN")
+        db.execute(conn, "SELECT aq.stop_queue('target')")
+        put(conn, "source", 2)
+        put(conn, "last", 3)
+        third.execute("SELECT aq.point_hold('messages-published')")
+        committed = pool.submit(conn.execute, "COMMIT")
+        assert db.value(third, "SELECT aq.point_await('messages-published')")
+        try:
+            other.execute("BEGIN")
+            assert take(other, "source") == [2]
+            with pytest.raises(db.Error) as caught:
+                put(other, "target", 4)
+            assert caught.value.sqlstate == "55000"
+        finally:
+            third.execute("SELECT aq.point_release('messages-published')")
+        committed.result(PATIENCE)

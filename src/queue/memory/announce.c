@@ -4,8 +4,9 @@
  *	  The end of a transaction that has changed definitions of queues.
  *
  * The objects of the object cache are locked before the commit, so no session
- * begins to use a definition that is about to change; after the commit,
- * sessions that use or wait for such a queue are notified.
+ * begins to use a definition that is about to change; after the commit, sessions
+ * that use such a queue read its definition again, and sessions that wait for it
+ * are woken.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -161,14 +162,12 @@ wake_waiters(int32 id)
 static void
 announce_change(const AqChange *change)
 {
-	uint64		now = aq_definition_clock_tick();	/* even if the queue is not in memory */
 	AqObject   *object = aq_object_find(MyDatabaseId, change->id);
 	AqQueueShm *shm;
 
 	if (object == NULL)
 		return;
 	shm = aq_shm_by_index(object->index);
-	aq_raise_to(&shm->definition, now);
 	if (change->kind == AQ_CHANGE_RECIPIENT || change->kind == AQ_CHANGE_RELEASED)
 	{
 		announce_recipients(change, shm);
@@ -176,6 +175,33 @@ announce_change(const AqChange *change)
 	}
 	end_conversion(shm, change);
 	wake_waiters(change->id);
+}
+
+/*
+ * The transaction is committed: sessions read the changed definitions again.
+ * Called before its messages become ready and their waiters are woken, so that a
+ * session that has got one of them does not use another queue as it was before.
+ * (The rows of a queue table are visible a moment earlier.)  Does not raise an
+ * error.
+ */
+void
+aq_announce_commit(void)
+{
+	const AqChange *changes;
+	int			nchanges = aq_pending_list(&changes);
+
+	for (int i = 0; i < nchanges; i++)
+	{
+		uint64		now;
+		AqObject   *object;
+
+		if (!changes_definition(&changes[i]) || changes[i].kind == AQ_CHANGE_CHANGED)
+			continue;
+		now = aq_definition_clock_tick();	/* even if the queue is not in memory */
+		object = aq_object_find(MyDatabaseId, changes[i].id);
+		if (object != NULL)
+			aq_raise_to(&aq_shm_by_index(object->index)->definition, now);
+	}
 }
 
 /* The definition has changed, or the change was rolled back. */

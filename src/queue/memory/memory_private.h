@@ -108,6 +108,7 @@ extern void aq_pins_unuse(const AqQueueShm *shm);
  * raise an error
  */
 extern void aq_announce_pre_commit(void);
+extern void aq_announce_commit(void);
 extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTransactionId parent);
 extern void aq_announce_xact_end(bool commit);
 extern void aq_announce_released(void);

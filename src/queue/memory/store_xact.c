@@ -4,11 +4,11 @@
  *	  The end of a transaction that has used queues: the stores, then
  *	  definitions and pins.
  *
- * base/xact.c calls this file in each phase, in all sessions.  Each store
- * settles the messages that it has noted; then the transaction's changes of
- * definitions are announced to other sessions, waiters for a changed queue are
- * woken, and pins are released.  Pins are last because the stores' notes point
- * to the shared memory that they protect.
+ * base/xact.c calls this file in each phase, in all sessions.  After a commit,
+ * other sessions first have to read changed definitions again.  Each store
+ * settles the messages that it has noted; then waiters for a changed queue are
+ * woken, and pins are released.  Pins are last because the stores' notes point to
+ * the shared memory that they protect.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -74,6 +74,7 @@ pre_commit(void)
 static void
 commit(void)
 {
+	aq_announce_commit();
 	FOR_EACH_STORE(i)
 		stores[i]->commit();
 	aq_announce_xact_end(true);
