@@ -19,6 +19,7 @@
 #include "link/link.h"
 #include "monitor/monitor.h"
 #include "notify/notify.h"
+#include "propagate/propagate.h"
 #include "queue/queue.h"
 #include "schedule/schedule.h"
 #include "shard/shard.h"
@@ -38,6 +39,7 @@ static const AqPart *const parts[] = {
 	&aq_notify_part,
 	&aq_schedule_part,
 	&aq_link_part,
+	&aq_propagate_part,
 	&aq_monitor_part,
 	&aq_lab_part,
 };

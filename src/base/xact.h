@@ -27,6 +27,7 @@ typedef enum AqXactRank
 	AQ_XACT_SCHEDULES,			/* the worker is notified of changed schedules */
 	AQ_XACT_ROWS,				/* the dictionary cache: before the queues, which wake sessions that read it */
 	AQ_XACT_QUEUES,				/* messages, definitions, pins: see queue/memory/store_xact.c */
+	AQ_XACT_PROPAGATION,		/* the process that propagates is notified of changed schedules */
 	AQ_XACT_JOBS,				/* the worker is notified of a dropped extension, after the queues */
 	AQ_XACT_LINKS,				/* the link worker is notified of changed servers and user mappings */
 	AQ_XACT_RANKS

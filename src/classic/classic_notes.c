@@ -164,7 +164,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 {
 	Note	   *note;
 
-	if (kind == NOTE_REMOVE || kind == NOTE_PURGE || kind == NOTE_LEASE)
+	if (kind == NOTE_REMOVE || kind == NOTE_MOVE || kind == NOTE_PURGE || kind == NOTE_LEASE)
 		aq_takers_promise();
 	notes = aq_array_room(notes, &notes_size, nnotes + 1, sizeof(Note));
 	note = &notes[nnotes];
@@ -259,7 +259,7 @@ aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const K
 {
 	Effect	   *effect = note_more(shm, position, kind, key, 1);
 
-	if (kind == NOTE_REMOVE || kind == NOTE_LEASE)
+	if (kind == NOTE_REMOVE || kind == NOTE_MOVE || kind == NOTE_LEASE)
 		aq_consumed_add(&effect->consumed, enqueued);
 }
 
@@ -318,7 +318,8 @@ aq_classic_notes_have_last(const AqQueueShm *shm)
 static bool
 is_taken(const Note *note)
 {
-	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_LEASE;
+	return note->effect.kind == NOTE_REMOVE || note->effect.kind == NOTE_MOVE || note->effect.kind == NOTE_PURGE ||
+		note->effect.kind == NOTE_LEASE;
 }
 
 /* Are the rows leased, and finished, extended or given back? */
@@ -358,6 +359,7 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 			count_done(shm, effect);
 			break;
 		case NOTE_REMOVE:
+		case NOTE_MOVE:
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
 			/* FALLTHROUGH */
@@ -454,7 +456,7 @@ settle_abort(Note *note, bool whole)
 static bool
 counts_at_end(const Note *note)
 {
-	return is_put(note) || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES || is_of_lease(note);
+	return is_put(note) || note->effect.kind == NOTE_MOVE || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES || is_of_lease(note);
 }
 
 static void

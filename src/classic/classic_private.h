@@ -159,7 +159,8 @@ typedef enum NoteKind
 	NOTE_PUT,					/* enqueued for the consumer, ready */
 	NOTE_PUT_LATER,				/* enqueued for the consumer, with a delay */
 	NOTE_REMOVE,				/* taken; a rollback counts as an attempt */
-	NOTE_PURGE,					/* taken; a rollback does not count */
+	NOTE_MOVE,					/* taken, to be put into another queue; a rollback does not count */
+	NOTE_PURGE,					/* taken; a rollback does not count, nor is it a dequeue */
 	NOTE_LOCK,					/* locked, not consumed */
 	NOTE_LEASE,					/* taken with a lease; a rollback counts as an attempt */
 	NOTE_ACKNOWLEDGE,			/* of leased messages: consumed */

@@ -219,6 +219,8 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	nulls[COL_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
 	values[COL_ATTEMPTS] = values[COL_EARLIER] = Int32GetDatum(options->attempts);
 	nulls[COL_EARLIER] = options->attempts == 0;
+	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
+	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
 	set_varlena(values, nulls, COL_DEAD_LETTER, options->dead_letter);
 }
 
@@ -239,8 +241,6 @@ message_columns(AqQueue *queue, const AqPutOptions *options, Datum *values, bool
 	set_time(values, nulls, COL_READY_AT, options->ready_at);
 	set_time(values, nulls, COL_EXPIRES_AT, options->expires_at);
 	set_varlena(values, nulls, COL_SENDER, options->sender);
-	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
-	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
 	values[COL_GROUP] = values[COL_ENQUEUE_XID];
 	nulls[COL_GROUP] = !queue->table.grouping;
 	nulls[COL_TARGETS] = true;

@@ -759,7 +759,7 @@ note_kind(const AqTakeOptions *options)
 
 	if (options->lease > 0)
 		return NOTE_LEASE;
-	return mode == AQ_MODE_LOCKED ? NOTE_LOCK : mode == AQ_MODE_PURGE ? NOTE_PURGE : NOTE_REMOVE;
+	return mode == AQ_MODE_LOCKED ? NOTE_LOCK : mode == AQ_MODE_PURGE ? NOTE_PURGE : mode == AQ_MODE_MOVE ? NOTE_MOVE : NOTE_REMOVE;
 }
 
 static void

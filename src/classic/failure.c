@@ -97,9 +97,11 @@ failed_message(QueueScans *scans, const AqDeath *deaths, int n)
 {
 	TupleTableSlot *slot = scans->messages.slot;
 	Failed		failed = {.slot = slot,.n = n,.letters = palloc0(n * sizeof(AqPutOptions))};
+	pg_uuid_t  *original = palloc(sizeof(pg_uuid_t));
 	AqMessage	m = {0};
 
 	slot_getallattrs(slot);
+	*original = *DatumGetUUIDP(slot->tts_values[slot->tts_isnull[COL_ORIGINAL_ID] ? COL_ID : COL_ORIGINAL_ID]);
 	m.enqueue_time = DatumGetTimestampTz(slot->tts_values[COL_ENQUEUE_TIME]);
 	m.ready_at = time_of(slot, COL_READY_AT);
 	m.expires_at = time_of(slot, COL_EXPIRES_AT);
@@ -108,7 +110,10 @@ failed_message(QueueScans *scans, const AqDeath *deaths, int n)
 	m.exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
 	m.dead_letter = varlena_of(slot, COL_DEAD_LETTER);
 	for (int i = 0; i < n; i++)
+	{
 		aq_exception_letter(scans->queue, &m, &deaths[i], &failed.letters[i]);
+		failed.letters[i].original_id = original;
+	}
 	return failed;
 }
 
@@ -152,8 +157,6 @@ put_letters(AqQueue *source, AqQueue *target, const Failed *failed, int from)
 		return true;
 	options.priority = DatumGetInt32(slot->tts_values[COL_PRIORITY]);
 	options.sender = varlena_of(slot, COL_SENDER);
-	options.original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? DatumGetUUIDP(slot->tts_values[COL_ID])
-		: DatumGetUUIDP(slot->tts_values[COL_ORIGINAL_ID]);
 	return aq_exception_put(source, DatumGetUUIDP(slot->tts_values[COL_ID]), target, &options, failed->n - from,
 							slot->tts_values[COL_PAYLOAD], slot->tts_isnull[COL_PAYLOAD]);
 }

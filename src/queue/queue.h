@@ -206,6 +206,10 @@ extern int64 aq_schema_session_identity(void);
 extern int64 aq_schema_own_identity(void);
 extern int	aq_schema_session_number(void);
 
+/* --- address.c: names of consumers that are at another queue */
+extern char *aq_address_consumer(const char *agent, const char *address);
+extern const char *aq_address_of(const char *consumer, char **agent);
+
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool connected);
@@ -550,6 +554,29 @@ extern void aq_wait_release_snapshot(void);
 
 /* --- helper.c: removes what users' code has left in a background worker; between transactions */
 extern void aq_helper_forget_call(void);
+
+/* --- move.c, move_wait.c: messages that go to another queue of the database */
+typedef struct AqMove
+{
+	int32		source;			/* number of the queue */
+	const char *consumer;		/* NULL: it has a single one */
+	const char *destination;	/* name of the other queue */
+	const char *recipient;		/* NULL: its subscribers; only for a topic */
+	struct varlena *producer;	/* text: under this name, messages keep their order */
+	int			max;			/* messages */
+	int64		bytes;			/* of the moved payloads; set by the call */
+} AqMove;
+
+typedef struct AqMoveSource
+{
+	int32		queue_id;
+	const char *consumer;		/* NULL: it has a single one, or only new recipients are waited for */
+} AqMoveSource;
+
+#define AQ_MOVE_SOURCES 200
+
+extern uint32 aq_move_messages(AqMove *move);
+extern void aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbed) (void));
 
 /*
  * --- enqueue.c

@@ -39,7 +39,8 @@ typedef struct AqPutOptions
 	const pg_uuid_t *before;	/* this one */
 	/*
 	 * NULL, or the options of each message: their correlations, properties,
-	 * exception queues, attempts and dead letters are used instead of these
+	 * exception queues, original ids, attempts and dead letters are used
+	 * instead of these
 	 */
 	const struct AqPutOptions *each;
 } AqPutOptions;
@@ -56,6 +57,7 @@ typedef enum AqMode
 	AQ_MODE_LOCKED,
 	AQ_MODE_REMOVE,
 	AQ_MODE_REMOVE_NODATA,
+	AQ_MODE_MOVE,				/* remove, to put it into another queue: a rollback is not an attempt */
 	AQ_MODE_PURGE,				/* remove, for the log a purge; no data */
 	AQ_MODE_LEASE,				/* remove, but only for a time: notes of a store, not an option */
 	/* what becomes of leased messages: AqLeaseOptions */

@@ -211,7 +211,7 @@ aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 void
 aq_notes_consumed(AqMode mode, TimestampTz enqueued)
 {
-	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA)
+	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE)
 		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
 }
 

@@ -146,6 +146,8 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	nulls[MSG_EXCEPTION_QUEUE_ID] = options->exception_queue_id == 0;
 	values[MSG_ATTEMPTS] = Int16GetDatum(Min(options->attempts, AQ_MAX_ATTEMPTS));
 	nulls[MSG_ATTEMPTS] = options->attempts == 0;
+	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
+	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
 	set_varlena(values, nulls, MSG_DEAD_LETTER, options->dead_letter);
 }
 
@@ -163,8 +165,6 @@ common_columns(const AqPutOptions *options, int stream, int64 session, Datum *va
 	values[MSG_EXPIRES_AT] = TimestampTzGetDatum(options->expires_at);
 	nulls[MSG_EXPIRES_AT] = options->expires_at == 0;
 	set_varlena(values, nulls, MSG_SENDER, options->sender);
-	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
-	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
 	own_columns(options, values, nulls);
 }
 

@@ -613,8 +613,7 @@ stories_of(Move *move)
 static bool
 put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m)
 {
-	AqPutOptions options = {.priority = m->priority,.sender = m->sender,
-		.original_id = m->original_id ? m->original_id : &m->id};
+	AqPutOptions options = {.priority = m->priority,.sender = m->sender};
 	AqPutOptions *each;
 	bool		moved = aq_exception_pin(target);
 	uint32		n;
@@ -625,6 +624,8 @@ put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m
 	if (moved)
 	{
 		n = aq_dead_letter_make(stories_of(move), move->nmoved, queue, m, &each);
+		for (uint32 i = 0; i < n; i++)
+			each[i].original_id = m->original_id ? m->original_id : &m->id;
 		options.each = each;
 		moved = aq_exception_put(queue, &m->id, target, &options, n, m->payload, m->payload_null);
 	}

@@ -383,7 +383,7 @@ aq_settle_lease_goes_on(Partition *partition, int position, uint32 number)
 static bool
 ends_messages(AqMode mode)
 {
-	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_PURGE ||
+	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE || mode == AQ_MODE_PURGE ||
 		mode == AQ_MODE_ACKNOWLEDGE || mode == AQ_MODE_REJECT;
 }
 
@@ -391,14 +391,14 @@ ends_messages(AqMode mode)
 static bool
 is_dequeue(AqMode mode)
 {
-	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_LEASE;
+	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE || mode == AQ_MODE_LEASE;
 }
 
 /* Does a rollback of this dequeue count as an attempt? */
 static bool
 was_attempt(const TakeNote *note, uint32 number)
 {
-	return is_dequeue(note->mode) ||
+	return (is_dequeue(note->mode) && note->mode != AQ_MODE_MOVE) ||
 		(note->tried != NULL && !note->own && aq_bitmap_test(note->tried, number));
 }
 

@@ -45,7 +45,6 @@ SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', 'oth
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent(NULL, NULL, NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, 9))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), rule => 'no_such = 1')$$);
-SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), queue_to_queue => true)$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), delivery_mode => 5)$$);
 
 -- the view on the messages, with Oracle's columns

@@ -118,6 +118,10 @@ INSERT INTO t.raises VALUES
 ('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py');
 INSERT INTO t.raises VALUES
+('AQ130', $$CALL dbms_aqadm.schedule_propagation('e_topic'); CALL dbms_aqadm.schedule_propagation('e_topic')$$),
+('AQ131', $$CALL dbms_aqadm.unschedule_propagation('e_topic')$$),
+('AQ132', $$CALL dbms_aqadm.schedule_propagation('e_topic'); CALL dbms_aqadm.enable_propagation_schedule('e_topic')$$),
+('AQ133', $$CALL dbms_aqadm.schedule_propagation('e_topic'); CALL dbms_aqadm.disable_propagation_schedule('e_topic'); CALL dbms_aqadm.disable_propagation_schedule('e_topic')$$),
 ('AQ140', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(-1)$$),
 ('AQ141', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_start(), aq.trace_start()$$),
 ('AQ142', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.trace_stop(-1)$$),

@@ -74,6 +74,8 @@ INSERT INTO t.raises VALUES
 ('AQ124', format($$SELECT aq.create_baseline('x', %1$s, %2$s), aq.create_baseline('x', %1$s, %2$s)$$, :one, :two)),
 ('AQ125', $$SELECT aq.drop_baseline('none')$$),
 ('AQ126', $$SELECT aq.report_awr(-1, 1)$$),
+('AQ130', $$SELECT aq.create_queue('x_from'), aq.create_queue('x_to'), aq.propagate('x_from', 'x_to'), aq.propagate('x_from', 'x_to')$$),
+('AQ131', $$SELECT aq.create_queue('x_from'), aq.end_propagation('x_from', 'x_to')$$),
 ('AQ140', $$SELECT aq.trace_start(-1)$$),
 ('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
 ('AQ142', $$SELECT aq.trace_stop(-1)$$),

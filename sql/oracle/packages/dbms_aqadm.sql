@@ -454,9 +454,6 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.orac
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	IF queue_to_queue THEN
-		PERFORM sys._raise_error('AQ060', 'propagation is not supported', 'Leave queue_to_queue false.');
-	END IF;
 	PERFORM aq.subscribe(native, dbms_aqadm._subscriber(native, subscriber), nullif(rule, ''),
 		delivery_mode => dbms_aq._delivery_mode(delivery_mode));
 	IF transformation <> '' THEN
@@ -492,7 +489,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
 BEGIN
-	RETURN (SELECT array_agg(sys.aq$_agent(sys._oracle_case(s.consumer), NULL, NULL) ORDER BY s.consumer COLLATE "C")
+	RETURN (SELECT array_agg(sys._agent_of(s.consumer) ORDER BY s.consumer COLLATE "C")
 		FROM sys._queue_consumers(native) s WHERE s.subscriber);
 END $$;
 COMMENT ON FUNCTION dbms_aqadm.queue_subscribers(text) IS 'The subscribers of a queue';
@@ -626,12 +623,19 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text) IS 'Return 1 if two queues have the same payload type, else 0';
 
+CREATE FUNCTION dbms_aqadm._only_local(destination text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+BEGIN
+	IF destination <> '' THEN
+		PERFORM sys._raise_error('AQ060', format('queues of another database are not supported: "%s"', destination), 'Leave destination null.');
+	END IF;
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._only_local(text) IS 'Internal: refuse a destination in another database';
+
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, destination text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	IF destination IS NOT NULL THEN
-		PERFORM sys._raise_error('AQ060', 'queues of other databases are not supported', 'Leave destination null.');
-	END IF;
+	PERFORM dbms_aqadm._only_local(destination);
 	CALL dbms_aqadm.verify_queue_types(src_queue_name, dest_queue_name, rc);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.verify_queue_types(text, text, text) IS 'Return 1 if two queues have the same payload type, else 0';

@@ -98,6 +98,12 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
 COMMENT ON FUNCTION sys.aq$_agent(text, text, numeric) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
+CREATE FUNCTION sys._agent_of(consumer text) RETURNS sys.aq$_agent
+LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN $1 ~ '(^| )-> ' THEN sys.aq$_agent(sys._oracle_case(substring($1, '^(.*?) -> ')), sys._oracle_name(substring($1, '(?:^| )-> (.*)$')), 0)
+	ELSE sys.aq$_agent(sys._oracle_case($1), NULL, NULL) END;
+COMMENT ON FUNCTION sys._agent_of(text) IS 'Internal: the agent that a consumer of a queue stands for, by its native name; with an address if it is at another queue';
+
 CREATE FUNCTION sys._check_agent(queue text, agent sys.aq$_agent) RETURNS text
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_oracle_options_agent';
 COMMENT ON FUNCTION sys._check_agent(text, sys.aq$_agent) IS

@@ -19,29 +19,6 @@ CREATE PROCEDURE dbms_aqadm.create_np_queue(queue_name text, multiple_consumers 
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_np_queue', 'non-persistent queues', 'Use buffered messages.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_np_queue(text, boolean, text) IS 'Not supported: ORA-24205';
 
-CREATE PROCEDURE dbms_aqadm.schedule_propagation(queue_name text, destination text DEFAULT NULL, start_time timestamptz DEFAULT NULL,
-	duration numeric DEFAULT NULL, next_time text DEFAULT NULL, latency numeric DEFAULT 60,
-	destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.schedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.schedule_propagation(text, text, timestamptz, numeric, text, numeric, text) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aqadm.alter_propagation_schedule(queue_name text, destination text DEFAULT NULL, duration numeric DEFAULT NULL,
-	next_time text DEFAULT NULL, latency numeric DEFAULT 60, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.alter_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.alter_propagation_schedule(text, text, numeric, text, numeric, text) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aqadm.unschedule_propagation(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.unschedule_propagation', 'propagation', 'Dequeue from the queue itself.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.unschedule_propagation(text, text, text) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aqadm.enable_propagation_schedule(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.enable_propagation_schedule(text, text, text) IS 'Not supported: ORA-24205';
-
-CREATE PROCEDURE dbms_aqadm.disable_propagation_schedule(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_propagation_schedule', 'propagation', 'Dequeue from the queue itself.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.disable_propagation_schedule(text, text, text) IS 'Not supported: ORA-24205';
-
 CREATE PROCEDURE dbms_aqadm.create_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;

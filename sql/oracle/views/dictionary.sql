@@ -129,8 +129,8 @@ CALL sys._make_variant('user_queue_tables', 'dba_queue_tables', 'Queue tables of
 
 CREATE VIEW sys.dba_queue_subscribers AS
 SELECT
-	q.owner, q.name AS queue_name, q.queue_table, sys._oracle_case(s.consumer) AS consumer_name, NULL::text AS address,
-	NULL::integer AS protocol, sys._oracle_case(s.transformation) AS transformation, s.rule,
+	q.owner, q.name AS queue_name, q.queue_table, (sys._agent_of(s.consumer)).name AS consumer_name, (sys._agent_of(s.consumer)).address,
+	(sys._agent_of(s.consumer)).protocol::integer AS protocol, sys._oracle_case(s.transformation) AS transformation, s.rule,
 	sys._oracle_delivery(s.delivery_mode) AS delivery_mode,
 	'NO' AS if_nondurable_subscriber, 'FALSE' AS queue_to_queue, s."position"::integer AS subscriber_id,
 	s."position"::integer AS pos_bitmap, q.qid
@@ -139,9 +139,9 @@ COMMENT ON VIEW sys.dba_queue_subscribers IS 'Subscribers of all queues, without
 COMMENT ON COLUMN sys.dba_queue_subscribers.owner IS 'schema of the queue';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_name IS 'name of the queue';
 COMMENT ON COLUMN sys.dba_queue_subscribers.queue_table IS 'its queue table';
-COMMENT ON COLUMN sys.dba_queue_subscribers.consumer_name IS 'name of the subscriber';
-COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'always null';
-COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_subscribers.consumer_name IS 'name of the subscriber; null: the subscribers at the address';
+COMMENT ON COLUMN sys.dba_queue_subscribers.address IS 'queue to which its messages are propagated; null: this one';
+COMMENT ON COLUMN sys.dba_queue_subscribers.protocol IS '0 with an address, else null';
 COMMENT ON COLUMN sys.dba_queue_subscribers.transformation IS 'transformation of its payloads; null: none';
 COMMENT ON COLUMN sys.dba_queue_subscribers.rule IS 'condition that messages must meet; null: none';
 COMMENT ON COLUMN sys.dba_queue_subscribers.delivery_mode IS 'which messages it gets: PERSISTENT, BUFFERED or PERSISTENT_OR_BUFFERED';
@@ -157,6 +157,55 @@ CALL sys._make_variant('all_queue_subscribers', 'dba_queue_subscribers', 'Subscr
 
 CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subscribers of the queues that the current role owns',
 	$$sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid))$$, 'owner');
+
+CREATE VIEW sys.dba_queue_schedules AS
+SELECT
+	q.owner AS schema, q.name AS qname, sys._oracle_name(p.destination) AS destination, p.start_time AS start_date,
+	to_char(p.start_time, 'HH24:MI:SS') AS start_time, extract(epoch FROM p.duration)::bigint AS propagation_window,
+	'SYSDATE + ' || extract(epoch FROM p.every - p.duration)::bigint || '/86400' AS next_time, extract(epoch FROM p.latency)::bigint AS latency,
+	CASE WHEN p.enabled THEN 'N' ELSE 'Y' END AS schedule_disabled, NULL::text AS process_name,
+	(SELECT a.pid::text FROM pg_stat_activity a WHERE a.backend_type = 'pgaq propagation' AND a.datname = current_database() AND p.enabled LIMIT 1) AS session_id,
+	1 AS instance, p.last_run AS last_run_date, to_char(p.last_run, 'HH24:MI:SS') AS last_run_time,
+	p.elapsed / 1000000 AS total_time, p.messages AS total_number, p.bytes AS total_bytes, p.most_messages AS max_number, p.most_bytes AS max_bytes,
+	round(p.messages::numeric / nullif(p.batches, 0), 2) AS avg_number, round(p.bytes::numeric / nullif(p.messages, 0), 2) AS avg_size,
+	round(p.elapsed::numeric / 1000000 / nullif(p.messages, 0), 6) AS avg_time, p.failures, p.last_error_time AS last_error_date,
+	to_char(p.last_error_time, 'HH24:MI:SS') AS last_error_time, p.last_error AS last_error_msg, 'PERSISTENT' AS message_delivery_mode,
+	NULL::text AS job_name, q.qid
+FROM sys.dba_queues q JOIN aq_internal.propagation p ON p.queue_id = q.qid;
+COMMENT ON VIEW sys.dba_queue_schedules IS 'All propagation schedules';
+COMMENT ON COLUMN sys.dba_queue_schedules.schema IS 'schema of the queue';
+COMMENT ON COLUMN sys.dba_queue_schedules.qname IS 'name of the queue';
+COMMENT ON COLUMN sys.dba_queue_schedules.destination IS 'queue that gets the messages; null: all addresses in this database without a schedule of their own';
+COMMENT ON COLUMN sys.dba_queue_schedules.start_date IS 'when the first window begins';
+COMMENT ON COLUMN sys.dba_queue_schedules.start_time IS 'its time of day';
+COMMENT ON COLUMN sys.dba_queue_schedules.propagation_window IS 'seconds of a window; null: without end';
+COMMENT ON COLUMN sys.dba_queue_schedules.next_time IS 'when the next window begins, computed at the end of one; null: there is one';
+COMMENT ON COLUMN sys.dba_queue_schedules.latency IS 'seconds of the pause after the queue was found empty';
+COMMENT ON COLUMN sys.dba_queue_schedules.schedule_disabled IS 'Y or N';
+COMMENT ON COLUMN sys.dba_queue_schedules.process_name IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_schedules.session_id IS 'process id of the background process; null: disabled';
+COMMENT ON COLUMN sys.dba_queue_schedules.instance IS 'always 1';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_run_date IS 'when messages were last propagated';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_run_time IS 'its time of day';
+COMMENT ON COLUMN sys.dba_queue_schedules.total_time IS 'seconds spent on propagation';
+COMMENT ON COLUMN sys.dba_queue_schedules.total_number IS 'messages propagated';
+COMMENT ON COLUMN sys.dba_queue_schedules.total_bytes IS 'their payloads, bytes';
+COMMENT ON COLUMN sys.dba_queue_schedules.max_number IS 'messages in the largest batch';
+COMMENT ON COLUMN sys.dba_queue_schedules.max_bytes IS 'bytes in the largest batch';
+COMMENT ON COLUMN sys.dba_queue_schedules.avg_number IS 'messages per batch';
+COMMENT ON COLUMN sys.dba_queue_schedules.avg_size IS 'bytes per message';
+COMMENT ON COLUMN sys.dba_queue_schedules.avg_time IS 'seconds per message';
+COMMENT ON COLUMN sys.dba_queue_schedules.failures IS 'errors in a row; 16 disable the schedule';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_error_date IS 'when the last error was';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_error_time IS 'its time of day';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_error_msg IS 'its message';
+COMMENT ON COLUMN sys.dba_queue_schedules.message_delivery_mode IS 'PERSISTENT: buffered messages are not propagated';
+COMMENT ON COLUMN sys.dba_queue_schedules.job_name IS 'always null';
+COMMENT ON COLUMN sys.dba_queue_schedules.qid IS 'number of the queue';
+GRANT SELECT ON sys.dba_queue_schedules TO aq_administrator_role;
+
+CALL sys._make_variant('user_queue_schedules', 'dba_queue_schedules', 'Propagation schedules of the queues that the current role owns',
+	$$sys._owned((SELECT q.rights_id FROM aq_internal.queue q WHERE q.queue_id = d.qid))$$, 'schema');
 
 CREATE VIEW sys.dba_transformations AS
 SELECT

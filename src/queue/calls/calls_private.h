@@ -73,6 +73,7 @@ typedef struct AqEnqueue
 	const char *delivery_mode;
 	text	   *producer;
 	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
+	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;
 
@@ -83,6 +84,13 @@ extern Oid	aq_enqueue_reading_role(AqQueue *queue);
 
 /* --- message_options.c: options (jsonb) of single messages */
 extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
+
+/* --- move.c: common to all that moves messages */
+extern struct varlena *aq_move_copy(const struct varlena *value);
+extern struct varlena *aq_move_sender(struct varlena *last, const struct varlena *sender);
+extern struct varlena *aq_move_exception_queue(const char *name, int32 target, Oid payload_type);
+extern void aq_move_bodies(const char *source, int32 target, Oid payload_type, int n, const Datum *payloads,
+						   const bool *nulls, const pg_uuid_t *from, pg_uuid_t *const *to);
 
 /* --- record.c: composite values by the names of their fields */
 typedef struct AqField

@@ -213,6 +213,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	options->exception_queue = call->exception_queue;
 	options->properties = call->properties;
 	options->dead_letter = call->dead_letter;
+	options->original_id = call->original_id;
 	read_deviation(call, queue, options);
 	if (options->exception_queue)
 		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));

@@ -296,39 +296,7 @@ read_agents(ArrayType *list, AqErrorId error, const char *what, AqOracleAgent **
 	return n;
 }
 
-/* The agent must be a consumer of this queue. */
-static void
-check_local(const char *queue, const AqOracleAgent *agent)
-{
-	if (agent->address != NULL)
-	{
-		char	   *native = aq_names_native(agent->address, AQ_RIGHT_ANY);
-		char	   *schema;
-		char	   *name;
-
-		if (native == NULL || strcmp(native, queue) != 0)
-		{
-			if (!aq_names_parse(pnstrdup(agent->address, strcspn(agent->address, "@")), &schema, &name))
-				ereport(ERROR,
-						aq_error(AQ_ERR_AGENT_ADDRESS_INVALID, "agent address \"%s\" is not valid", agent->address),
-						errhint("An address is [schema.]queue."));
-			ereport(ERROR,
-					aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "propagation to \"%s\" is not supported", agent->address),
-					errhint("Leave the address null: the consumer dequeues from the queue itself."));
-		}
-	}
-	if (agent->name == NULL)
-		ereport(ERROR,
-				aq_error(AQ_ERR_AGENT_NAME_INVALID, "the agent has no name"),
-				errhint("Specify the name of a consumer."));
-	if (agent->protocol != 0)
-		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "protocol %d of agent \"%s\" is not supported",
-						 agent->protocol, agent->name),
-				errhint("Leave the protocol null."));
-}
-
-/* The native name of a consumer. */
+/* The native name of an agent. */
 static char *
 native_agent_name(const char *agent_name)
 {
@@ -351,6 +319,56 @@ native_agent_name(const char *agent_name)
 	return name;
 }
 
+/* The native name of the queue at an address; it must exist. */
+static char *
+native_address(const char *address)
+{
+	char	   *native = aq_names_native(address, AQ_RIGHT_ANY);
+	char	   *schema;
+	char	   *name;
+
+	if (native != NULL)
+		return native;
+	if (strchr(address, '@') != NULL && aq_names_parse(pnstrdup(address, strcspn(address, "@")), &schema, &name))
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "propagation to \"%s\" is not supported", address),
+				errdetail("It is in another database."));
+	if (!aq_names_parse(address, &schema, &name))
+		ereport(ERROR,
+				aq_error(AQ_ERR_AGENT_ADDRESS_INVALID, "agent address \"%s\" is not valid", address),
+				errhint("An address is [schema.]queue."));
+	ereport(ERROR,
+			aq_error(AQ_ERR_AGENT_ADDRESS_INVALID, "agent address \"%s\" does not name a queue that can be used", address));
+}
+
+/* The native name of the consumer of this queue that stands for the agent, which can be at another queue. */
+static char *
+agent_consumer(const char *queue, const AqOracleAgent *agent)
+{
+	char	   *address = agent->address != NULL ? native_address(agent->address) : NULL;
+	char	   *name;
+
+	if (agent->protocol != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "protocol %d of agent \"%s\" is not supported",
+						 agent->protocol, agent->name != NULL ? agent->name : agent->address),
+				errhint("Leave the protocol null."));
+	if (address != NULL && strcmp(address, queue) != 0)
+	{
+		name = aq_address_consumer(agent->name != NULL ? native_agent_name(agent->name) : NULL, address);
+		if (strlen(name) >= AQ_MAX_NAME)
+			ereport(ERROR,
+					aq_error(AQ_ERR_NAME_TOO_LONG, "agent \"%s\" is too long", name),
+					errhint("Name and address have at most %d bytes together.", AQ_MAX_NAME - 5));
+		return name;
+	}
+	if (agent->name == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_AGENT_NAME_INVALID, "the agent has no name"),
+				errhint("Specify the name of a consumer."));
+	return native_agent_name(agent->name);
+}
+
 /* sys._check_agent(queue, agent): the consumer's native name, for dbms_aqadm */
 PG_FUNCTION_INFO_V1(aq_oracle_options_agent);
 Datum
@@ -358,8 +376,7 @@ aq_oracle_options_agent(PG_FUNCTION_ARGS)
 {
 	AqOracleAgent agent = read_agent(PG_GETARG_DATUM(1), PG_ARGISNULL(1));
 
-	check_local(text_to_cstring(PG_GETARG_TEXT_PP(0)), &agent);
-	PG_RETURN_TEXT_P(cstring_to_text(native_agent_name(agent.name)));
+	PG_RETURN_TEXT_P(cstring_to_text(agent_consumer(text_to_cstring(PG_GETARG_TEXT_PP(0)), &agent)));
 }
 
 /* --- enqueue ------------------------------------------------------------------------------- */
@@ -385,8 +402,7 @@ read_recipients(const char *queue, NullableDatum field)
 		if (agents[i].name == NULL && agents[i].address == NULL)
 			ereport(ERROR,
 					aq_error(AQ_ERR_RECIPIENT_EMPTY, "recipient %d of the list has neither name nor address", i + 1));
-		check_local(queue, &agents[i]);
-		names = lappend(names, native_agent_name(agents[i].name));
+		names = lappend(names, agent_consumer(queue, &agents[i]));
 	}
 	return names;
 }
@@ -590,7 +606,8 @@ state_of(const AqMessage *m)
 {
 	if (m->state != STATE_READY)
 		return m->state;
-	if (m->original_id != NULL)
+	/* from an exception queue; a message that has only an original id has come by propagation */
+	if (m->original_id != NULL && m->dead_letter != NULL)
 		return STATE_EXPIRED;
 	return m->ready_at > GetCurrentTimestamp() ? STATE_WAITING : STATE_READY;
 }

@@ -100,12 +100,6 @@ came_from(void *arg, const AqMessage *m)
 	return redrive->multi ? consumer != NULL && is_consumer(redrive, consumer) : true;
 }
 
-static struct varlena *
-copy_varlena(const struct varlena *value)
-{
-	return value != NULL ? (struct varlena *) DatumGetPointer(datumCopy(PointerGetDatum(value), false, -1)) : NULL;
-}
-
 /* The time that it had from its first delivery on; NULL: no expiration. */
 static Interval *
 expiration_of(Jsonb *letter)
@@ -119,23 +113,6 @@ expiration_of(Jsonb *letter)
 	expiration = palloc0(sizeof(Interval));
 	expiration->time = Max(expires - (ready != 0 ? ready : time_of(letter, "enqueue_time")), 1);
 	return expiration;
-}
-
-/*
- * NULL: it named none, or one that an enqueue would refuse, because it was dropped,
- * another queue has its name, or the caller has no privilege.  One dead letter must
- * not keep the others from being put back.
- */
-static struct varlena *
-exception_queue_of(const Redrive *redrive, Jsonb *letter, Oid payload_type)
-{
-	char	   *name = string_of(letter, "exception_queue");
-	AqQueue    *queue = name != NULL ? aq_catalog_get_by_name(name) : NULL;
-
-	if (queue == NULL || queue->id == redrive->id || queue->multi || queue->payload_type != payload_type ||
-		!aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE))
-		return NULL;
-	return (struct varlena *) cstring_to_text(name);
 }
 
 static struct varlena *
@@ -160,47 +137,17 @@ keep(void *arg, const AqMessage *m, int delivery)
 	memset(call, 0, sizeof(AqEnqueue));
 	call->priority = m->priority;
 	call->expiration = expiration_of(letter);
-	call->correlation = copy_varlena(m->correlation);
-	call->properties = copy_varlena(m->properties);
-	/* messages with the same pointer are stored together */
-	call->sender = last != NULL && last->sender != NULL && m->sender != NULL &&
-		datumIsEqual(PointerGetDatum(last->sender), PointerGetDatum(m->sender), false, -1)
-		? last->sender : copy_varlena(m->sender);
+	call->correlation = aq_move_copy(m->correlation);
+	call->properties = aq_move_copy(m->properties);
+	call->sender = aq_move_sender(last != NULL ? last->sender : NULL, m->sender);
 	call->recipients = consumer != NULL ? list_make1(consumer) : NIL;
-	call->dead_letter = copy_varlena((struct varlena *) letter);
+	call->dead_letter = aq_move_copy((struct varlena *) letter);
 	redrive->ids[redrive->n] = m->id;
 	redrive->nulls[redrive->n] = m->payload_null;
 	redrive->payloads[redrive->n] = m->payload_null ? (Datum) 0
 		: datumCopy(m->payload, redrive->by_value, redrive->length);
 	redrive->n++;
 	MemoryContextSwitchTo(old);
-}
-
-/* The bodies of large messages; ids: what they are in the queue. */
-static void
-copy_bodies(Redrive *redrive, Oid payload_type, pg_uuid_t **ids)
-{
-	for (int i = 0; i < redrive->n; i++)
-	{
-		AqQueue    *from,
-				   *to;
-
-		if (ids[i] == NULL || !aq_message_body_is_apart(payload_type, redrive->payloads[i], redrive->nulls[i]))
-			continue;
-		aq_catalog_retain();
-		PG_TRY();
-		{
-			from = aq_catalog_get_by_name(redrive->source);
-			to = aq_catalog_get_by_id(redrive->id, true);
-			if (from != NULL && to != NULL)
-				aq_message_body_copy(from, &redrive->ids[i], AQ_ANY_POSITION, to, ids[i]);
-		}
-		PG_FINALLY();
-		{
-			aq_catalog_release();
-		}
-		PG_END_TRY();
-	}
 }
 
 /* Puts the batch into the queue. */
@@ -216,11 +163,12 @@ put_back(Redrive *redrive, Oid payload_type)
 		AqEnqueue  *one = &redrive->calls[i];
 		Jsonb	   *letter = (Jsonb *) one->dead_letter;
 
-		one->exception_queue = exception_queue_of(redrive, letter, payload_type);
+		one->exception_queue = aq_move_exception_queue(string_of(letter, "exception_queue"), redrive->id, payload_type);
 		one->dead_letter = before_of(letter);
 	}
 	ids = aq_enqueue_messages(&call, redrive->n, redrive->payloads, redrive->nulls);
-	copy_bodies(redrive, payload_type, ids);
+	aq_move_bodies(redrive->source, redrive->id, payload_type, redrive->n, redrive->payloads, redrive->nulls, redrive->ids,
+				   ids);
 }
 
 /* Reads what it needs of the queue, and the name of the exception queue. */

@@ -674,7 +674,7 @@ set_message(AqRule *rule, const AqMessage *m)
 	set_param(rule, VAR_ATTEMPTS, Int32GetDatum(m->attempts), false);
 	set_param(rule, VAR_SENDER, PointerGetDatum(m->sender), m->sender == NULL);
 	set_param(rule, VAR_MSGID, UUIDPGetDatum(&m->id), false);
-	set_param(rule, VAR_STATE, Int32GetDatum(m->state != 0 ? m->state : m->original_id ? 3 : 0), false);
+	set_param(rule, VAR_STATE, Int32GetDatum(m->state != 0 ? m->state : m->original_id && m->dead_letter ? 3 : 0), false);
 	set_param(rule, VAR_DELAY, TimestampTzGetDatum(m->ready_at), m->ready_at == 0);
 	set_param(rule, VAR_EXPIRATION, Int32GetDatum(expiration), m->expires_at == 0);
 	set_param(rule, VAR_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);

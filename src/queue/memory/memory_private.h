@@ -63,6 +63,7 @@ extern Size aq_waiters_shmem_size(void);
 extern void aq_waiters_shmem_init(void *area, bool found);
 extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
 							 int64 deadline, int (*check) (void *arg), void *arg);
+extern bool (*aq_waiters_disturbed) (void);
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 extern void aq_waiters_check(AqFindings *findings);
 extern void aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings);

@@ -327,6 +327,9 @@ leave_all(bool pass_on)
 	return wakeups;
 }
 
+/* For a process that waits for something else, too: NULL, or whether it is there. */
+bool		(*aq_waiters_disturbed) (void);
+
 /* Has this session been woken since it entered? */
 static bool
 woken_meanwhile(void)
@@ -334,7 +337,7 @@ woken_meanwhile(void)
 	for (int i = 0; i < njoined; i++)
 		if (entries[joined[i].entry].state == AQ_WAKEUP_WOKEN)
 			return true;
-	return aq_channel_woken();
+	return aq_channel_woken() || (aq_waiters_disturbed != NULL && aq_waiters_disturbed());
 }
 
 /*

@@ -32,6 +32,7 @@ X(HELPER_CALL, "aq: helper call", OTHER, "process#", "", "", "the background wor
 X(HELPER_IDLE, "aq: helper idle", IDLE, "", "", "", "a call with immediate visibility")
 X(NOTIFIER_IDLE, "aq: notifier idle", IDLE, "", "", "", "a message of a queue with a registration, or a posted notification")
 X(REGISTRATION_WAIT, "aq: waiting for a notification", IDLE, "registrations", "", "", "something new for one of P1 registrations")
+X(PROPAGATION_IDLE, "aq: propagation idle", IDLE, "queue id", "process#", "wait time", "messages to propagate, or the time of a schedule")
 X(QUEUE_DDL, "aq: queue definition", CONCURRENCY, "queue id", "mode", "", "another session to finish its change of the queue")
 X(STOP_QUEUE, "aq: queue in use", CONCURRENCY, "queue id", "transactions", "", "the end of transactions that have enqueued or dequeued, before the queue is stopped")
 X(CHECK_AGAIN, "aq: check", OTHER, "differences", "", "", "the pause between two readings of aq.check()")

@@ -22,5 +22,6 @@ X(TRACES, "session traces", 10, LATCH_FREE, false, "the list of traced sessions"
 X(HELPERS, "immediate helpers", 10, LATCH_FREE, false, "the list of background workers for immediate visibility, and of the sessions that wait for one")
 X(NOTIFIERS, "notifiers", 10, LATCH_FREE, false, "the list of background workers that call registered procedures")
 X(LINKS, "links", 10, LATCH_FREE, false, "the links to other servers, and the calls of aq.check_link")
+X(PROPAGATION, "propagation", 10, LATCH_FREE, false, "the list of background workers that propagate messages")
 X(LAB, "lab", 11, LATCH_FREE, true, "nothing: for experiments of pgaq_lab")
 X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")

@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * propagate_private.h
+ *	  Declarations shared by the files of part "propagate".
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_PROPAGATE_PRIVATE_H
+#define AQ_PROPAGATE_PRIVATE_H
+
+#include "propagate/propagate.h"
+
+#include "datatype/timestamp.h"
+#include "nodes/pg_list.h"
+
+/* A schedule is disabled after so many failures in a row. */
+#define AQ_PROPAGATION_FAILURES 16
+
+/* What a schedule has done since its row was last written. */
+typedef struct AqPropagated
+{
+	int64		messages;
+	int64		bytes;
+	int64		batches;
+	int64		elapsed;		/* microseconds, of the batches */
+	int64		most_messages;	/* in a batch */
+	int64		most_bytes;
+} AqPropagated;
+
+/* A schedule in the process's memory: a row of aq_internal.propagation that is enabled. */
+typedef struct AqPropagation
+{
+	int64		id;
+	int32		queue_id;
+	char	   *destination;	/* NULL: every address of this database without a schedule of its own */
+	Oid			role;			/* InvalidOid: dropped */
+	TimestampTz start;
+	int64		duration;		/* of a window, microseconds; 0: without end */
+	int64		every;			/* between the starts of windows; 0: there is one */
+	int64		latency;		/* 0: messages are waited for */
+	int			failures;		/* in a row */
+	TimestampTz not_before;		/* the pause after a failure, or the latency */
+	struct varlena *producer;	/* text: see AqMove */
+	AqPropagated unsaved;
+} AqPropagation;
+
+/* A consumer whose messages a schedule moves. */
+typedef struct AqRoute
+{
+	AqPropagation *schedule;
+	char	   *consumer;		/* NULL: the queue has a single one */
+	char	   *destination;
+	char	   *recipient;		/* NULL: the subscribers there */
+} AqRoute;
+
+/* --- propagation.c: rows, times and routes; in a transaction of the process, unless noted */
+extern void aq_propagation_reload(void);
+extern List *aq_propagation_all(void);		/* of AqPropagation; no transaction needed */
+extern bool aq_propagation_is_open(const AqPropagation *schedule, TimestampTz now, TimestampTz *change);	/* no transaction needed */
+extern bool aq_propagation_is_orphan(void);	/* after aq_propagation_routes(); no transaction needed */
+extern List *aq_propagation_routes(void);	/* of AqRoute, those of a queue together; in the current memory context */
+extern bool aq_propagation_failed(AqPropagation *schedule, const char *error);	/* true: it is disabled now */
+extern void aq_propagation_recovered(AqPropagation *schedule);
+extern bool aq_propagation_is_unsaved(const AqPropagation *schedule);
+extern void aq_propagation_save(AqPropagation *schedule);
+
+/* --- propagator.c */
+extern void aq_propagator_register(void);
+
+/* --- propagator_area.c: which database has a process */
+extern Size aq_propagator_area_size(void);
+extern void aq_propagator_area_init(void *area, bool found);
+extern bool aq_propagator_area_enter(Oid database);
+extern bool aq_propagator_area_disturbed(void);
+extern void aq_propagator_area_heed(void);
+extern uint32 aq_propagator_area_changes(void);
+extern TimestampTz aq_propagator_area_start(void);
+extern void aq_propagator_area_notify(void);
+extern void aq_propagator_area_stop(Oid database);
+
+/* --- propagation_calls.c */
+extern void aq_propagation_calls_init(void);
+
+#endif							/* AQ_PROPAGATE_PRIVATE_H */

@@ -1,0 +1,282 @@
+/*-------------------------------------------------------------------------
+ *
+ * propagation.c
+ *	  The schedules of a database in its process: rows of
+ *	  aq_internal.propagation, their windows of time, and the consumers whose
+ *	  messages they move.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "propagate/propagate_private.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+static MemoryContext context;
+static List *schedules = NIL;	/* of AqPropagation, in context */
+static bool queue_missing;		/* one of them was dropped, and its schedules with it */
+
+List *
+aq_propagation_all(void)
+{
+	return schedules;
+}
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+enum
+{
+	ROW_ID, ROW_QUEUE, ROW_DESTINATION, ROW_ROLE, ROW_START, ROW_DURATION, ROW_EVERY, ROW_LATENCY, ROW_FAILURES
+};
+
+#define MICROSECONDS(column) "(extract(epoch FROM coalesce(" column ", '0')) * 1000000)::bigint"
+
+static Datum
+column(int row, int number, bool *isnull)
+{
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, number + 1, isnull);
+}
+
+static AqPropagation *
+known(List *list, int64 id)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+		if (((AqPropagation *) lfirst(lc))->id == id)
+			return lfirst(lc);
+	return NULL;
+}
+
+static AqPropagation *
+read_row(int row, List *before)
+{
+	AqPropagation *schedule = palloc0(sizeof(AqPropagation));
+	const AqPropagation *old;
+	Datum		destination;
+	bool		isnull;
+
+	schedule->id = DatumGetInt64(column(row, ROW_ID, &isnull));
+	schedule->queue_id = DatumGetInt32(column(row, ROW_QUEUE, &isnull));
+	destination = column(row, ROW_DESTINATION, &isnull);
+	schedule->destination = isnull ? NULL : TextDatumGetCString(destination);
+	schedule->role = DatumGetObjectId(column(row, ROW_ROLE, &isnull));
+	schedule->start = DatumGetTimestampTz(column(row, ROW_START, &isnull));
+	schedule->duration = DatumGetInt64(column(row, ROW_DURATION, &isnull));
+	schedule->every = DatumGetInt64(column(row, ROW_EVERY, &isnull));
+	schedule->latency = DatumGetInt64(column(row, ROW_LATENCY, &isnull));
+	schedule->failures = DatumGetInt32(column(row, ROW_FAILURES, &isnull));
+	schedule->producer = (struct varlena *) cstring_to_text(psprintf("propagation " INT64_FORMAT, schedule->id));
+	old = known(before, schedule->id);
+	if (old != NULL)
+		schedule->unsaved = old->unsaved;
+	/* a schedule that was altered is tried at once */
+	if (old != NULL && schedule->failures > 0 && schedule->failures == old->failures)
+		schedule->not_before = old->not_before;
+	return schedule;
+}
+
+/* Reads the enabled schedules. */
+void
+aq_propagation_reload(void)
+{
+	MemoryContext new = AllocSetContextCreate(TopMemoryContext, "pgaq schedules", ALLOCSET_SMALL_SIZES);
+	List	   *read = NIL;
+
+	(void) aq_sql_run("SELECT schedule_id, queue_id, destination, role::oid, start_time, " MICROSECONDS("duration") ", "
+					  MICROSECONDS("every") ", " MICROSECONDS("latency") ", failures "
+					  "FROM aq_internal.propagation WHERE enabled ORDER BY queue_id, schedule_id",
+					  0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(new);
+
+		read = lappend(read, read_row(i, schedules));
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+	if (context != NULL)
+		MemoryContextDelete(context);
+	context = new;
+	schedules = read;
+}
+
+static void
+change(const char *command, int64 id)
+{
+	Oid			type = INT8OID;
+	Datum		value = Int64GetDatum(id);
+
+	(void) aq_sql_run(command, 1, &type, &value, NULL, false);
+}
+
+/* Records a failure; returns whether the schedule is disabled now. */
+bool
+aq_propagation_failed(AqPropagation *schedule, const char *error)
+{
+	Oid			types[2] = {INT8OID, TEXTOID};
+	Datum		values[2] = {Int64GetDatum(schedule->id), CStringGetTextDatum(error)};
+	bool		isnull;
+
+	(void) aq_sql_run(psprintf("UPDATE aq_internal.propagation SET failures = failures + 1, last_error = $2, "
+							   "last_error_time = clock_timestamp(), enabled = enabled AND failures + 1 < %d "
+							   "WHERE schedule_id = $1 RETURNING failures", AQ_PROPAGATION_FAILURES),
+					  lengthof(types), types, values, NULL, true);
+	if (SPI_processed == 1)
+		schedule->failures = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	if (schedule->failures < AQ_PROPAGATION_FAILURES)
+		return false;
+	schedules = list_delete_ptr(schedules, schedule);
+	return true;
+}
+
+void
+aq_propagation_recovered(AqPropagation *schedule)
+{
+	schedule->failures = 0;
+	change("UPDATE aq_internal.propagation SET failures = 0 WHERE schedule_id = $1", schedule->id);
+}
+
+bool
+aq_propagation_is_unsaved(const AqPropagation *schedule)
+{
+	return schedule->unsaved.batches > 0;
+}
+
+/* A row that a session is changing is written the next time. */
+void
+aq_propagation_save(AqPropagation *schedule)
+{
+	const AqPropagated *done = &schedule->unsaved;
+
+	change(psprintf("UPDATE aq_internal.propagation SET messages = messages + " INT64_FORMAT ", bytes = bytes + " INT64_FORMAT
+					", batches = batches + " INT64_FORMAT ", elapsed = elapsed + " INT64_FORMAT
+					", most_messages = greatest(most_messages, " INT64_FORMAT "), most_bytes = greatest(most_bytes, " INT64_FORMAT
+					"), last_run = clock_timestamp() WHERE schedule_id = (SELECT schedule_id FROM aq_internal.propagation "
+					"WHERE schedule_id = $1 FOR UPDATE SKIP LOCKED)",
+					done->messages, done->bytes, done->batches, done->elapsed, done->most_messages, done->most_bytes),
+		   schedule->id);
+	schedule->unsaved = (AqPropagated) {0};
+}
+
+/* --- windows ------------------------------------------------------------------------------------ */
+
+/*
+ * Is a window of the schedule open?  *change: when that changes, 0: never.  A
+ * schedule without a duration has windows without end, one without "every" has
+ * one window.
+ */
+bool
+aq_propagation_is_open(const AqPropagation *schedule, TimestampTz now, TimestampTz *change)
+{
+	TimestampTz begin = schedule->start;
+
+	*change = 0;
+	if (now < begin)
+	{
+		*change = begin;
+		return false;
+	}
+	if (schedule->duration == 0)
+		return true;
+	if (schedule->every > 0)
+		begin += (now - begin) / schedule->every * schedule->every;
+	if (now < begin + schedule->duration)
+	{
+		*change = begin + schedule->duration;
+		return true;
+	}
+	if (schedule->every > 0)
+		*change = begin + schedule->every;
+	return false;
+}
+
+/* --- routes ---------------------------------------------------------------------------------------- */
+
+/* Is it the address of another database? */
+static bool
+is_remote(const char *address)
+{
+	return strchr(address, '@') != NULL;
+}
+
+static bool
+has_own_schedule(int32 queue_id, const char *address)
+{
+	ListCell   *lc;
+
+	foreach(lc, schedules)
+	{
+		const AqPropagation *schedule = lfirst(lc);
+
+		if (schedule->queue_id == queue_id && schedule->destination != NULL && strcmp(schedule->destination, address) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+serves(const AqPropagation *schedule, const char *address)
+{
+	if (schedule->destination != NULL)
+		return strcmp(schedule->destination, address) == 0;
+	return !is_remote(address) && !has_own_schedule(schedule->queue_id, address);
+}
+
+static AqRoute *
+make_route(AqPropagation *schedule, const char *consumer, const char *destination, char *recipient)
+{
+	AqRoute    *route = palloc(sizeof(AqRoute));
+
+	*route = (AqRoute) {.schedule = schedule,.consumer = consumer != NULL ? pstrdup(consumer) : NULL,
+		.destination = pstrdup(destination),.recipient = recipient};
+	return route;
+}
+
+static List *
+add_routes(List *routes, AqPropagation *schedule)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(schedule->queue_id, true);
+
+	queue_missing |= queue == NULL;
+	if (queue == NULL)
+		return routes;
+	if (!queue->multi)
+		return schedule->destination == NULL ? routes : lappend(routes, make_route(schedule, NULL, schedule->destination, NULL));
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		const char *name = queue->consumers[i].name;
+		char	   *agent;
+		const char *address = name != NULL ? aq_address_of(name, &agent) : NULL;
+
+		if (address != NULL && serves(schedule, address))
+			routes = lappend(routes, make_route(schedule, name, address, agent));
+	}
+	return routes;
+}
+
+/* Are there schedules that went with their queues? */
+bool
+aq_propagation_is_orphan(void)
+{
+	return queue_missing;
+}
+
+/* What the schedules move from where to where. */
+List *
+aq_propagation_routes(void)
+{
+	List	   *routes = NIL;
+	ListCell   *lc;
+
+	queue_missing = false;
+	foreach(lc, schedules)
+		routes = add_routes(routes, lfirst(lc));
+	return routes;
+}

@@ -1,0 +1,477 @@
+/*-------------------------------------------------------------------------
+ *
+ * propagator.c
+ *	  The process "pgaq propagation" of a database: moves messages to other
+ *	  queues of the database.
+ *
+ * A round takes a batch of each route, each in a transaction of its own, in which
+ * messages leave one queue and enter the other: so each arrives exactly once,
+ * whenever the process or the server ends.  Without messages it waits for them,
+ * or for the time of a schedule, in a transaction without a snapshot.
+ *
+ * A batch is moved with the privileges of the role that has made the schedule,
+ * with SET ROLE and SET SESSION AUTHORIZATION disallowed.  Rules and
+ * transformations run as those who wrote them, as in any session that enqueues.
+ * This process is not the worker of the database: what such code takes in time
+ * only delays propagation, and not longer than BATCH_TIMEOUT.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "propagate/propagate_private.h"
+
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+/* messages that are moved together */
+#define BATCH 500
+
+/* a batch that takes longer is rolled back, milliseconds */
+#define BATCH_TIMEOUT 60000
+#define LOCK_TIMEOUT "5s"
+
+/* what schedules have done is written at most so often, microseconds */
+#define SAVE_EVERY ((int64) 2000000)
+
+/* the pause after a failure grows from the first to the last one, microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LAST_PAUSE ((int64) 300000000)
+
+/* with more routes than can be waited for, how often the others are looked at, microseconds */
+#define LOOK_EVERY ((int64) 1000000)
+
+PGDLLEXPORT void aq_propagator_main(Datum arg);
+
+static MemoryContext round_context;
+static TimestampTz saved_at;
+
+/* --- transactions ------------------------------------------------------------------------------ */
+
+/*
+ * DROP EXTENSION waits for the transaction, as for those of the worker's jobs:
+ * both lock several tables.  While it runs, the process ends; the worker starts
+ * another one if the extension stays.
+ */
+static void
+begin(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (aq_job_lock_extension())
+		return;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	proc_exit(0);
+}
+
+static void
+commit(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	SetUserIdAndSecContext(GetSessionUserId(), 0);
+}
+
+/* --- a batch -------------------------------------------------------------------------------------- */
+
+static void
+become(Oid role)
+{
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(role)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the role that has scheduled the propagation does not exist")));
+	SetUserIdAndSecContext(role, SECURITY_LOCAL_USERID_CHANGE);
+}
+
+/* The number of messages moved. */
+static uint32
+move_batch(const AqRoute *route)
+{
+	AqPropagation *schedule = route->schedule;
+	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.destination = route->destination,
+		.recipient = route->recipient,.producer = schedule->producer,.max = BATCH};
+	TimestampTz started = GetCurrentTimestamp();
+	uint32		n;
+
+	begin();
+	become(schedule->role);
+	enable_timeout_after(STATEMENT_TIMEOUT, BATCH_TIMEOUT);
+	n = aq_move_messages(&move);
+	disable_timeout(STATEMENT_TIMEOUT, false);
+	commit();
+	aq_point("propagated");
+	if (n == 0)
+		return 0;
+	schedule->unsaved.messages += n;
+	schedule->unsaved.bytes += move.bytes;
+	schedule->unsaved.batches++;
+	schedule->unsaved.elapsed += GetCurrentTimestamp() - started;
+	schedule->unsaved.most_messages = Max(schedule->unsaved.most_messages, n);
+	schedule->unsaved.most_bytes = Max(schedule->unsaved.most_bytes, move.bytes);
+	return n;
+}
+
+static int64
+pause_after(int failures)
+{
+	return failures > 9 ? LAST_PAUSE : Min(FIRST_PAUSE << (failures - 1), LAST_PAUSE);
+}
+
+/* In PG_CATCH: the batch is rolled back, and the schedule pauses. */
+static void
+note_failure(const AqRoute *route, MemoryContext context)
+{
+	AqPropagation *schedule = route->schedule;
+	ErrorData  *error;
+	bool		disabled;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	disable_timeout(STATEMENT_TIMEOUT, false);
+	AbortCurrentTransaction();
+	SetUserIdAndSecContext(GetSessionUserId(), 0);
+	MemoryContextSwitchTo(context);
+	QueryCancelPending = false;
+	schedule->failures++;
+	schedule->not_before = GetCurrentTimestamp() + pause_after(schedule->failures);
+	begin();
+	disabled = aq_propagation_failed(schedule, error->message);
+	if (disabled && aq_propagation_is_unsaved(schedule))
+		aq_propagation_save(schedule);
+	commit();
+	if (schedule->failures == 1 || disabled)
+		ereport(LOG,
+				errmsg("propagation to \"%s\" failed: %s", route->destination, error->message),
+				error->detail ? errdetail_internal("%s", error->detail) : 0,
+				disabled ? errhint("It has failed %d times in a row and is disabled.", schedule->failures) : 0);
+}
+
+/* Returns false if there was nothing to move, or it failed. */
+static bool
+run_route(const AqRoute *route)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile uint32 n = 0;
+
+	PG_TRY();
+	{
+		n = move_batch(route);
+	}
+	PG_CATCH();
+	{
+		note_failure(route, context);
+		n = 0;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	if (n > 0 && route->schedule->failures > 0)
+	{
+		begin();
+		aq_propagation_recovered(route->schedule);
+		commit();
+		MemoryContextSwitchTo(context);
+	}
+	CHECK_FOR_INTERRUPTS();
+	return n > 0;
+}
+
+/* --- a round ----------------------------------------------------------------------------------------- */
+
+static void
+sooner(TimestampTz *next, TimestampTz when)
+{
+	if (when != 0 && (*next == 0 || when < *next))
+		*next = when;
+}
+
+/* May the schedule move messages now?  Else *next becomes the time of its next try, if that is sooner. */
+static bool
+is_due(const AqPropagation *schedule, TimestampTz now, TimestampTz *next)
+{
+	TimestampTz change;
+	bool		open = aq_propagation_is_open(schedule, now, &change);
+
+	sooner(next, change);
+	if (!open)
+		return false;
+	if (schedule->not_before <= now)
+		return true;
+	sooner(next, schedule->not_before);
+	return false;
+}
+
+static void
+save_all(void)
+{
+	ListCell   *lc;
+
+	begin();
+	foreach(lc, aq_propagation_all())
+		if (aq_propagation_is_unsaved(lfirst(lc)))
+			aq_propagation_save(lfirst(lc));
+	commit();
+	saved_at = GetCurrentTimestamp();
+}
+
+static bool
+any_unsaved(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, aq_propagation_all())
+		if (aq_propagation_is_unsaved(lfirst(lc)))
+			return true;
+	return false;
+}
+
+/* A route without messages: its schedule looks again when a message comes, or after its latency. */
+static void
+note_latency(List *routes, const List *moved)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *lc;
+
+	foreach(lc, routes)
+	{
+		AqPropagation *schedule = ((AqRoute *) lfirst(lc))->schedule;
+
+		if (schedule->latency > 0 && schedule->not_before <= now && !list_member_ptr(moved, schedule))
+			schedule->not_before = now + schedule->latency;
+	}
+}
+
+/* A batch of each route that is due; returns whether there were any messages. */
+static bool
+run_routes(List *routes)
+{
+	List	   *moved = NIL;	/* schedules */
+	List	   *tried = NIL;	/* routes */
+	TimestampTz next = 0;
+	ListCell   *lc;
+
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+
+		if (!is_due(route->schedule, GetCurrentTimestamp(), &next))
+			continue;
+		tried = lappend(tried, route);
+		if (run_route(route))
+			moved = list_append_unique_ptr(moved, route->schedule);
+	}
+	note_latency(tried, moved);
+	return moved != NIL;
+}
+
+/* The queue itself, for its only consumer or for consumers to come, and the consumers of its routes. */
+static int
+add_sources(AqMoveSource *sources, int n, const AqPropagation *schedule, List *routes)
+{
+	ListCell   *lc;
+
+	sources[n++] = (AqMoveSource) {.queue_id = schedule->queue_id};
+	foreach(lc, routes)
+	{
+		const AqRoute *route = lfirst(lc);
+
+		if (route->schedule == schedule && route->consumer != NULL)
+			sources[n++] = (AqMoveSource) {.queue_id = schedule->queue_id,.consumer = route->consumer};
+	}
+	return n;
+}
+
+/* Waits for messages of the routes, or until something else is to be done. */
+static void
+wait_for_routes(List *routes)
+{
+	AqMoveSource *sources = palloc((list_length(routes) + list_length(aq_propagation_all())) * sizeof(AqMoveSource));
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz next = 0;
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, aq_propagation_all())
+	{
+		AqPropagation *schedule = lfirst(lc);
+
+		if (is_due(schedule, now, &next))
+			n = add_sources(sources, n, schedule, routes);
+	}
+	if (n > AQ_MOVE_SOURCES)
+		sooner(&next, now + LOOK_EVERY);
+	if (any_unsaved())
+		sooner(&next, Max(saved_at + SAVE_EVERY, now + 1));
+	pgstat_report_activity(STATE_IDLE, NULL);
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	aq_move_wait(Min(n, AQ_MOVE_SOURCES), sources, next == 0 ? -1 : aq_clock_us() + Max(next - now, 0), aq_propagator_area_disturbed);
+	CommitTransactionCommand();
+	pgstat_report_activity(STATE_RUNNING, "propagation");
+}
+
+/* The routes, in the context of the round; of schedules that were read again after a change. */
+static List *
+look(void)
+{
+	List	   *routes;
+
+	MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContextReset(round_context);
+	begin();
+	if (aq_propagator_area_disturbed())
+	{
+		aq_propagator_area_heed();
+		aq_propagation_reload();
+	}
+	MemoryContextSwitchTo(round_context);
+	routes = aq_propagation_routes();
+	if (aq_propagation_is_orphan())
+	{
+		aq_propagation_reload();
+		routes = aq_propagation_routes();
+	}
+	commit();
+	MemoryContextSwitchTo(round_context);
+	return routes;
+}
+
+/* Returns when there is no schedule any more. */
+static void
+propagate(void)
+{
+	for (;;)
+	{
+		List	   *routes = look();
+
+		if (aq_propagation_all() == NIL)
+			return;
+		if (!run_routes(routes))
+		{
+			if (any_unsaved() && GetCurrentTimestamp() >= saved_at + SAVE_EVERY)
+				save_all();
+			wait_for_routes(routes);
+		}
+		else if (GetCurrentTimestamp() >= saved_at + SAVE_EVERY)
+			save_all();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		pgstat_report_stat(false);
+	}
+}
+
+/* --- the process --------------------------------------------------------------------------------------- */
+
+/*
+ * Overrides settings of the database.  Commits need no flush: what is lost in a
+ * crash is lost in both queues.
+ */
+static void
+set_parameters(void)
+{
+	static const char *const parameters[][2] = {
+		{"application_name", "pgaq propagation"},
+		{"search_path", "pg_catalog, pg_temp"},
+		{"synchronous_commit", "off"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
+		{"lock_timeout", LOCK_TIMEOUT},
+		{"pgaq.oracle_errors", "off"},
+	};
+
+	for (int i = 0; i < lengthof(parameters); i++)
+		if (GetConfigOption(parameters[i][0], true, false) != NULL)
+			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+void
+aq_propagator_main(Datum arg)
+{
+	Oid			database = DatumGetObjectId(arg);
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	aq_session_attach();
+	if (!aq_propagator_area_enter(database))
+		proc_exit(0);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	set_parameters();
+	round_context = AllocSetContextCreate(TopMemoryContext, "pgaq propagation", ALLOCSET_DEFAULT_SIZES);
+	propagate();
+	proc_exit(0);
+}
+
+/* --- the job of the worker that starts the process --------------------------------------------------------- */
+
+static bool
+schedules_exist(bool *locked)
+{
+	bool		exist = false;
+
+	aq_job_begin();
+	*locked = aq_job_lock_extension();
+	if (*locked)
+	{
+		(void) aq_sql_run("SELECT FROM aq_internal.propagation WHERE enabled LIMIT 1", 0, NULL, NULL, NULL, true);
+		exist = SPI_processed > 0;
+		SPI_finish();
+	}
+	aq_job_commit(false);
+	return exist;
+}
+
+/* Runs at each post of the worker: it looks at the table only when that can have changed. */
+static TimestampTz
+start_process(void)
+{
+	static uint32 seen;			/* 0: not yet */
+	static TimestampTz again;
+	uint32		changes = aq_propagator_area_changes();
+	bool		locked;
+
+	if (changes == seen && (again == 0 || GetCurrentTimestamp() < again))
+		return again;
+	again = 0;
+	if (schedules_exist(&locked))
+		again = aq_propagator_area_start();
+	else if (!locked)
+	{
+		again = GetCurrentTimestamp() + LOOK_EVERY;
+		return again;
+	}
+	seen = changes;
+	return again;
+}
+
+static const AqJob job = {.name = "propagation",.run = start_process};
+
+void
+aq_propagator_register(void)
+{
+	aq_worker_register(&job);
+	aq_jobs_on_database_wanted(aq_propagator_area_stop);
+}
