@@ -178,15 +178,13 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	return true;
 }
 
+/* count: messages for the note's consumers, its own and those of similar notes. */
 static void
-wake_targets(PutNote *note)
+wake_targets(const PutNote *note, uint32 count)
 {
-	pg_memory_barrier();		/* make the slots ready before the list of waiters is read */
-	if (note->ready_at != 0 || !aq_waiters_exist(note->shm))
-		return;
 	if (note->shared_targets == NULL && note->targets == NULL)
 	{
-		aq_waiters_wake(note->shm, 0, note->count);
+		aq_waiters_wake(note->shm, 0, count);
 		return;
 	}
 	for (uint32 i = 0; i < (note->targets ? note->count : 1); i++)
@@ -195,7 +193,36 @@ wake_targets(PutNote *note)
 		int			position = -1;
 
 		while ((position = bms_next_member(targets, position)) >= 0)
-			aq_waiters_wake(note->shm, position, note->targets ? 1 : note->count);
+			aq_waiters_wake(note->shm, position, note->targets ? 1 : count);
+	}
+}
+
+static bool
+have_same_targets(const PutNote *a, const PutNote *b)
+{
+	return a->shm == b->shm && a->targets == NULL && b->targets == NULL &&
+		bms_equal(a->shared_targets, b->shared_targets);
+}
+
+/*
+ * Wakes waiters for the messages that were published, when all are: so those of
+ * several producers wake a session that takes many once.
+ */
+void
+aq_settle_wake(PutNote *const *notes, int n)
+{
+	pg_memory_barrier();		/* make the slots ready before the list of waiters is read */
+	for (int i = 0; i < n; i++)
+	{
+		const PutNote *note = notes[i];
+		uint32		count = note->count;
+
+		if (!note->published || note->ready_at != 0 || !aq_waiters_exist(note->shm))
+			continue;
+		while (i + 1 < n && notes[i + 1]->published && notes[i + 1]->ready_at == 0 &&
+			   have_same_targets(note, notes[i + 1]))
+			count += notes[++i]->count;
+		wake_targets(note, count);
 	}
 }
 
@@ -214,7 +241,6 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 	Stream	   *stream = stream_at(partition->stream);
 	TransactionId doubt = InvalidTransactionId;
 	TimestampTz now = commit ? GetCurrentTimestamp() : 0;
-	bool		published = false;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE,
 				 commit ? AQ_LOC_ENQUEUE_PUBLISH : AQ_LOC_ENQUEUE_ABORT);
@@ -239,18 +265,15 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 				aq_frame_promise_timers(frame_of(partition), note->timers);
 				push_timers(note, partition);
 			}
-			published = true;
+			note->published = true;
 		}
 		aq_settle_count_put(note->shm, stream, note->count, note->ready_at != 0, note->expires_at != 0, now);
 	}
 	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 
-	if (published)
-	{
+	if (note->published)
 		aq_trace_publish(note->shm->database, note->shm->queue_id, note->count);
-		wake_targets(note);
-	}
 }
 
 /* --- taken messages --------------------------------------------------------------------- */

@@ -213,6 +213,7 @@ typedef struct PutNote
 	TimestampTz expires_at;
 	uint32		timers;			/* number reserved in the frame */
 	bool		inserted;		/* the slots have their TIDs */
+	bool		published;		/* committed, and waiters are to be woken */
 } PutNote;
 
 /* What a take with a lease, or the end of one, says beside its messages. */
@@ -367,6 +368,7 @@ extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
 
 /* --- settle.c: the end of a transaction, slot by slot; none raises ----------------------- */
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
+extern void aq_settle_wake(PutNote *const *notes, int n);
 extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,

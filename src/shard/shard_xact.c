@@ -83,7 +83,10 @@ settle_all(bool commit)
 	for (int i = 0; i < nputs; i++)
 		aq_settle_put(puts[i], commit, xid);
 	if (commit && nputs > 0)
+	{
+		aq_settle_wake(puts, nputs);
 		aq_point_held("messages-published");
+	}
 	for (int i = 0; i < ntakes; i++)
 		aq_settle_take(takes[i], commit, !proc_exit_inprogress, xid);
 }

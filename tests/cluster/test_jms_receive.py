@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import struct
 
 import psycopg
@@ -9,7 +11,7 @@ import pytest
 
 from conftest import background, stopped_worker, until
 from pgaq import db
-from test_wait import Waiter, asleep
+from test_wait import Waiter, asleep, sent
 
 # no other session is told of a message that its waiter does not fetch
 SETTINGS = {"pgaq.fetch_patience": "-1"}
@@ -17,7 +19,7 @@ TYPE = "aq.jms_message"
 
 
 class Receiver(Waiter):
-    def __init__(self, server, sources, lease="NULL", timeout="NULL", acknowledge=(), **more):
+    def __init__(self, server, sources, lease="NULL", timeout="NULL", acknowledge=(), most=1, **more):
         def array(values, type):
             return "ARRAY[" + ", ".join("NULL" if value is None else "$q$" + str(value) + "$q$" for value in values) + f"]::{type}[]"
 
@@ -25,7 +27,7 @@ class Receiver(Waiter):
         lists = [array([lease[i] for lease in acknowledge], type) for i, type in enumerate(("text", "text", "uuid", "bigint"))]
         statement = (
             f"CALL aq.jms_receive({array(queues, 'text')}, {array(consumers, 'text')}, {array(conditions, 'text')}, "
-            f"{array([1] * len(sources), 'int')}, {timeout}, {lease}, {', '.join(lists)}, NULL)"
+            f"{array([most] * len(sources), 'int')}, {timeout}, {lease}, {', '.join(lists)}, NULL)"
         )
         super().__init__(server, queues[0], statement=statement, **more)
 
@@ -66,6 +68,12 @@ def receiver(server):
 def put(conn, queue, color="red", number=1):
     for _ in range(number):
         conn.execute("SELECT aq.enqueue(%s, ROW('text', '{}', jsonb_build_object('color', %s::text), NULL, 'body', NULL)::aq.jms_message)", [queue, color])
+
+
+def put_array(conn, queue, number):
+    """All by one call."""
+    one = "ROW('text', '{}', NULL, NULL, 'body', NULL)::aq.jms_message"
+    conn.execute(f"SELECT aq.enqueue_array(%s, array_fill({one}, ARRAY[%s]))", [queue, number])
 
 
 def red(queue):
@@ -123,6 +131,106 @@ def test_wakeup_is_passed_on(conn, queues, receiver):
         put(conn, "two")
     assert both.source() == (0, [])
     assert other.source() == (0, [])
+
+
+@pytest.mark.parametrize("calls", [1, 5])
+def test_who_takes_many_counts_as_many(conn, queues, receiver, calls):
+    """Five messages of a transaction wake three of the sessions that take two each, however many calls send them."""
+    group = [receiver([("one", None, None)], most=2) for _ in range(4)]
+    for waiter in group:
+        asleep(conn, [waiter.wait()])
+    before = sent(conn)
+    with conn.transaction():
+        for _ in range(calls):
+            put_array(conn, "one", 5 // calls)
+    assert [waiter.source() for waiter in group[:3]] == [(0, [])] * 3
+    assert not group[3].done()
+    assert before + 3 <= sent(conn) <= before + 4
+    put(conn, "one")
+    assert group[3].source() == (0, [])
+
+
+def test_the_rest_is_passed_on(conn, queues, receiver):
+    """A session that is woken for three messages takes one, because its first source has a condition: two are for others."""
+    first = receiver([red("one"), ("one", None, None)], most=3).wait()
+    asleep(conn, [first])
+    others = [receiver([("one", None, None)]) for _ in range(2)]
+    for waiter in others:
+        asleep(conn, [waiter.wait()])
+    with conn.transaction():
+        put(conn, "one", "blue", 2)
+        put(conn, "one", "red")
+    assert first.source() == (0, [])
+    assert [waiter.source() for waiter in others] == [(0, [])] * 2
+
+
+@pytest.mark.parametrize("how", ["cancel", "terminate"])
+def test_who_goes_passes_all_on(server, conn, queues, receiver, how):
+    """A session that is woken for three messages, and ends before it looks: three others get its wake-up."""
+    server.expect_log("terminat|cancel")
+    first = receiver([("one", None, None)], most=3).wait()
+    asleep(conn, [first])
+    others = [receiver([("one", None, None)]) for _ in range(3)]
+    for waiter in others:
+        asleep(conn, [waiter.wait()])
+    before = sent(conn)
+    os.kill(first.pid, signal.SIGSTOP)
+    try:
+        put_array(conn, "one", 3)
+        assert sent(conn) == before + 1
+        db.execute(conn, f"SELECT pg_{how}_backend(%s)", [first.pid])
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
+    assert [waiter.source() for waiter in others] == [(0, [])] * 3
+
+
+@pytest.mark.parametrize("why", ["older snapshot", "poisoned message"])
+def test_who_may_not_take_passes_the_rest_on(conn, queues, receiver, why):
+    """A session that is woken for three messages, none of which its transaction may take: others get two of them."""
+    first = receiver([("one", None, None)], timeout="'1 hour'", most=3)
+    if why == "older snapshot":
+        first.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
+    else:
+        conn.execute("SELECT aq.alter_queue('one', max_retries => 1, retry_delay => '0')")
+        put(conn, "one")
+        take = "SELECT msgid FROM aq.dequeue('one', NULL::aq.jms_message, wait => '1 minute')"
+        with conn.transaction(force_rollback=True):
+            assert len(db.rows(conn, take)) == 1
+        first.connection.execute("BEGIN")
+        assert len(db.rows(first.connection, take)) == 1
+    asleep(conn, [first.wait()])
+    others = [receiver([("one", None, None)]) for _ in range(2)]
+    for waiter in others:
+        asleep(conn, [waiter.wait()])
+    put_array(conn, "one", 3)
+    assert [waiter.source() for waiter in others] == [(0, [])] * 2
+    asleep(conn, [first])
+    conn.execute("SELECT pg_cancel_backend(%s)", [first.pid])
+    assert first.source() == "57014"
+    first.connection.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("end", ["COMMIT PREPARED", "ROLLBACK TO"])
+def test_wakes_for_what_becomes_ready(conn, queues, receiver, end):
+    """Three messages of a prepared transaction wake three sessions; two of three, when one is rolled back, wake two."""
+    group = [receiver([("one", None, None)]) for _ in range(3)]
+    for waiter in group:
+        asleep(conn, [waiter.wait()])
+    before = sent(conn)
+    conn.execute("BEGIN")
+    put_array(conn, "one", 2)
+    conn.execute("SAVEPOINT s")
+    put_array(conn, "one", 1)
+    if end == "ROLLBACK TO":
+        conn.execute("ROLLBACK TO s")
+        conn.execute("COMMIT")
+        assert sent(conn) == before + 2
+        put(conn, "one")
+    else:
+        conn.execute("PREPARE TRANSACTION 'three'")
+        assert sent(conn) == before
+        conn.execute("COMMIT PREPARED 'three'")
+    assert [waiter.source() for waiter in group] == [(0, [])] * 3
 
 
 @pytest.mark.parametrize("block", [False, True])

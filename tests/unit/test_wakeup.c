@@ -49,7 +49,7 @@ test_wakeup_model(void)
 			case 0:
 			case 1:
 				{
-					uint32		e = aq_wakeup_add(&pool, &lists[l], l, 100 + step);
+					uint32		e = aq_wakeup_add(&pool, &lists[l], l, 100 + step, 1 + sim_random(3));
 
 					CHECK_EQ(e == AQ_WAKEUP_NONE, used == POOL);
 					if (e == AQ_WAKEUP_NONE)
@@ -61,17 +61,28 @@ test_wakeup_model(void)
 			case 2:
 				{
 					int			wanted = (int) sim_random(4);
-					int			got = aq_wakeup_pop(&pool, &lists[l], wanted, out);
+					uint32		items = sim_random(2) == 0 ? UINT32_MAX : sim_random(6);
+					uint32		left = items;
+					uint32		room[POOL];
+					int			got;
 
-					CHECK_EQ(got, Min(wanted, n[l]));
+					for (int i = 0; i < n[l]; i++)
+						room[i] = entries[model[l][i]].items;
+					got = aq_wakeup_pop(&pool, &lists[l], wanted, items == UINT32_MAX ? NULL : &left, out);
+					CHECK(got == Min(wanted, n[l]) || (got < Min(wanted, n[l]) && left == 0));
 					for (int i = 0; i < got; i++)
 					{
+						/* each is woken for as many as it takes, the last one for what is left */
+						CHECK(items > 0);
+						CHECK_EQ(entries[model[l][i]].items, items == UINT32_MAX ? 1 : Min(room[i], items));
+						items -= items == UINT32_MAX ? 0 : entries[model[l][i]].items;
 						/* first come, first served */
 						CHECK_EQ(out[i], entries[model[l][i]].session);
 						CHECK_EQ(entries[model[l][i]].state, AQ_WAKEUP_WOKEN);
 						woken[nwoken] = model[l][i];
 						woken_list[nwoken++] = l;
 					}
+					CHECK(items == UINT32_MAX || items == left);
 					n[l] -= got;
 					memmove(model[l], model[l] + got, n[l] * sizeof(uint32));
 				}
@@ -107,6 +118,7 @@ test_wakeup_model(void)
 #define CONSUMERS 4
 #define PRODUCERS 2
 #define PER_PRODUCER 5
+#define MOST 3
 
 static AqLatch latch;
 static int	messages;			/* protected by the latch */
@@ -117,7 +129,8 @@ static void
 pass_on(int n)
 {
 	int32		sessions[POOL];
-	int			popped = aq_wakeup_pop(&pool, &lists[0], n, sessions);
+	uint32		items = n;
+	int			popped = aq_wakeup_pop(&pool, &lists[0], POOL, &items, sessions);
 
 	for (int i = 0; i < popped; i++)
 		sim_set_latch(sessions[i]);
@@ -127,47 +140,51 @@ static void
 producer(void *arg)
 {
 	(void) arg;
-	for (int i = 0; i < PER_PRODUCER; i++)
+	for (int i = 0, n; i < PER_PRODUCER; i += n)
 	{
+		n = 1 + (int) sim_random(MOST);
+		n = Min(n, PER_PRODUCER - i);
 		aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		messages++;
-		produced++;
-		pass_on(1);
+		messages += n;
+		produced += n;
+		pass_on(n);
 		aq_latch_free(&latch);
 		for (uint32 k = sim_random(10); k > 0; k--)
 			sim_switch();
 	}
 }
 
-static bool
-take_one(void)
+static uint32
+take(uint32 most)
 {
-	if (messages == 0)
-		return false;
-	messages--;
-	taken++;
-	return true;
+	uint32		n = Min(most, (uint32) messages);
+
+	messages -= n;
+	taken += n;
+	return n;
 }
 
 /*
  * Looks, registers, looks again, sleeps; sometimes goes away after a wake-up
- * without taking anything, as a session that is cancelled does.
+ * without taking anything, as a session that is cancelled does, or takes fewer
+ * than it was woken for.
  */
 static void
 consumer(void *arg)
 {
 	bool		never_gives_up = (*(int *) arg == 0);
+	uint32		most = 1 + sim_random(MOST);
 
 	while (taken < PRODUCERS * PER_PRODUCER)
 	{
 		uint32		entry;
 		bool		got;
-		bool		woken;
+		uint32		woken;
 
 		aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-		got = take_one();
+		got = take(most) > 0;
 		entry = got ? AQ_WAKEUP_NONE :
-			aq_wakeup_add(&pool, &lists[0], 0, aq_session_own_number);
+			aq_wakeup_add(&pool, &lists[0], 0, aq_session_own_number, most);
 		aq_latch_free(&latch);
 		if (got)
 			continue;
@@ -180,9 +197,13 @@ consumer(void *arg)
 		aq_latch_get(&latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
 		woken = aq_wakeup_remove(&pool, &lists[0], entry);
 		if (never_gives_up || sim_random(3) > 0)
-			take_one();
-		else if (woken && messages > 0)
-			pass_on(1);
+		{
+			uint32		n = take(1 + sim_random(most));
+
+			woken -= Min(woken, n);
+		}
+		if (woken > 0 && messages > 0)
+			pass_on((int) woken);
 		if (taken == PRODUCERS * PER_PRODUCER)
 			pass_on(CONSUMERS);
 		aq_latch_free(&latch);

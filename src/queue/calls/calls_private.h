@@ -189,14 +189,21 @@ extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, ui
 extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
+/* What an attempt for several pairs has taken. */
+typedef struct AqWaitTaken
+{
+	int			pair;			/* number of the pair; -1: nothing */
+	int			messages;
+} AqWaitTaken;
+
 /*
  * For procedures: waits without a snapshot. attempt() takes messages, with its
  * own snapshot, and returns whether there were any.
  */
 extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
-extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
-								 bool (*attempt) (void *arg), void *arg, const int *taken);
+extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, const int *most,
+								 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* --- wire.c: values passed to another process; reading moves the cursor */

@@ -366,7 +366,7 @@ typedef struct Receiving
 	int		   *max;
 	int64		lease;			/* 0: none */
 	int64		timeout;		/* -1: none */
-	int			source;			/* what the messages were taken from; -1: nothing yet */
+	AqWaitTaken taken;			/* from which source, and how many messages; -1: nothing yet */
 	MemoryContext context;		/* for one try of one source: a wait can try them millions of times */
 	Writing		writing;
 } Receiving;
@@ -501,12 +501,15 @@ take(void *arg)
 
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	for (int i = 0; i < receiving->n && receiving->source < 0; i++)
+	for (int i = 0; i < receiving->n && receiving->taken.pair < 0; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(receiving->context);
 
 		if (take_from(receiving, i))
-			receiving->source = i;
+		{
+			receiving->taken.pair = i;
+			receiving->taken.messages = receiving->writing.n;
+		}
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(receiving->context);
 	}
@@ -519,7 +522,7 @@ attempt(void *arg)
 	Receiving  *receiving = arg;
 
 	aq_wait_call_ahead(take, receiving);
-	return receiving->source >= 0;
+	return receiving->taken.pair >= 0;
 }
 
 /* Acknowledges, and takes what is there; returns the number of leases that are not acknowledged. */
@@ -553,7 +556,7 @@ wait_and_take(Receiving *receiving)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	(void) aq_wait_released_any(receiving->n, receiving->queues, receiving->consumers, receiving->selective,
-								receiving->timeout, attempt, receiving, &receiving->source);
+								receiving->max, receiving->timeout, attempt, receiving, &receiving->taken);
 }
 
 /* May the procedure commit?  Not in a transaction block, nor within a function. */
@@ -577,7 +580,7 @@ PG_FUNCTION_INFO_V1(aq_jms_receive);
 Datum
 aq_jms_receive(PG_FUNCTION_ARGS)
 {
-	Receiving	receiving = {.source = -1};
+	Receiving	receiving = {.taken.pair = -1};
 	int			nleases,
 				nundone;
 	int		   *undone;
@@ -595,13 +598,13 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	receiving.writing.max_bytes = read_max_bytes(fcinfo, ARG_MAX_BYTES);
 	receiving.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
 	nundone = acknowledge_and_take(&receiving, leases, nleases, undone);
-	if (receiving.source < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
+	if (receiving.taken.pair < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
 	{
 		if (nundone < nleases && may_commit(fcinfo))
 			commit();
 		wait_and_take(&receiving);
 	}
-	result = PointerGetDatum(end_writing(&receiving.writing, receiving.source));
+	result = PointerGetDatum(end_writing(&receiving.writing, receiving.taken.pair));
 	PG_RETURN_DATUM(aq_rows_one(fcinfo, &result, &isnull));
 }
 

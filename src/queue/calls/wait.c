@@ -154,7 +154,8 @@ typedef struct Listening
 	bool		(*attempt) (void *arg); /* the check; NULL: ask the store */
 	void	   *arg;
 	bool		attempts;		/* it is to be called now */
-	const int  *taken;			/* number of the pair whose messages the attempt has taken */
+	int		   *most;			/* messages that an attempt takes; 0: not known */
+	const AqWaitTaken *taken;	/* what the attempt has taken */
 	int		   *entry_of;		/* by number of the pair */
 } Listening;
 
@@ -181,7 +182,13 @@ check_queues(void *arg)
 		for (int i = 0; i < listening->n && listening->known[i] != 0; i++)
 			(void) queue_of(listening, i);
 		if (listening->attempt(listening->arg))
-			return listening->entry_of[*listening->taken];
+		{
+			int			entry = listening->entry_of[listening->taken->pair];
+
+			if (listening->targets != NULL)
+				listening->targets[entry].taken = listening->taken->messages;
+			return entry;
+		}
 		aq_wait_release_snapshot();
 	}
 	for (int i = 0; i < listening->n; i++)
@@ -219,6 +226,7 @@ check_queues(void *arg)
 				target->shm = queue->shm;
 				target->position = position;
 				target->selective = listening->selective[i];
+				target->most = listening->most[i];
 				(void) aq_shm_consumer_make(queue->shm, position);
 				changed = true;
 			}
@@ -288,10 +296,12 @@ refuse_entries(int n, int delivery)
 /*
  * Makes an entry for each of the n pairs, or two, for persistent and buffered
  * messages.  selective: NULL, or for each pair whether it takes only some of the
- * messages; then a pair can occur several times, and has one entry.
+ * messages; then a pair can occur several times, and has one entry.  most: NULL, or
+ * how many messages an attempt takes from each.
  */
 static void
-make_entries(Listening *listening, int n, char **queues, char **consumers, const bool *selective, int delivery)
+make_entries(Listening *listening, int n, char **queues, char **consumers, const bool *selective, const int *most,
+			 int delivery)
 {
 	static const int kinds[] = {AQ_PERSISTENT, AQ_BUFFERED};
 
@@ -302,6 +312,7 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 	listening->deliveries = palloc(2 * n * sizeof(int));
 	listening->known = palloc0(2 * n * sizeof(int32));
 	listening->selective = palloc0(2 * n * sizeof(bool));
+	listening->most = palloc0(2 * n * sizeof(int));
 	listening->entry_of = palloc(n * sizeof(int));
 	for (int i = 0; i < n; i++)
 	{
@@ -315,12 +326,15 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 		/* one that takes all messages makes the others superfluous */
 		if (entry >= 0)
 			listening->selective[entry] &= selective[i];
+		if (entry >= 0 && most != NULL)
+			listening->most[entry] = Max(listening->most[entry], most[i]);
 		for (int k = 0; k < lengthof(kinds) && entry < 0; k++)
 			if (delivery & kinds[k])
 			{
 				listening->queues[listening->n] = queues[i];
 				listening->consumers[listening->n] = consumers[i];
 				listening->selective[listening->n] = selective != NULL && selective[i];
+				listening->most[listening->n] = most != NULL ? Max(most[i], 1) : 0;
 				listening->deliveries[listening->n++] = kinds[k];
 			}
 	}
@@ -332,24 +346,25 @@ bool
 aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
 				 bool (*attempt) (void *arg), void *arg)
 {
-	int			taken = 0;
+	AqWaitTaken taken = {0};
 	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = &taken};
 
-	make_entries(&listening, 1, &queue, &consumer, &selective, delivery);
+	make_entries(&listening, 1, &queue, &consumer, &selective, NULL, delivery);
 	return listen_to(&listening, false, timeout_us) >= 0;
 }
 
 /*
  * The same for persistent messages of several pairs, after an attempt that has
- * taken nothing; *taken: the number of the one that the attempt has taken.
+ * taken nothing.  most: how many messages it takes from each at most; *taken: what
+ * it has taken.
  */
 bool
-aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, int64 timeout_us,
-					 bool (*attempt) (void *arg), void *arg, const int *taken)
+aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, const int *most,
+					 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken)
 {
 	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = taken};
 
-	make_entries(&listening, n, queues, consumers, selective, AQ_PERSISTENT);
+	make_entries(&listening, n, queues, consumers, selective, most, AQ_PERSISTENT);
 	return listen_to(&listening, true, timeout_us) >= 0;
 }
 
@@ -398,7 +413,7 @@ aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, i
 	Listening	listening = {.channel = aq_parameters_listen_wakeup == AQ_LISTEN_BROADCAST};
 	int			found;
 
-	make_entries(&listening, n, queues, consumers, NULL, *delivery);
+	make_entries(&listening, n, queues, consumers, NULL, NULL, *delivery);
 	found = listen_to(&listening, false, timeout_us);
 	if (found < 0)
 		return found;

@@ -110,7 +110,7 @@ aq_channel_join(void)
 	Channel    *channel = own_channel();
 
 	aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	(void) aq_wakeup_add(&pool, &channel->listeners, 0, aq_session_number());
+	(void) aq_wakeup_add(&pool, &channel->listeners, 0, aq_session_number(), 1);
 	pg_atomic_fetch_add_u32(&channel->waiting, 1);
 	aq_latch_free(&channel->latch);
 	joined = true;
@@ -132,18 +132,18 @@ aq_channel_leave(void)
 {
 	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
 	Channel    *channel = own_channel();
-	bool		woken;
+	uint32		woken;
 
 	if (!joined)
 		return 0;
 	joined = false;
 	aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
 	woken = aq_wakeup_remove(&pool, &channel->listeners, aq_session_number());
-	if (!woken)
+	if (woken == 0)
 		pg_atomic_fetch_sub_u32(&channel->waiting, 1);
 	area->entries[aq_session_number()].next = AQ_WAKEUP_NONE;
 	aq_latch_free(&channel->latch);
-	return woken ? 1 : 0;
+	return woken > 0 ? 1 : 0;
 }
 
 /* For aq.check(): is the session in the list? */
@@ -178,7 +178,7 @@ aq_channel_wake(void)
 		int			n;
 
 		aq_latch_get(&channel->latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		n = aq_wakeup_pop(&pool, &channel->listeners, Min(left, lengthof(sessions)), sessions);
+		n = aq_wakeup_pop(&pool, &channel->listeners, Min(left, lengthof(sessions)), NULL, sessions);
 		pg_atomic_fetch_sub_u32(&channel->waiting, n);
 		aq_latch_free(&channel->latch);
 		aq_channel_set_latches(sessions, n);

@@ -8,14 +8,18 @@
  * messages ready for a consumer wakes up to n of its waiters, first come first
  * served, and all waiters with a condition.  No latch is shared by queues:
  * each queue has its own latch for its lists, and an entry belongs to its
- * session.
+ * session.  A waiter that takes several messages at a time counts as so many;
+ * if it takes fewer than it was woken for, it wakes others for the remaining.
  *
  * A waiter that was woken but leaves without checking (cancelled, timed out)
  * passes the wake-up on; so does one that is woken while its last check takes
- * another message.  A session that was told of a message but does not
- * fetch it, because its client is busy or has disconnected, cannot pass it on:
- * so the worker checks a little later whether there are messages while other
- * sessions sleep.
+ * another message.  One that was woken for several messages but may not take them
+ * (its snapshot is older, or its transaction holds a message that may fail for
+ * good) has used up one wake-up, and wakes others for the remaining ones.
+ *
+ * A session that was told of a message but does not fetch it, because its client
+ * is busy or has disconnected, cannot pass it on: so the worker checks a little
+ * later whether there are messages while other sessions sleep.
  *
  * There is another kind of waiter, the watcher of a queue: a flag, which the
  * next wake-up for any of its consumers clears and passes to the worker.  It
@@ -53,8 +57,8 @@ static int	njoined;
 /* wake-ups that this session has got without checking since */
 static int	unchecked;
 
-/* by number of the target: it was woken for it, has found nothing since, and has not passed the wake-up on */
-static bool woken_for[AQ_WAITERS_PER_SESSION];
+/* by number of the target: messages for which it was woken, since it has found nothing there */
+static uint32 woken_for[AQ_WAITERS_PER_SESSION];
 
 Size
 aq_waiters_shmem_size(void)
@@ -100,10 +104,10 @@ list_of(const AqWaitTarget *target)
 /* --- waking ------------------------------------------------------------------ */
 
 static int
-pop(AqQueueShm *shm, AqWaitList *list, int n, int32 *sessions)
+pop(AqQueueShm *shm, AqWaitList *list, int n, uint32 *messages, int32 *sessions)
 {
 	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
-	int			got = aq_wakeup_pop(&pool, list, n, sessions);
+	int			got = aq_wakeup_pop(&pool, list, n, messages, sessions);
 
 	pg_atomic_fetch_sub_u32(&shm->waiting, got);
 	return got;
@@ -134,11 +138,16 @@ wake_watcher(AqQueueShm *shm)
 		aq_work_post(shm, AQ_WORK_WATCHED);
 }
 
-void
-aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
+/*
+ * Wakes plain waiters until they take *messages together, which it reduces; NULL:
+ * each is woken for one.  At most so many, and those that have entered by now.
+ */
+static void
+wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages)
 {
 	AqConsumerShm *consumer;
-	uint32		selective;
+	uint32		selective,
+				plain;
 
 	/*
 	 * pairs with the barrier in join: a waiter has entered before, or will see
@@ -157,24 +166,30 @@ aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 	 * ones
 	 */
 	selective = consumer->selective.waiting;
-	messages = Min(messages, consumer->waiters.waiting);
-	while (selective > 0 || messages > 0)
+	plain = Min(most, consumer->waiters.waiting);
+	while (selective > 0 || (plain > 0 && (messages == NULL || *messages > 0)))
 	{
 		int32		sessions[WAKE_BATCH];
 		int			n,
-					plain;
+					nplain;
 
 		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), sessions);
-		plain = pop(shm, &consumer->waiters, Min(messages, WAKE_BATCH / 2), sessions + n);
+		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), NULL, sessions);
+		nplain = pop(shm, &consumer->waiters, Min(plain, WAKE_BATCH / 2), messages, sessions + n);
 		aq_latch_free(&shm->waiters_latch);
-		aq_channel_set_latches(sessions, n + plain);
-		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + plain);
+		aq_channel_set_latches(sessions, n + nplain);
+		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + nplain);
 		selective -= n;
-		messages -= plain;
-		if (n + plain == 0)
+		plain -= nplain;
+		if (n + nplain == 0)
 			break;
 	}
+}
+
+void
+aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
+{
+	wake(shm, position, PG_UINT32_MAX, messages < PG_INT32_MAX ? &messages : NULL);
 }
 
 void
@@ -287,7 +302,7 @@ join(AqWaitTarget *target)
 	uint32		entry PG_USED_FOR_ASSERTS_ONLY;
 
 	aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
-	entry = aq_wakeup_add(&pool, list_of(target), list_number(target), aq_session_number());
+	entry = aq_wakeup_add(&pool, list_of(target), list_number(target), aq_session_number(), Max(target->most, 1));
 	Assert(entry == target->entry);
 	pg_atomic_fetch_add_u32(&target->shm->waiting, 1);
 	aq_latch_free(&target->shm->waiters_latch);
@@ -295,10 +310,10 @@ join(AqWaitTarget *target)
 }
 
 /*
- * Leaves all lists. pass_on: the session does not check again, so another one
- * gets the wake-ups after which it has not checked: also those that came during
- * its last check, whose message that check may have missed.  Returns the number
- * of wake-ups since it entered.  Does not raise an error.
+ * Leaves all lists. pass_on: the session does not check again, so others get the
+ * wake-ups for what it has not taken: those after which it has not checked, and
+ * those that came during its last check, which may have missed their messages.
+ * Returns the number of wake-ups since it entered.  Does not raise an error.
  */
 static int
 leave_all(bool pass_on)
@@ -310,19 +325,19 @@ leave_all(bool pass_on)
 	{
 		AqWaitTarget	   *target = &joined[--njoined];
 		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
-		bool		woken;
+		uint32	   *messages = &woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION];
+		uint32		woken;
 
 		aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_LEAVE);
 		woken = aq_wakeup_remove(&pool, list_of(target), target->entry);
-		if (!woken)
+		if (woken == 0)
 			pg_atomic_fetch_sub_u32(&target->shm->waiting, 1);
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
-		wakeups += woken;
-		if (!pass_on)
-			woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION] |= woken;
-		else if ((woken || unchecked > 0) && !target->selective)
-			aq_waiters_wake(target->shm, target->position, 1);
+		wakeups += woken > 0;
+		*messages += woken;
+		if (pass_on && *messages > 0 && !target->selective)
+			aq_waiters_wake(target->shm, target->position, *messages);
 	}
 	return wakeups;
 }
@@ -380,16 +395,25 @@ count_wakeups(int wakeups, bool found)
 	aq_stat_add(AQ_STAT_WAKEUPS_FALSE, found ? wakeups - 1 : wakeups);
 }
 
+/* The session has taken messages of the target; others can take the remaining ones. */
+static void
+count_taken(const AqWaitTarget *target, int found)
+{
+	woken_for[found] -= Min(woken_for[found], target->most > 0 ? target->taken : 1);
+}
+
 /*
- * A session that waits for several targets takes messages of one.  Those for which
- * it was woken as well can be taken by others.
+ * The session has found nothing.  Of the wake-ups for several messages it has used
+ * up one; the next sessions get one each, however many they take, so that no more
+ * are woken than there were messages.
  */
 static void
-pass_on_others(const AqWaitTarget *targets, int n, int found)
+pass_on_remaining(const AqWaitTarget *targets, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (i != found && woken_for[i] && !targets[i].selective)
-			aq_waiters_wake(targets[i].shm, targets[i].position, 1);
+		if (woken_for[i] > 1 && !targets[i].selective)
+			wake(targets[i].shm, targets[i].position, woken_for[i] - 1, NULL);
+	memset(woken_for, 0, sizeof(woken_for));
 }
 
 /*
@@ -407,7 +431,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 	int			found = -1;
 
 	Assert(njoined == 0);
-	memset(woken_for, false, sizeof(woken_for));
+	memset(woken_for, 0, sizeof(woken_for));
 	aq_claim_reserve(1);
 	aq_claim_enter(leave_early, NULL, 0);
 	for (;;)
@@ -436,7 +460,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			unchecked = leave_all(false);
 			continue;
 		}
-		memset(woken_for, false, sizeof(woken_for));
+		pass_on_remaining(targets, n);
 		if (deadline >= 0)
 		{
 			left = deadline - aq_clock_us();
@@ -456,9 +480,9 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		unchecked = leave_all(false); /* enter again, then check */
 	}
 	aq_claim_end(leave_early, NULL);
-	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(true));
 	if (found >= 0)
-		pass_on_others(targets, n, found);
+		count_taken(&targets[found], found);
+	aq_stat_add(AQ_STAT_WAKEUPS_LEFT, leave_all(true));
 	return found;
 }
 

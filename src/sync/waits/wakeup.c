@@ -49,7 +49,7 @@ unlink_entry(AqWaitPool *pool, AqWaitList *list, AqWaitEntry *entry)
 }
 
 uint32
-aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session)
+aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session, uint32 items)
 {
 	uint32		index = pool->free;
 	AqWaitEntry *entry;
@@ -62,6 +62,7 @@ aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 sess
 
 	entry->session = session;
 	entry->list = list_number;
+	entry->items = items;
 	entry->state = AQ_WAKEUP_WAITING;
 	entry->next = AQ_WAKEUP_NONE;
 	entry->prev = list->tail;
@@ -74,17 +75,17 @@ aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 sess
 	return index;
 }
 
-bool
+uint32
 aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 index)
 {
 	AqWaitEntry *entry;
-	bool		woken;
+	uint32		woken;
 
 	Assert(index < pool->nentries);
 	entry = &pool->entries[index];
 	Assert(entry->state != AQ_WAKEUP_FREE);
-	woken = (entry->state == AQ_WAKEUP_WOKEN);
-	if (!woken)
+	woken = entry->state == AQ_WAKEUP_WOKEN ? entry->items : 0;
+	if (entry->state == AQ_WAKEUP_WAITING)
 		unlink_entry(pool, list, entry);
 
 	entry->state = AQ_WAKEUP_FREE;
@@ -97,17 +98,20 @@ aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 index)
 }
 
 int
-aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, int32 *sessions)
+aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, uint32 *items, int32 *sessions)
 {
 	int			popped = 0;
 
-	while (popped < n && list->head != AQ_WAKEUP_NONE)
+	while (popped < n && list->head != AQ_WAKEUP_NONE && (items == NULL || *items > 0))
 	{
 		AqWaitEntry *entry = &pool->entries[list->head];
 
 		Assert(entry->state == AQ_WAKEUP_WAITING);
 		unlink_entry(pool, list, entry);
 		entry->state = AQ_WAKEUP_WOKEN;
+		entry->items = items != NULL ? Min(entry->items, *items) : 1;
+		if (items != NULL)
+			*items -= entry->items;
 		sessions[popped++] = entry->session;
 	}
 	return popped;

@@ -2,7 +2,8 @@
  *
  * wakeup.h
  *	  Lists of waiting sessions, first come first served.  When n items become
- *	  available, the first n sessions of a list are woken.
+ *	  available, as many sessions are woken from the head of a list as take n
+ *	  items together.
  *
  * The entries of a pool and the lists are arrays, linked by 32-bit indexes, so
  * they can be anywhere in shared memory.  There are no locks here: the caller
@@ -12,15 +13,15 @@
  *
  *	FREE -> WAITING		aq_wakeup_add: before the waiter checks for the last time
  *	WAITING -> WOKEN	aq_wakeup_pop: the session's latch will be set
- *	WAITING -> FREE		aq_wakeup_remove returns false: it was not woken
- *	WOKEN -> FREE		aq_wakeup_remove returns true: it has consumed a wake-up
+ *	WAITING -> FREE		aq_wakeup_remove returns 0: it was not woken
+ *	WOKEN -> FREE		aq_wakeup_remove returns its items: it has consumed a wake-up
  *
  * Rules
  *	1	A waiter adds itself, checks once more, and only then sleeps.
  *	2	A waiter always removes itself, even after an error.
  *	3	A waiter that was WOKEN but takes nothing (timed out, cancelled, wanted
- *		something else) has consumed a wake-up that another waiter needs: it must
- *		check whether an item is available and pass it on by aq_wakeup_pop(1).
+ *		something else), or fewer items than it was woken for, has consumed a
+ *		wake-up that another waiter needs: it must pass on what is left of it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -46,6 +47,7 @@ typedef struct AqWaitEntry
 	uint32		prev;
 	int32		session;
 	uint32		list;
+	uint32		items;			/* WAITING: takes so many at most; WOKEN: was woken for so many */
 	uint8		state;			/* AqWakeupState */
 } AqWaitEntry;
 
@@ -66,16 +68,21 @@ typedef struct AqWaitPool
 extern void aq_wakeup_pool_init(AqWaitPool *pool, AqWaitEntry *entries, uint32 nentries);
 extern void aq_wakeup_list_init(AqWaitList *list);
 
-/* Returns the entry's index, or AQ_WAKEUP_NONE if the pool is exhausted. */
-extern uint32 aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session);
+/*
+ * Returns the entry's index, or AQ_WAKEUP_NONE if the pool is exhausted.  items: takes
+ * so many at most, and at least one.
+ */
+extern uint32 aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session, uint32 items);
 
-/* Frees the entry; returns true if its session had been woken. */
-extern bool aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 entry);
+/* Frees the entry; returns for how many items its session had been woken; 0: it was not. */
+extern uint32 aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 entry);
 
 /*
- * Removes up to n waiters from the head of the list; returns their number, and
- * their sessions in sessions[].  The owners still have to remove the entries.
+ * Removes waiters from the head of the list, up to n and until they take *items
+ * together, which it reduces (NULL: each is woken for one item); returns their
+ * number, and their sessions in sessions[].  The owners still have to remove the
+ * entries.
  */
-extern int	aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, int32 *sessions);
+extern int	aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, uint32 *items, int32 *sessions);
 
 #endif							/* AQ_WAKEUP_H */
