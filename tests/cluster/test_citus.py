@@ -285,6 +285,16 @@ def test_a_registration_commits_in_two_phases(nodes):
     assert nodes.ask("SELECT count(aq.unregister(registration_id)) FROM aq.registrations") == 1
 
 
+def test_a_schedule_of_propagation_commits_in_two_phases(nodes):
+    with nodes.connect() as conn:
+        conn.execute("DELETE FROM orders")
+        conn.execute("SELECT aq.create_queue('near'), aq.create_queue('far')")
+    crash_in_commit(nodes, "aq.propagate('near', 'far')")
+    assert nodes.ask("SELECT string_agg(state, ' ') FROM orders") == "new"
+    assert nodes.ask("SELECT string_agg(destination, ' ') FROM aq.propagations") == "far"
+    nodes.ask("SELECT aq.drop_queue('near', force => true)")
+
+
 def test_what_is_posted_commits_in_two_phases(nodes):
     with nodes.connect() as conn:
         conn.execute("DELETE FROM orders")

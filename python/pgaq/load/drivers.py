@@ -191,6 +191,33 @@ LEASE2 = replace(
 )
 
 
+# the same, with propagation between producers and consumers
+
+
+def _propagated_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    for name in (queue, f"{queue}_target"):
+        _pgaq_setup(conn, name, shape)
+    db.execute(conn, "SELECT aq.propagate(%s, %s)", [queue, f"{queue}_target"])
+
+
+def _propagated_teardown(conn: db.Connection, queue: str) -> None:
+    for name in (queue, f"{queue}_target"):
+        _pgaq_teardown(conn, name)
+
+
+PROPAGATED = replace(
+    PGAQ,
+    name="propagated",
+    title="pgaq, propagated",
+    setup=_propagated_setup,
+    teardown=_propagated_teardown,
+    dequeue=lambda shape: _pgaq_dequeue(shape).replace("$1", "$1::text || '_target'"),
+    wait=PGAQ.wait.replace("$1", "$1::text || '_target'"),
+    leases="",
+    note="the same calls; messages are enqueued into one queue, propagated to another, and dequeued there",
+)
+
+
 def _classic_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
     sort = "priority, enq_time" if shape.priorities else None
     db.execute(conn, "SELECT aq.create_queue_table('public.' || %s, 'text', %s, %s)", [queue, sort, shape.kind == "topic"])
@@ -389,4 +416,4 @@ BARE = Driver(
     "table without an index; two rows count as one message enqueued and delivered",
 )
 
-DRIVERS = {driver.name: driver for driver in (PGAQ, CLASSIC, PGQ, SKIP, BARE, LEASE1, LEASE2, VT)}
+DRIVERS = {driver.name: driver for driver in (PGAQ, CLASSIC, PGQ, SKIP, BARE, LEASE1, LEASE2, PROPAGATED, VT)}
