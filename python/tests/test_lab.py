@@ -285,6 +285,24 @@ def test_page_is_whole(tmp_path):
     assert apart.index(">X1<") < apart.index("<details>") and "1 of 1 experiments differ" in apart
 
 
+def test_what_was_not_run(tmp_path):
+    """It is named, without a card; a comparison leaves it out, and says which run has it; a broken file is no measurement."""
+    source = source_of(tmp_path, FILE)
+    output = tmp_path / "out"
+    (output / "runs").mkdir(parents=True)
+    (output / "run.json").write_text(json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"}}))
+    (output / "runs" / "broken.json").write_text('{"a":')
+    nothing = collect.collect([source], output)
+    html = page.page(nothing)
+    assert "<article" not in html and "1 not run" in html and "X1 " in html and 'href="#X1"' not in html
+    for n, record in enumerate(records_of(source)):
+        (output / "runs" / f"{n}.json").write_text(json.dumps(record))
+    whole = collect.collect([source], output)
+    both = page.compare(whole, nothing, ("one", "two"))
+    assert "0 of 0 experiments differ" in both and "Only in one: X1." in both
+    assert page.alone(whole, whole, ("one", "two")) == []
+
+
 def test_wilson():
     """The textbook's interval; none and all have one as well."""
     assert predicates.wilson(1, 10) == pytest.approx((0.0179, 0.4042), abs=0.0002)

@@ -45,7 +45,7 @@ def check(output: Path, ids: list[str]) -> None:
         assert card["verdict"] != "not run", name
         assert card["account"] in ("adds up", "") or card["account"].startswith("not checked: strace"), (name, card["checks"])
     assert results(output)["about"]["failed"] == 0
-    assert (output / "index.html").read_text().count("<article") == len(cards)
+    assert (output / "index.html").read_text().count("<article") == sum(card["why"] != "not measured" for card in cards.values())
 
 
 def test_slice(tmp_path):
@@ -69,6 +69,10 @@ def test_slice(tmp_path):
     changed = next(card for card in other["cards"] if card["id"] == "E7")
     changed["verdict"] = "weak" if changed["verdict"] == "shows" else "shows"
     (tmp_path / "other.json").write_text(json.dumps(other))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    broken = lab("report", str(tmp_path / "broken"))
+    assert broken.returncode == 2 and "cannot be read" in broken.stderr and broken.stderr.count("\n") == 1, broken.stderr
     apart = lab("compare", str(output), str(tmp_path / "other.json"), "-o", str(tmp_path / "apart.html"))
     assert "E7" in apart.stdout and "F18" not in apart.stdout, apart.stdout + apart.stderr
     page = (tmp_path / "apart.html").read_text()

@@ -66,6 +66,10 @@ def _profile(quick: bool, full: bool) -> str:
     return "quick" if quick else "full" if full else "standard"
 
 
+def _number(things: list[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+
+
 def _minutes(work: list[runs.Task]) -> str:
     seconds = sum(runs.expected_seconds(task) for task in work)
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
@@ -90,7 +94,7 @@ def list_experiments(
         shown.add_row(e.id, e.title, f"{e.source}:{e.lines}", e.run or "-", e.finding or f"cannot be compared: {e.cannot}")
     console = _console()
     console.print(shown)
-    console.print(f"{len(experiments)} experiments, about {_minutes(runs.tasks(sources, experiments, profile))} with profile {profile}", highlight=False)
+    console.print(f"{_number(experiments, 'experiment')}, about {_minutes(runs.tasks(sources, experiments, profile))} with profile {profile}", highlight=False)
 
 
 @command(app, "run")
@@ -117,7 +121,7 @@ def run_experiments(
     if known not in (None, profile):
         raise Failure(f"{directory} has measurements of profile {known}", "Choose another --output", USAGE)
     console = _console()
-    console.print(f"{len(experiments)} experiments, {len(work)} measurements, about {_minutes(work)}; results in {directory}", highlight=False, soft_wrap=True)
+    console.print(f"{_number(experiments, 'experiment')}, {_number(work, 'measurement')}, about {_minutes(work)}; results in {directory}", highlight=False, soft_wrap=True)
     places.clean_up_when_terminated()
     try:
         whole = _execute(work, directory, runs.about(profile, experiments), console)
@@ -139,8 +143,10 @@ def _known_profile(directory: Path) -> str | None:
 
     try:
         return json.loads((directory / "run.json").read_text())["profile"]
-    except (OSError, ValueError, KeyError):
+    except OSError:
         return None
+    except (ValueError, KeyError) as error:
+        raise Failure(f"{directory / 'run.json'} cannot be read: {error}", "Choose another --output", USAGE) from None
 
 
 def _execute(work: list[runs.Task], directory: Path, description: dict[str, Any], console: Console) -> bool:
@@ -219,6 +225,7 @@ def report(
     """Write the page again from the measurements of a directory."""
     if not (directory / "run.json").exists():
         raise Failure(f"{directory} has no results", code=USAGE)
+    _known_profile(directory)
     _heed_options()
     _needs_figures()
     sources, _ = _load([])
@@ -255,12 +262,14 @@ def compare(
         return
     shown = Table("id", "experiment", first.name, second.name, box=None, pad_edge=False)
     for card, other in [*apart, *(alike if every else [])]:
-        said = [f"{c['verdict']}, {c['account']}" if card["account"] != other["account"] else c["verdict"] for c in (card, other)]
+        said = [f"{c['verdict']}, {c['account']}" if c["account"] and card["account"] != other["account"] else c["verdict"] for c in (card, other)]
         shown.add_row(card["id"], card["title"], *said)
     console = _console()
     if shown.row_count:
         console.print(shown)
     console.print(page.share(len(apart), len(apart) + len(alike)) + ("." if every or not alike else "; --all lists the others."), highlight=False, soft_wrap=True)
+    for line in page.alone(*both, (first.name, second.name)):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(f"page: {file}", highlight=False, soft_wrap=True)
 
 

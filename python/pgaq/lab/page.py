@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from pgaq.lab import plot, predicates
+from pgaq.lab import plot, predicates, verdict
 
 CLASSES = {
     "shows": "good", "weak": "half", "does not show": "bad", "by design not": "plain", "cannot be compared": "plain", "not run": "plain",
@@ -57,12 +57,12 @@ def table(head: list[str], rows: list[list[str]], caption: str = "", numbers: tu
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption or "table")}"><table>{named}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def mark(verdict: str) -> str:
+def mark(said: str) -> str:
     """A verdict in words, with a sign, in its colour."""
-    if not verdict:
+    if not said:
         return ""
-    sign = SIGNS.get(verdict, "")
-    return f'<span class="verdict {CLASSES.get(verdict, "plain")}"><span aria-hidden="true">{sign}</span> {text(verdict)}</span>'
+    sign = SIGNS.get(said, "")
+    return f'<span class="verdict {CLASSES.get(said, "plain")}"><span aria-hidden="true">{sign}</span> {text(said)}</span>'
 
 
 def page(results: dict[str, Any]) -> str:
@@ -77,7 +77,7 @@ def page(results: dict[str, Any]) -> str:
         _model(results.get("model") or {}),
         *(
             f'<h2 id="source-{text(source["number"])}">Source {text(source["number"])}: {text(source["title"])}</h2><p>{text(source["about"])}</p>'
-            + "".join(_card(card, machine["cpus"]) for card in cards[source["number"]])
+            + "".join(_card(card, machine["cpus"]) for card in cards[source["number"]] if _measured(card))
             for source in results["sources"]
         ),
     ]
@@ -94,9 +94,9 @@ def document(title: str, body: str) -> str:
 
 def _summary(results: dict[str, Any]) -> str:
     about, machine = results["about"], results["about"]["machine"]
-    counts = {verdict: sum(c["verdict"] == verdict for c in results["cards"]) for verdict in SIGNS}
+    counts = {each: sum(c["verdict"] == each for c in results["cards"]) for each in SIGNS}
     accounts = [c["account"] for c in results["cards"] if c["account"]]
-    said = ", ".join(f"{number} {text(verdict)}" for verdict, number in counts.items() if number)
+    said = ", ".join(f"{number} {text(each)}" for each, number in counts.items() if number)
     return (
         f"<p>{len(results['cards'])} experiments of {len(results['sources'])} sources: {said}. "
         f"The figures add up in {sum(a == 'adds up' for a in accounts)} of {len(accounts)} checks.</p>"
@@ -107,23 +107,31 @@ def _summary(results: dict[str, Any]) -> str:
     )
 
 
+def _measured(card: dict[str, Any]) -> bool:
+    """Not of an experiment that was not asked for, or not begun."""
+    return card["verdict"] != verdict.NOT_RUN or card["why"] != verdict.NOT_MEASURED
+
+
 def _verdicts(results: dict[str, Any]) -> str:
+    rest = [f"{text(c['id'])} {text(c['title'])}" for c in results["cards"] if not _measured(c)]
     rows = [
         [
             f'<a href="#{text(c["id"])}">{text(c["id"])}</a>', text(c["title"]), mark(c["verdict"]), mark(c["account"]) if c["account"] in CLASSES else text(c["account"]),
             text(c["why"] or c["finding"]),
         ]
-        for c in results["cards"]
+        for c in results["cards"] if _measured(c)
     ]  # fmt: skip
-    return '<h2 id="verdicts">Verdicts</h2>' + table(["id", "experiment", "finding", "account", "in words"], rows, "All experiments")
+    folded = f"<details><summary>{len(rest)} not run</summary><p>{'; '.join(rest)}</p></details>" if rest else ""
+    return '<h2 id="verdicts">Verdicts</h2>' + table(["id", "experiment", "finding", "account", "in words"], rows, "All experiments" if not rest else "Experiments of this run") + folded
 
 
 def _contradictions(results: dict[str, Any]) -> str:
     rows = []
     verdicts = {c["id"]: c["verdict"] for c in results["cards"]}
+    shown = {c["id"] for c in results["cards"] if _measured(c)}
     for c in sorted(results["contradictions"], key=lambda c: c["number"]):
         measured = "".join(f"<p><code>{text(f['what'])}</code> = {text(f['value'])}</p>" for f in c["figures"])
-        cards = ", ".join(f'<a href="#{text(i)}">{text(i)}</a> ({text(verdicts[i])})' for i in c["cards"])
+        cards = ", ".join(f'<a href="#{text(i)}">{text(i)}</a> ({text(verdicts[i])})' if i in shown else f"{text(i)} ({text(verdicts[i])})" for i in c["cards"])
         rows.append([str(c["number"]), text(c["source"]), f'<div class="wide">{text(c["text"])}</div>', f'<div class="wide">{text(c["concludes"])}</div>{measured}', cards])
     if not rows:
         return ""
@@ -222,15 +230,27 @@ def compare(first: dict[str, Any], second: dict[str, Any], names: tuple[str, str
         heads.append(f"<dt>{text(name)}</dt><dd>{text(results['about']['profile'])}, {text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(results['about']['commit'])}</dd>")
     body = table(columns, [_pair(*both) for both in apart], f"{len(apart)} experiments with another verdict or account") if apart else "<p>No verdict and no account differs.</p>"
     body += f"<details><summary>{len(alike)} experiments with the same verdict and account</summary>{table(columns, [_pair(*both) for both in alike], 'The same in both')}</details>"
+    body += "".join(f"<p>{text(line)}</p>" for line in alone(first, second, names))
     return document("Two runs compared", f"<dl>{''.join(heads)}</dl><p>{text(share(len(apart), len(apart) + len(alike)))}. {text(OF_VERDICTS)}</p>{body}")
 
 
 def pairs(first: dict[str, Any], second: dict[str, Any]) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
-    """The cards that both runs have: those whose verdict or account differs, and the others."""
-    others = {c["id"]: c for c in second["cards"]}
-    both = [(card, others[card["id"]]) for card in first["cards"] if card["id"] in others]
+    """The cards that both runs have measured: those whose verdict or account differs, and the others."""
+    others = {c["id"]: c for c in second["cards"] if c["verdict"] != verdict.NOT_RUN}
+    both = [(card, others[card["id"]]) for card in first["cards"] if card["id"] in others and card["verdict"] != verdict.NOT_RUN]
     differ = [card["verdict"] != other["verdict"] or card["account"] != other["account"] for card, other in both]
     return [pair for pair, apart in zip(both, differ) if apart], [pair for pair, apart in zip(both, differ) if not apart]
+
+
+def alone(first: dict[str, Any], second: dict[str, Any], names: tuple[str, str]) -> list[str]:
+    """Which experiments only one of the runs has, in words."""
+    ids = [[c["id"] for c in results["cards"] if c["verdict"] != verdict.NOT_RUN] for results in (first, second)]
+    said = []
+    for mine, theirs, name in ((ids[0], ids[1], names[0]), (ids[1], ids[0], names[1])):
+        only = [each for each in mine if each not in theirs]
+        if only:
+            said.append(f"Only in {name}: {', '.join(only)}.")
+    return said
 
 
 def share(apart: int, both: int) -> str:
@@ -243,7 +263,7 @@ def _pair(card: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """A row of the comparison."""
     theirs = {v["name"]: v["ours"] for v in other["values"]}
     figures = "".join(f"<p><code>{text(v['name'])}</code>: {text(v['ours'])} | {text(theirs.get(v['name'], '-'))}</p>" for v in card["values"])
-    said = [mark(c["verdict"]) + (", " + mark(c["account"]) if card["account"] != other["account"] else "") for c in (card, other)]
+    said = [mark(c["verdict"]) + (", " + mark(c["account"]) if c["account"] and card["account"] != other["account"] else "") for c in (card, other)]
     return [text(card["id"]), text(card["title"]), *said, figures]
 
 

@@ -170,8 +170,12 @@ def _plain(value: Any) -> Any:
 
 
 def read_records(output: Path) -> list[dict[str, Any]]:
-    """All finished measurements of a directory."""
-    return [json.loads(path.read_text()) for path in sorted((output / "runs").glob("*.json"))]
+    """All finished measurements of a directory; a file that cannot be read is none, and is measured again."""
+    records = []
+    for path in sorted((output / "runs").glob("*.json")):
+        with contextlib.suppress(ValueError):
+            records.append(json.loads(path.read_text()))
+    return records
 
 
 def _write(path: Path, content: Any) -> None:

@@ -10,6 +10,7 @@ from pgaq.lab.experiment import Contradiction, Experiment, Source
 from pgaq.lab.predicates import CLEAR, NOT, WEAK, Lookup, Outcome, Value
 
 SHOWS, WEAKLY, DOES_NOT, BY_DESIGN, CANNOT, NOT_RUN = "shows", "weak", "does not show", "by design not", "cannot be compared", "not run"
+NOT_MEASURED = "not measured"  # why it was not run: it was not asked for, or not begun
 ADDS_UP, DOES_NOT_ADD_UP = "adds up", "does not add up"
 
 
@@ -113,7 +114,7 @@ def judge(source: Source, experiment: Experiment, records: list[dict[str, Any]],
     found.failed = [f"{r['run']} {r['point']}: {r['error']}" for r in measured.failed if r["run"] in runs]
     repeats = measured.repeats(runs)
     if not repeats:
-        found.why = found.failed[0] if found.failed else "not all of its points are measured" if mine else "not measured"
+        found.why = found.failed[0] if found.failed else "not all of its points are measured" if mine else NOT_MEASURED
         return found
     lookups = [measured.lookup(experiment, repeat) for repeat in repeats]
     try:
@@ -198,4 +199,4 @@ def judge_all(sources: list[Source], records: list[dict[str, Any]], profile: str
     return [judge(s, e, [r for r in records if r["source"] == s.number], profile) for s in sources for e in s.experiments.values()]
 
 
-__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_RUN", "SHOWS", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]
+__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_MEASURED", "NOT_RUN", "SHOWS", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]
