@@ -36,7 +36,8 @@ final class Intake {
 
     /**
      * Receives a message; the caller has not entered the gate. If the reader fails, a session that acknowledges by
-     * itself keeps the message for the next call, as if this one had not been (specification 8.6).
+     * itself keeps the message for the next call, as if this one had not been (specification 8.6). What the open
+     * transaction has consumed counts as delivered.
      *
      * @param want how many messages to take at least ahead, if there are so many
      * @return null if none came until the deadline, or consumer or session were closed
@@ -77,8 +78,6 @@ final class Intake {
         } catch (JMSException e) {
             if (taken.lease() != null) {
                 giveBack(taken, e);
-            } else if (settlement.acknowledgesItself()) {
-                taken.consumer().buffer().addFirst(taken);
             } else {
                 settlement.refuseCommit("a message of the transaction could not be read");
             }
@@ -87,10 +86,13 @@ final class Intake {
         try {
             return reader.read(message);
         } catch (JMSException e) {
-            if (settlement.acknowledgesItself()) {
-                taken.consumer().buffer().addFirst(taken);
-            } else {
+            if (taken.lease() == null || !settlement.acknowledgesItself()) {
                 settlement.received(taken);
+            } else if (settlement.isJoined()) {
+                // nothing extends the lease, and nothing gives the message back if the caller closes the connection
+                settlement.release(List.of(), List.of(taken.lease()));
+            } else {
+                taken.consumer().buffer().addFirst(taken);
             }
             throw e;
         }
@@ -170,6 +172,7 @@ final class Intake {
     private List<Lease> take(List<Consumer> consumers, Deadline deadline, List<Lease> due, int want)
             throws JMSException {
         boolean joined = settlement.isJoined();
+        boolean consumes = settlement.consumes();
         long now = System.nanoTime();
         List<Source> sources = new ArrayList<>(consumers.size());
         for (Consumer consumer : consumers) {
@@ -178,7 +181,7 @@ final class Intake {
         }
         keeper.settle(due);
         Received received = settlement.call("could not receive",
-                store -> store.receive(sources, deadline.timeout(), joined ? null : lease, due));
+                store -> store.receive(sources, deadline.timeout(), consumes ? null : lease, due));
         LeaseKeeper.logStale(received.stale(), "was acknowledged");
         List<Lease> beyond = new ArrayList<>();
         if (received.source() < 0) {
@@ -188,7 +191,7 @@ final class Intake {
         consumer.window().taken(received.messages(), System.nanoTime());
         for (Delivery delivery : received.messages()) {
             Source source = sources.get(received.source());
-            Taken taken = new Taken(consumer, delivery, joined ? null
+            Taken taken = new Taken(consumer, delivery, consumes ? null
                     : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
             if (delivery.body() == null) {
                 beyond.add(taken.lease());

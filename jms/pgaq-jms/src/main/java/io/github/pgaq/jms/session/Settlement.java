@@ -73,6 +73,18 @@ final class Settlement {
         return callers || shared || open;
     }
 
+    /**
+     * Whether a message is consumed by the open transaction when it is taken, and not leased: the session is joined. On
+     * the caller's connection outside a transaction, one that acknowledges by itself leases: else a message that cannot
+     * be returned would be lost.
+     */
+    boolean consumes() throws JMSException {
+        if (!callers || !acknowledgesItself()) {
+            return isJoined();
+        }
+        return !link.call("could not receive", Store::isAlone);
+    }
+
     /** Calls the store, in the transaction if the session is joined. */
     <T> T call(String what, Link.Call<T> call) throws JMSException {
         if (!transacted || !isJoined()) {
@@ -170,7 +182,7 @@ final class Settlement {
             return true;
         }
         if (acknowledgesItself()) {
-            if (inGroups()) {
+            if (inGroups() && !callers) {
                 keeper.acknowledgeLater(session, taken.lease());
                 return true;
             }

@@ -99,7 +99,7 @@ final class Names {
             } catch (SQLException e) {
                 // the view reads all queues, and another one may be dropped meanwhile
                 if (!UNDEFINED.equals(e.getSQLState()) || attempt == ATTEMPTS
-                        || !statements.get(SUBSCRIPTION).getConnection().getAutoCommit()) {
+                        || !statements.isAlone()) {
                     throw e;
                 }
             }

@@ -19,8 +19,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import org.postgresql.PGConnection;
-import org.postgresql.core.BaseConnection;
-import org.postgresql.core.TransactionState;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -44,7 +42,6 @@ public final class SqlStore implements Store {
 
     private final Connection connection;
     private final boolean owned;
-    private final BaseConnection driver;
     private final Statements statements;
     private final Sender sender;
     private final Receiver receiver;
@@ -71,7 +68,6 @@ public final class SqlStore implements Store {
     public SqlStore(Connection connection, boolean owned) throws SQLException {
         this.connection = connection;
         this.owned = owned;
-        this.driver = connection.isWrapperFor(BaseConnection.class) ? connection.unwrap(BaseConnection.class) : null;
         this.statements = new Statements(connection);
         this.sender = new Sender(statements);
         this.receiver = new Receiver(connection, statements);
@@ -92,7 +88,7 @@ public final class SqlStore implements Store {
             sendInParts(messages);
             return;
         }
-        boolean alone = connection.getAutoCommit();
+        boolean alone = statements.isAlone();
         if (alone) {
             begin();
         }
@@ -131,7 +127,7 @@ public final class SqlStore implements Store {
             throws SQLException {
         // not if the connection may have been lost long ago, which is no outcome to leave open
         boolean fresh = System.nanoTime() - answered < freshNanos;
-        if (!fresh || open || !isWhole(messages) || !connection.getAutoCommit()) {
+        if (!fresh || open || !isWhole(messages) || !statements.isAlone()) {
             return false;
         }
         deciding.run();
@@ -221,10 +217,10 @@ public final class SqlStore implements Store {
             throws SQLException {
         cancellation.begin();
         try {
-            if (connection.getAutoCommit()) {
+            if (statements.isAlone()) {
                 return receiveAlone(sources, seconds, lease, acknowledge);
             }
-            return isIdle() ? receiveFirst(sources, seconds, lease, acknowledge)
+            return statements.isIdle() ? receiveFirst(sources, seconds, lease, acknowledge)
                     : receiveNext(sources, seconds, lease, acknowledge);
         } finally {
             cancellation.end();
@@ -412,11 +408,6 @@ public final class SqlStore implements Store {
         }
     }
 
-    /** Whether no transaction is open on the server; false if that is not known. */
-    private boolean isIdle() {
-        return driver != null && driver.getTransactionState() == TransactionState.IDLE;
-    }
-
     @Override
     public void cancel() {
         try {
@@ -434,6 +425,11 @@ public final class SqlStore implements Store {
         } catch (SQLException e) {
             return false;
         }
+    }
+
+    @Override
+    public boolean isAlone() throws SQLException {
+        return statements.isAlone();
     }
 
     @Override

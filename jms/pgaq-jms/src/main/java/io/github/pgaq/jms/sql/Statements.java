@@ -6,6 +6,8 @@ import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.Map;
 import org.postgresql.PGStatement;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
 
 /** The prepared statements of a connection, prepared at their first use and kept. */
 final class Statements {
@@ -14,10 +16,25 @@ final class Statements {
     private static final int AT_ONCE = -1;
 
     private final Connection connection;
+    private final BaseConnection driver;
     private final Map<String, PreparedStatement> statements = new HashMap<>();
 
-    Statements(Connection connection) {
+    Statements(Connection connection) throws SQLException {
         this.connection = connection;
+        this.driver = connection.isWrapperFor(BaseConnection.class) ? connection.unwrap(BaseConnection.class) : null;
+    }
+
+    /** Whether no transaction is open on the server; false if that is not known. */
+    boolean isIdle() {
+        return driver != null && driver.getTransactionState() == TransactionState.IDLE;
+    }
+
+    /**
+     * Whether the next statement is a transaction of its own. Autocommit does not tell: in a branch of an XA
+     * transaction the driver leaves it on.
+     */
+    boolean isAlone() throws SQLException {
+        return connection.getAutoCommit() && (driver == null || isIdle());
     }
 
     /** The statement with this text; the texts are constants of this package, so there are few. */

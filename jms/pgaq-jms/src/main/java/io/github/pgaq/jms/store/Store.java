@@ -150,6 +150,9 @@ public interface Store extends AutoCloseable {
     /** Whether the connection to the server still works; asks the server. */
     boolean isAlive();
 
+    /** Whether the next call is a transaction of its own, and not part of an open one. */
+    boolean isAlone() throws SQLException;
+
     /** The JDBC connection. */
     Connection connection();
 

@@ -352,6 +352,11 @@ final class FakeStore implements Store {
     }
 
     @Override
+    public boolean isAlone() {
+        return !open;
+    }
+
+    @Override
     public Connection connection() {
         return null;
     }

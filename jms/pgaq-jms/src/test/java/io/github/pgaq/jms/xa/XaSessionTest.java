@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -13,9 +14,11 @@ import io.github.pgaq.jms.ServerTest;
 import jakarta.jms.CompletionListener;
 import jakarta.jms.Connection;
 import jakarta.jms.IllegalStateException;
+import jakarta.jms.JMSConsumer;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageFormatRuntimeException;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
@@ -28,6 +31,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.transaction.xa.XAException;
@@ -399,6 +403,108 @@ class XaSessionTest extends ServerTest {
         send(session, "b");
         assertEquals("b", texts());
         assertArrayEquals(new Xid[0], session.getXAResource().recover(XAResource.TMNOFLAGS));
+    }
+
+    /** The chunks of a large message are part of the branch. */
+    @Test
+    void aLargeMessageIsSentAndConsumedInItsBranch() throws Exception {
+        byte[] body = new byte[5 << 20];
+        Arrays.fill(body, (byte) 7);
+        try (XAJMSContext context = new PgaqXAConnectionFactory(url()).createXAContext()) {
+            XAResource resource = context.getXAResource();
+            JMSConsumer consumer = context.createConsumer(context.createQueue(queue));
+            for (boolean commits : new boolean[] {false, true}) {
+                Xid xid = xid();
+                resource.start(xid, XAResource.TMNOFLAGS);
+                context.createProducer().send(context.createQueue(queue), body);
+                resource.end(xid, XAResource.TMSUCCESS);
+                if (commits) {
+                    resource.commit(xid, true);
+                } else {
+                    resource.rollback(xid);
+                    assertNull(consumer.receiveNoWait());
+                }
+            }
+            for (boolean commits : new boolean[] {false, true}) {
+                Xid xid = xid();
+                resource.start(xid, XAResource.TMNOFLAGS);
+                assertArrayEquals(body, consumer.receiveBody(byte[].class, 10_000));
+                resource.end(xid, XAResource.TMSUCCESS);
+                if (commits) {
+                    resource.commit(xid, true);
+                    assertNull(consumer.receiveNoWait());
+                } else {
+                    resource.rollback(xid);
+                }
+            }
+        }
+    }
+
+    /** close() ends a wait, and not the branch: what was sent before is committed. */
+    @Test
+    void aWaitThatIsEndedLeavesItsBranch() throws Exception {
+        XASession session = connection.createXASession();
+        String other = newQueue();
+        Xid xid = branch(session, () -> {
+            MessageConsumer consumer = session.createConsumer(session.createQueue(other));
+            send(session, "a");
+            CompletableFuture<Message> received = new CompletableFuture<>();
+            new Thread(() -> {
+                try {
+                    received.complete(consumer.receive());
+                } catch (JMSException e) {
+                    received.completeExceptionally(e);
+                }
+            }).start();
+            awaitValue("1", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND"
+                    + " query ~ 'jms_receive' AND backend_xid IS NOT NULL");
+            consumer.close();
+            assertNull(received.get(30, TimeUnit.SECONDS));
+            send(session, "b");
+        });
+        session.getXAResource().commit(xid, true);
+        assertEquals("a,b", texts());
+    }
+
+    /** Specification 8.6: as a transacted session does. Nothing is kept here that the branch has consumed. */
+    @Test
+    void aRefusedBodyCountsAsDeliveredInItsBranch() throws Exception {
+        try (XAJMSContext context = new PgaqXAConnectionFactory(url()).createXAContext()) {
+            XAResource resource = context.getXAResource();
+            JMSConsumer consumer = context.createConsumer(context.createQueue(queue));
+            context.createProducer().send(context.createQueue(queue), "a").send(context.createQueue(queue), "b");
+            Xid first = xid();
+            resource.start(first, XAResource.TMNOFLAGS);
+            assertThrows(MessageFormatRuntimeException.class, () -> consumer.receiveBody(Integer.class, 10_000));
+            assertEquals("b", consumer.receiveBody(String.class, 10_000));
+            resource.end(first, XAResource.TMSUCCESS);
+            resource.rollback(first);
+            Xid second = xid();
+            resource.start(second, XAResource.TMNOFLAGS);
+            assertThrows(MessageFormatRuntimeException.class, () -> consumer.receiveBody(Integer.class, 10_000));
+            resource.end(second, XAResource.TMSUCCESS);
+            resource.commit(second, true);
+            assertEquals("b", consumer.receiveBody(String.class, 10_000));
+            assertNull(consumer.receiveBodyNoWait(String.class));
+        }
+    }
+
+    /** Specification 8.6: as AUTO_ACKNOWLEDGE does, which is what the session is without a transaction. */
+    @Test
+    void aRefusedBodyStaysInTheQueueOutsideOfBranches() throws Exception {
+        try (XAJMSContext context = new PgaqXAConnectionFactory(url()).createXAContext()) {
+            context.createProducer().send(context.createQueue(queue), "a").send(context.createQueue(queue), "b");
+            try (JMSConsumer consumer = context.createConsumer(context.createQueue(queue))) {
+                assertThrows(MessageFormatRuntimeException.class, () -> consumer.receiveBodyNoWait(Integer.class));
+                assertEquals("a,b", texts());
+                Message message = consumer.receive(10_000);
+                assertEquals("a", message.getBody(String.class));
+                assertFalse(message.getJMSRedelivered());
+                assertEquals(1, message.getIntProperty("JMSXDeliveryCount"));
+                assertThrows(MessageFormatRuntimeException.class, () -> consumer.receiveBodyNoWait(Integer.class));
+            }
+            assertEquals("b", texts());
+        }
     }
 
     /** The server of the tests has prepared transactions: the sentence for one that has none is tested alone. */
