@@ -250,21 +250,24 @@ class Clients:
         return found.findings(self.mode, receivers == 1 and not crashes, left)
 
 
-@pytest.fixture(scope="module")
-def class_path(tmp_path_factory) -> str:
-    """The provider and the client, compiled here; the libraries are those that Maven has fetched."""
+def compiled(folder: Path, client: Path) -> str:
+    """The class path of the provider and the client, compiled here; the libraries are those that Maven has fetched."""
     if not shutil.which("javac"):
         pytest.skip("missing: javac")
     versions = dict(re.findall(r"<([\w.]+\.version)>([^<]+)<", (JMS / "pom.xml").read_text()))
     jars = [Path.home() / ".m2/repository" / jar / versions[name] / f"{jar.rsplit('/')[-1]}-{versions[name]}.jar" for jar, name in JARS.items()]
     if missing := [jar.name for jar in jars if not jar.exists()]:
         pytest.skip(f"missing: {' '.join(missing)}, which tests/jms.py fetches")
-    folder = tmp_path_factory.mktemp("classes")
     sources = [path for path in (JMS / "pgaq-jms/src/main/java").rglob("*.java") if path.name != "module-info.java"]
     path = ":".join(map(str, jars))
-    done = subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(folder), *map(str, sources), str(LEDGER_CLIENT)], capture_output=True, text=True)
+    done = subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(folder), *map(str, sources), str(client)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return f"{folder}:{path}"
+
+
+@pytest.fixture(scope="module")
+def class_path(tmp_path_factory) -> str:
+    return compiled(tmp_path_factory.mktemp("classes"), LEDGER_CLIENT)
 
 
 @pytest.fixture(scope="module")

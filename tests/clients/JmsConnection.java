@@ -1,0 +1,55 @@
+import io.github.pgaq.jms.PgaqConnectionFactory;
+import io.github.pgaq.jms.PgaqXAConnectionFactory;
+import jakarta.jms.JMSConsumer;
+import jakarta.jms.JMSContext;
+import jakarta.jms.Queue;
+import jakarta.jms.XAJMSContext;
+import java.nio.charset.StandardCharsets;
+import javax.transaction.xa.XAException;
+import javax.transaction.xa.XAResource;
+import javax.transaction.xa.Xid;
+
+/**
+ * Connects to the server of a URL. "pass URL" sends a message and receives it, says so, and ends with its input; "xa
+ * URL" does it in a distributed transaction, and once more without one.
+ */
+public final class JmsConnection {
+    private record Id(int getFormatId, byte[] getGlobalTransactionId, byte[] getBranchQualifier) implements Xid {}
+
+    private JmsConnection() {}
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments[0].equals("xa")) {
+            try (XAJMSContext context = new PgaqXAConnectionFactory(arguments[1]).createXAContext()) {
+                branch(context);
+                pass(context);
+            }
+            return;
+        }
+        try (JMSContext context = new PgaqConnectionFactory(arguments[1]).createContext()) {
+            pass(context);
+            System.in.read();
+        }
+    }
+
+    private static void pass(JMSContext context) {
+        Queue queue = context.createQueue("q");
+        try (JMSConsumer consumer = context.createConsumer(queue)) {
+            context.createProducer().send(queue, "hello");
+            System.out.println("received: " + consumer.receiveBody(String.class, 60_000));
+        }
+    }
+
+    private static void branch(XAJMSContext context) throws XAException {
+        Xid xid = new Id(7, "one".getBytes(StandardCharsets.US_ASCII), new byte[] {1});
+        XAResource resource = context.getXAResource();
+        resource.start(xid, XAResource.TMNOFLAGS);
+        context.createProducer().send(context.createQueue("q"), "in the branch");
+        resource.end(xid, XAResource.TMSUCCESS);
+        try {
+            resource.prepare(xid);
+        } catch (XAException e) {
+            System.out.println(e.errorCode + ": " + e.getMessage());
+        }
+    }
+}
