@@ -370,11 +370,14 @@ def test_page_of_the_documentation(tmp_path):
         "about": {"began": "2026-01-01", "profile": "quick", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m"}, "measurements": 1, "other_cpu": 0.1},
         "cards": [collect.card(source, verdict.judge(source, source.experiments["X1"], records_of(source), "quick"), records_of(source), "quick")],
     }
+    counts = {kind: {"counted": 11.0, "predicted": 10.0} for kind in ("mutex", "channel")}
+    results["model"] = {"predictions": [{"sessions": 4, "repeat": n, "waits": 1.0 + n, **counts} for n in (1, 2)]}
     path = tmp_path / "page.md"
     path.write_text("before\n<!-- results of the lab: begin -->\nold\n<!-- results of the lab: end -->\nafter\n")
     page.write_markdown(results, path, ["X1"])
     once = path.read_text()
     assert "| X1 | an experiment | shows | adds up | It grows. |" in once and "old" not in once
+    assert "| 4 | 2.50 | 11.00 | 10.00 | +10.0 % | 11.00 | 10.00 | +10.0 % |" in once
     assert once.startswith("before\n") and once.endswith("after\n")
     assert "currentColor" not in (tmp_path / "img/lab-X1.svg").read_text()
     (tmp_path / "img/lab-X1.svg").unlink()

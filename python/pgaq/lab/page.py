@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import statistics
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -293,9 +294,26 @@ def markdown(results: dict[str, Any]) -> str:
     if "formulas" in model:
         lines += ["", "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |", "|---|---|---|---|"]
         lines += [f"| {kind} | {f['ours']} | {f['printed']} | {f['right']} |" for kind, f in model["formulas"].items()]
+    lines += _residuals(model.get("predictions") or [])
     for method, law in model.get("laws", {}).items():
         lines += ["", textwrap.fill(f"Scaling of {method}: {law['said']}.", 118)]
     return "\n".join(lines) + "\n"
+
+
+def _residuals(predictions: list[dict[str, Any]]) -> list[str]:
+    """Counted gets beside those that the cost model predicts, means of the repeats."""
+    lines = []
+    for sessions in sorted({p["sessions"] for p in predictions}):
+        mine = [p for p in predictions if p["sessions"] == sessions]
+        cells = [str(sessions), f"{statistics.mean(p['waits'] for p in mine):.2f}"]
+        for kind in ("mutex", "channel"):
+            counted, expected = (statistics.mean(p[kind][what] for p in mine) for what in ("counted", "predicted"))
+            cells += [f"{counted:.2f}", f"{expected:.2f}", f"{100 * (counted - expected) / expected:+.1f} %" if expected else ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return []
+    head = ["sessions", "waits", "mutex", "predicted", "residual", "channel", "predicted", "residual"]
+    return ["", "Gets for each message, counted and as the formulas predict them:", "", f"| {' | '.join(head)} |", "|" + "---:|" * len(head), *lines]
 
 
 BEGIN, END = "<!-- results of the lab: begin -->\n", "<!-- results of the lab: end -->"

@@ -80,12 +80,20 @@ def _draw(axes: Axes, series: list[dict[str, Any]], card: dict[str, Any], title:
     if xs and min(xs) > 0 and max(xs) / min(xs) >= 16:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        _linear(axes)
     if card["log"]:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
     if len(series) > 1 or dotted:
         axes.legend(loc="best")
+
+
+def _linear(axes: Axes) -> None:
+    """A scale of whole numbers, where there are enough of them: of sessions, of sleeps."""
+    axes.set_xscale("linear")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
 
 
 def _same(a: Axes, b: Axes, theirs: list[dict[str, Any]], ours: list[dict[str, Any]], card: dict[str, Any]) -> None:
@@ -102,8 +110,8 @@ def _same(a: Axes, b: Axes, theirs: list[dict[str, Any]], ours: list[dict[str, A
         b.set_ylim(0, top)
     left, right = min(a.get_xlim()[0], b.get_xlim()[0]), max(a.get_xlim()[1], b.get_xlim()[1])
     if a.get_xscale() != b.get_xscale():
-        for axes in (a, b):
-            axes.set_xscale("linear")
+        _linear(a)
+        _linear(b)
     a.set_xlim(left, right)
     b.set_xlim(left, right)
 
