@@ -18,6 +18,7 @@
 #include "lab/lab.h"
 #include "link/link.h"
 #include "monitor/monitor.h"
+#include "node/node.h"
 #include "notify/notify.h"
 #include "propagate/propagate.h"
 #include "queue/queue.h"
@@ -40,6 +41,7 @@ static const AqPart *const parts[] = {
 	&aq_schedule_part,
 	&aq_link_part,
 	&aq_propagate_part,
+	&aq_node_part,
 	&aq_monitor_part,
 	&aq_lab_part,
 };

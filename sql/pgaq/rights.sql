@@ -6,13 +6,16 @@ DECLARE
 	function regprocedure;
 	for_all CONSTANT text[] := ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
 		buffered_consumers, buffered_messages, buffered_publishers, buffered_queue, cancel, classic_messages, classic_ready, consumers, dbid, errors, link_worker, links, listeners, may, may_stop_schedule,
-		message_cache, message_cache_returns, message_cache_use, messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, shows_consumer, snapshot_settings,
+		message_cache, message_cache_returns, message_cache_use, messages, node_own, node_state, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, shows_consumer, snapshot_settings,
 		streams, table_counters, trace_histogram, trace_objects, trace_rows, traces$list$, ',') name);
 BEGIN
 	FOR function IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'aq_internal'::regnamespace AND p.proname::text <> ALL (for_all) LOOP
 		EXECUTE pg_catalog.format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', function);
 	END LOOP;
 END $$;
+
+-- Who may call these may connect this database to others, or speak for another node.
+REVOKE EXECUTE ON FUNCTION aq.node_add(name), aq.node_remove(name), aq.node_reset(boolean), aq.node_beat(uuid, bigint, timestamptz) FROM PUBLIC;
 
 -- Reports read figures that only members of pg_monitor may see.
 REVOKE EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint),
@@ -24,5 +27,5 @@ GRANT EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr
 -- of aq.schedule revokes the right on aq_internal.schedule.
 GRANT USAGE ON SCHEMA aq_data, aq_internal TO pg_database_owner;
 GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.temporary, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.registration, aq_internal.notified, aq_internal.posting, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
-	aq_internal.snapshot_control, aq_internal.active_session, aq_internal.schedule, aq_internal.propagation TO pg_database_owner;
-GRANT SELECT ON SEQUENCE aq_internal.queue_id_seq, aq_internal.queue_table_id_seq, aq_internal.session_id_seq, aq_internal.consumer_number_seq, aq_internal.registration_id_seq, aq_internal.posting_id_seq, aq_internal.propagation_id_seq, aq_internal.snapshot_id_seq, aq_internal.baseline_id_seq TO pg_database_owner;
+	aq_internal.snapshot_control, aq_internal.active_session, aq_internal.schedule, aq_internal.propagation, aq_internal.node TO pg_database_owner;
+GRANT SELECT ON SEQUENCE aq_internal.queue_id_seq, aq_internal.queue_table_id_seq, aq_internal.session_id_seq, aq_internal.consumer_number_seq, aq_internal.registration_id_seq, aq_internal.posting_id_seq, aq_internal.propagation_id_seq, aq_internal.node_number_seq, aq_internal.snapshot_id_seq, aq_internal.baseline_id_seq TO pg_database_owner;

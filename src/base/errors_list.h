@@ -134,3 +134,7 @@ X(SCHEDULE_UNDEFINED, "AQ170", "42704", 0, "The schedule does not exist, or the 
 X(SCHEDULE_EXISTS, "AQ171", "42710", 0, "A schedule of this name already exists.")
 X(SCHEDULE_TIMES, "AQ172", "22023", 0, "A cron expression or an interval is not valid, or no time meets it.")
 X(SCHEDULE_OWNER, "AQ173", "42704", 0, "The role that made the schedule was dropped.")
+X(NODE_UNDEFINED, "AQ180", "42704", 0, "The server is not a node.")
+X(NODE_EXISTS, "AQ181", "42710", 0, "The server is already a node.")
+X(NODE_IDENTITY, "AQ182", "AQ182", 0, "Another server has the identity of the node, or the database is a copy of a node.")
+X(NODE_NONE, "AQ183", "55000", 0, "The database is not a node.")

@@ -25,6 +25,7 @@ typedef enum AqXactRank
 	AQ_XACT_NOTIFY,				/* the worker is notified of new registrations and posted notifications */
 	AQ_XACT_CLIENTS,			/* the session forgets what it has found before it took notifications */
 	AQ_XACT_SCHEDULES,			/* the worker is notified of changed schedules */
+	AQ_XACT_NODES,				/* the link worker is notified of changed nodes */
 	AQ_XACT_ROWS,				/* the dictionary cache: before the queues, which wake sessions that read it */
 	AQ_XACT_QUEUES,				/* messages, definitions, pins: see queue/memory/store_xact.c */
 	AQ_XACT_PROPAGATION,		/* the process that propagates is notified of changed schedules */

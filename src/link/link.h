@@ -147,6 +147,9 @@ typedef struct AqLinkKind
 
 	/* The stream ends; not in a transaction, must not raise.  May be NULL. */
 	void		(*close) (AqLinkStream *stream);
+
+	/* A link with such a stream tries again after this many microseconds, if it would wait longer.  May be NULL. */
+	int64		(*longest_pause) (void);
 } AqLinkKind;
 
 /* Called once, when the part's parameters are defined. */

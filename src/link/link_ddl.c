@@ -56,6 +56,23 @@ tell_worker(void)
 	aq_link_area_free();
 	if (runs)
 		aq_link_area_post(db, AQ_LINK_DEFINITIONS);
+	else if (db != NULL)
+	{
+		/* a stream may have got its server */
+		pg_atomic_write_u32(&db->look, 1);
+		aq_jobs_post();
+	}
+}
+
+static bool
+has_used_links(void)
+{
+	bool		known;
+
+	aq_link_area_get(AQ_SHARED);
+	known = aq_link_area_known(MyDatabaseId) != NULL;
+	aq_link_area_free();
+	return known;
 }
 
 static void
@@ -63,7 +80,10 @@ command_done(NodeTag tag, bool commits_prepared)
 {
 	if (!can_change_links(tag) && !commits_prepared)
 		return;
-	aq_session_attach();		/* now, because it may raise an error */
+	/* now, because it may raise an error */
+	aq_session_attach();
+	if (has_used_links())
+		aq_jobs_ensure_worker();
 	changed = true;
 }
 

@@ -8,7 +8,7 @@
  * A route has one connection as long as that is enough, and more, up to the
  * option "connections", while all are busy.  It connects when a stream has been
  * woken.  If that fails it tries again after a pause that doubles from 1 s to 5
- * min, with a random part, so that many links to one server do not come at the
+ * min, or to what a kind of its streams allows, with a random part, so that many links to one server do not come at the
  * same time.  A change of its definition ends the pause, and closes the
  * connections if it concerns them.
  *
@@ -132,10 +132,29 @@ count_answer(AqRoute *route, const Line *line, bool refused)
 
 /* --- failures ------------------------------------------------------------------------- */
 
+/* The longest one that all kinds of the route's streams allow. */
 static int64
-pause_after(int failures)
+longest_pause(const AqRoute *route)
 {
-	int64		pause = Min(FIRST_PAUSE << Min(failures - 1, 20), LONGEST_PAUSE);
+	List	   *all = aq_link_stream_all();
+	int64		longest = LONGEST_PAUSE;
+	ListCell   *lc;
+
+	foreach(lc, all)
+	{
+		AqStream   *stream = lfirst(lc);
+
+		if (stream->route == route && stream->public.kind->longest_pause != NULL)
+			longest = Min(longest, stream->public.kind->longest_pause());
+	}
+	list_free(all);
+	return longest;
+}
+
+static int64
+pause_after(const AqRoute *route)
+{
+	int64		pause = Min(FIRST_PAUSE << Min(route->failures - 1, 20), longest_pause(route));
 
 	return (int64) (pause * (1 - JITTER + 2 * JITTER * pg_prng_double(&pg_global_prng_state)));
 }
@@ -144,7 +163,7 @@ static void
 note_failure(AqRoute *route, const AqLinkError *error)
 {
 	route->failures++;
-	route->next_attempt = aq_clock_us() + pause_after(route->failures);
+	route->next_attempt = aq_clock_us() + pause_after(route);
 	publish_error(route, error);
 }
 

@@ -56,7 +56,8 @@ take_orders(uint32 work)
 {
 	if (work & AQ_LINK_DEFINITIONS)
 		aq_link_route_refresh();
-	if ((work & AQ_LINK_STREAMS) || (list_at != 0 && aq_clock_us() >= list_at))
+	/* streams may name servers and roles */
+	if ((work & (AQ_LINK_STREAMS | AQ_LINK_DEFINITIONS)) || (list_at != 0 && aq_clock_us() >= list_at))
 	{
 		list_at = 0;
 		if (aq_link_stream_list())

@@ -89,7 +89,9 @@ INSERT INTO t.raises VALUES
 ('AQ160', $$SELECT * FROM aq.link_hello(1000, 1001)$$),
 ('AQ170', $$SELECT aq.unschedule('none')$$),
 ('AQ171', $$SELECT aq.schedule('x_s', 'x_q', '1', '@yearly') IS NULL, aq.schedule('x_s', 'x_q', '1', '@yearly')$$),
-('AQ172', $$SELECT * FROM aq.schedule_times('* * * *')$$);
+('AQ172', $$SELECT * FROM aq.schedule_times('* * * *')$$),
+('AQ180', $$SELECT aq.node_remove('none')$$),
+('AQ183', $$SELECT aq.node_reset()$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
@@ -97,7 +99,9 @@ INSERT INTO t.raises VALUES
 ('AQ026', NULL, 'needs a server without workers'),
 ('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py'),
-('AQ173', NULL, 'is raised by the scheduler: tests/cluster/test_schedules.py');
+('AQ173', NULL, 'is raised by the scheduler: tests/cluster/test_schedules.py'),
+('AQ181', NULL, 'needs a node: tests/sql/nodes.sql'),
+('AQ182', NULL, 'needs a copy of a node: tests/cluster/test_nodes.py');
 -- every row of the list has a statement or a reason, and nothing else has
 SELECT e.code, r.code FROM aq.errors e FULL JOIN t.raises r USING (code) WHERE e.code IS NULL OR r.code IS NULL;
 -- each statement raises its error: those that do not

@@ -25,6 +25,11 @@ RULES: tuple[Rule, ...] = (
          """SELECT server::text AS case, COALESCE(problem, format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for its owner'))) AS found
             FROM aq.links WHERE problem IS NOT NULL OR state IN ('failed', 'backing off')""",
          "The hint in aq.links says what helps; SELECT * FROM aq.check_link(...) tries the link at once."),
+    Rule("node", "problem", "A node does not answer, or this database is a copy of one.",
+         """SELECT server::text AS case, CASE state WHEN 'copy' THEN 'this database is a copy of a node, and does not act as it'
+                ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found
+            FROM aq.nodes WHERE state IN ('unreachable', 'refused', 'copy')""",
+         "The hint in aq.nodes says what helps."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found

@@ -167,12 +167,25 @@ CREATE FUNCTION aq_internal.advice_link(s aq_internal.span) RETURNS SETOF jsonb 
 $$;
 COMMENT ON FUNCTION aq_internal.advice_link(aq_internal.span) IS 'Internal: rule of the report';
 
+-- Nodes that do not answer, and copies of nodes.
+CREATE FUNCTION aq_internal.advice_node(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.advise('node', 'high', CASE r.state WHEN 'copy' THEN 'This database is a copy of a node' ELSE format('Node %s is %s', r.server, r.state) END,
+		CASE r.state WHEN 'copy' THEN format('It is a copy of node %s, and does not act as it.', r.node_id)
+			ELSE format('It %s; %s heartbeats in a row have failed, with SQLSTATE %s: %s.', coalesce('last answered at ' || r.last_seen, 'has not answered since this server was started'),
+				r.failures, r.sqlstate, coalesce(r.error, 'no message')) END,
+		coalesce(r.hint, 'Try it with aq.check_link after the cause is removed.'),
+		jsonb_build_array(jsonb_build_array('state in aq.nodes', r.state, ''), jsonb_build_array('failures', r.failures, 'in a row')))
+	FROM jsonb_array_elements((s).later -> 'node') l, jsonb_to_record(l) r(server text, node_id uuid, state text, failures integer, last_seen timestamptz, sqlstate text, error text, hint text)
+	ORDER BY r.failures DESC, r.server LIMIT 5
+$$;
+COMMENT ON FUNCTION aq_internal.advice_node(aq_internal.span) IS 'Internal: rule of the report';
+
 CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_agg(a ORDER BY array_position('{high,medium,low}', a ->> 'severity'), n), '[]') FROM (
 		SELECT 1 AS n, a FROM aq_internal.advice_hot_object(s) a UNION ALL SELECT 2, a FROM aq_internal.advice_listen_herd(s) a UNION ALL SELECT 3, a FROM aq_internal.advice_one_shard(s) a
 		UNION ALL SELECT 4, a FROM aq_internal.advice_message_cache(s) a UNION ALL SELECT 5, a FROM aq_internal.advice_slow_subscriber(s) a
 		UNION ALL SELECT 6, a FROM aq_internal.advice_xmin(s) a UNION ALL SELECT 7, a FROM aq_internal.advice_commits(s) a
 		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a UNION ALL SELECT 9, a FROM aq_internal.advice_worker(s) a
-		UNION ALL SELECT 10, a FROM aq_internal.advice_link(s) a) r(n, a)
+		UNION ALL SELECT 10, a FROM aq_internal.advice_link(s) a UNION ALL SELECT 11, a FROM aq_internal.advice_node(s) a) r(n, a)
 $$;
 COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, the most important first';

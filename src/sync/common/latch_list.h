@@ -23,5 +23,6 @@ X(HELPERS, "immediate helpers", 10, LATCH_FREE, false, "the list of background w
 X(NOTIFIERS, "notifiers", 10, LATCH_FREE, false, "the list of background workers that call registered procedures")
 X(LINKS, "links", 10, LATCH_FREE, false, "the links to other servers, and the calls of aq.check_link")
 X(PROPAGATION, "propagation", 10, LATCH_FREE, false, "the list of background workers that propagate messages")
+X(NODES, "nodes", 10, LATCH_FREE, false, "the state of other nodes, for aq.nodes")
 X(LAB, "lab", 11, LATCH_FREE, true, "nothing: for experiments of pgaq_lab")
 X(STATISTICS, "wait statistics", 12, LATCH_FREE, false, "the totals of sessions that have ended")

@@ -1,0 +1,40 @@
+-- Nodes: the databases on other servers that this one belongs together with. Created once; changed only by upgrade scripts.
+
+CREATE SEQUENCE aq_internal.node_number_seq AS integer;
+COMMENT ON SEQUENCE aq_internal.node_number_seq IS 'Numbers of rows in aq_internal.node';
+
+CREATE TABLE aq_internal.node (
+	node_number integer PRIMARY KEY DEFAULT nextval('aq_internal.node_number_seq'),
+	server_name text NOT NULL UNIQUE,
+	role aq_internal.role NOT NULL,
+	node_id uuid,
+	timeline bigint,
+	started timestamptz,
+	added timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE aq_internal.node IS 'Other nodes: heartbeats are sent to each of them. A row changes only when the node has another server process than before';
+COMMENT ON COLUMN aq_internal.node.node_number IS 'number of the row, never used again';
+COMMENT ON COLUMN aq_internal.node.server_name IS 'foreign server of the link to it';
+COMMENT ON COLUMN aq_internal.node.role IS 'role that has added it, whose user mapping the link uses';
+COMMENT ON COLUMN aq_internal.node.node_id IS 'its identity; null: it has never answered, also the next two';
+COMMENT ON COLUMN aq_internal.node.timeline IS 'timeline of its server''s WAL';
+COMMENT ON COLUMN aq_internal.node.started IS 'when its server was started';
+COMMENT ON COLUMN aq_internal.node.added IS 'when it was added';
+
+-- Not dumped: a restored database is another node.
+CREATE TABLE aq_internal.node_identity (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	node_id uuid NOT NULL DEFAULT gen_random_uuid(),
+	system_identifier bigint NOT NULL,
+	database_id oid NOT NULL,
+	created timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE aq_internal.node_identity IS 'Who this database is among nodes: one row, from the first call of aq.node_add on';
+COMMENT ON COLUMN aq_internal.node_identity.one IS 'always true';
+COMMENT ON COLUMN aq_internal.node_identity.node_id IS 'the identity';
+COMMENT ON COLUMN aq_internal.node_identity.system_identifier IS 'of the server for which it was made';
+COMMENT ON COLUMN aq_internal.node_identity.database_id IS 'OID of the database for which it was made; if this database has another one, or its server another system identifier, it is a copy';
+COMMENT ON COLUMN aq_internal.node_identity.created IS 'when it was made';
+
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.node', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.node_number_seq', '');

@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_calls.c
+ *	  The functions for users, and the one that other nodes call.
+ *
+ * None of them is for PUBLIC.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node/node_private.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+static void
+begin(const char *command)
+{
+	aq_session_require_preload();
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
+}
+
+static const char *
+server_argument(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(0))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "server is null"));
+	return NameStr(*PG_GETARG_NAME(0));
+}
+
+/* The identity of this database; made if there is none. */
+static void
+become_node(AqNodeIdentity *own)
+{
+	Oid			types[] = {INT8OID, OIDOID};
+	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
+
+	if (aq_node_identity_own(own) == AQ_NODE_NONE)
+		aq_sql_run("INSERT INTO aq_internal.node_identity (system_identifier, database_id) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+				   lengthof(types), types, values, NULL, false);
+	else
+		aq_node_identity_require(own);
+}
+
+/* aq.node_add(server) */
+PG_FUNCTION_INFO_V1(aq_node_calls_add);
+Datum
+aq_node_calls_add(PG_FUNCTION_ARGS)
+{
+	Oid			types[] = {TEXTOID, OIDOID};
+	Datum		values[2];
+	const char *server;
+	AqNodeIdentity own;
+
+	begin("aq.node_add()");
+	server = server_argument(fcinfo);
+	(void) aq_link_server(server, GetUserId());
+	become_node(&own);
+	values[0] = CStringGetTextDatum(server);
+	values[1] = ObjectIdGetDatum(GetUserId());
+	if (aq_sql_change("INSERT INTO aq_internal.node (server_name, role) VALUES ($1, $2) ON CONFLICT DO NOTHING", lengthof(types), types, values, NULL) == 0)
+		ereport(ERROR, aq_error(AQ_ERR_NODE_EXISTS, "server \"%s\" is already a node", server));
+	PG_RETURN_VOID();
+}
+
+/* aq.node_remove(server) */
+PG_FUNCTION_INFO_V1(aq_node_calls_remove);
+Datum
+aq_node_calls_remove(PG_FUNCTION_ARGS)
+{
+	Oid			type = TEXTOID;
+	Datum		value;
+	const char *server;
+
+	begin("aq.node_remove()");
+	server = server_argument(fcinfo);
+	value = CStringGetTextDatum(server);
+	if (aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL) == 0)
+		ereport(ERROR, aq_error(AQ_ERR_NODE_UNDEFINED, "server \"%s\" is not a node", server));
+	PG_RETURN_VOID();
+}
+
+/* aq.node_reset(keep) */
+PG_FUNCTION_INFO_V1(aq_node_calls_reset);
+Datum
+aq_node_calls_reset(PG_FUNCTION_ARGS)
+{
+	Oid			types[] = {INT8OID, OIDOID, BOOLOID};
+	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId), BoolGetDatum(false)};
+	AqNodeIdentity own;
+
+	begin("aq.node_reset()");
+	if (PG_ARGISNULL(0))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "keep is null"));
+	values[2] = PG_GETARG_DATUM(0);
+	if (aq_sql_change("UPDATE aq_internal.node_identity SET node_id = CASE WHEN $3 THEN node_id ELSE gen_random_uuid() END, system_identifier = $1, "
+					  "database_id = $2, created = CASE WHEN $3 THEN created ELSE now() END", lengthof(types), types, values, NULL) == 0)
+		aq_node_identity_require(&own);
+	(void) aq_node_identity_own(&own);
+	return DirectFunctionCall1(uuid_in, CStringGetDatum(own.id));
+}
+
+/* The row of the node that calls; 0: it was not added here. */
+static int32
+number_of(const char *id)
+{
+	Oid			type = TEXTOID;
+	Datum		value = CStringGetTextDatum(id);
+	int32		number = 0;
+	bool		isnull;
+
+	aq_sql_run("SELECT node_number FROM aq_internal.node WHERE node_id = $1::uuid ORDER BY 1 LIMIT 1", 1, &type, &value, NULL, true);
+	if (SPI_processed > 0)
+		number = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return number;
+}
+
+/*
+ * aq.node_beat(caller_id, caller_timeline, caller_started): a heartbeat of
+ * another node.
+ */
+PG_FUNCTION_INFO_V1(aq_node_calls_beat);
+Datum
+aq_node_calls_beat(PG_FUNCTION_ARGS)
+{
+	AqNodeIdentity own;
+	AqNodeIdentity other;
+	AqNodeMeeting meeting = AQ_NODE_SAME;
+	int32		number;
+	Datum		values[4];
+	bool		nulls[4] = {false};
+
+	begin("aq.node_beat()");
+	for (int i = 0; i < 3; i++)
+		if (PG_ARGISNULL(i))
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "an argument of aq.node_beat is null"));
+	aq_node_identity_require(&own);
+	strlcpy(other.id, DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), sizeof(other.id));
+	other.timeline = PG_GETARG_INT64(1);
+	other.started = PG_GETARG_TIMESTAMPTZ(2);
+	number = number_of(other.id);
+	if (number != 0)
+		meeting = aq_node_identity_meet(number, &other);
+	if (meeting == AQ_NODE_CONTESTED || meeting == AQ_NODE_OLD)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_IDENTITY, "another server has the identity of node %s", other.id),
+				errhint("%s", aq_node_identity_hint(meeting)));
+	values[0] = DirectFunctionCall1(uuid_in, CStringGetDatum(own.id));
+	values[1] = Int64GetDatum(own.timeline);
+	values[2] = TimestampTzGetDatum(own.started);
+	values[3] = BoolGetDatum(number != 0);
+	return aq_rows_one(fcinfo, values, nulls);
+}

@@ -1,0 +1,163 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_identity.c
+ *	  Who this node is, and whether another one is who it says.
+ *
+ * A node is a database.  Its identity is a uuid, with the system identifier of
+ * the server and the OID of the database for which it was made: if they differ,
+ * the database is a copy (CREATE DATABASE with a template, pg_upgrade), and does
+ * not act as the node.  A copy of the whole server has the same ones.  The other
+ * nodes notice it: the server that answers under an identity, known by its
+ * timeline and start time, keeps it until it was not seen for
+ * pgaq.node_timeout.  A timeline older than the last one never gets it.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node/node_private.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+AqNodeOwn
+aq_node_identity_own(AqNodeIdentity *own)
+{
+	Oid			types[] = {INT8OID, OIDOID};
+	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
+	AqNodeOwn	result = AQ_NODE_NONE;
+	bool		isnull;
+
+	aq_sql_run("SELECT node_id::text, system_identifier = $1 AND database_id = $2 FROM aq_internal.node_identity",
+			   lengthof(types), types, values, NULL, true);
+	if (SPI_processed > 0)
+	{
+		strlcpy(own->id, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), sizeof(own->id));
+		result = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull)) ? AQ_NODE_OWN : AQ_NODE_COPY;
+	}
+	SPI_finish();
+	own->timeline = RecoveryInProgress() ? 0 : (int64) GetWALInsertionTimeLine();
+	own->started = PgStartTime;
+	return result;
+}
+
+/* Raises an error unless the database is a node. */
+void
+aq_node_identity_require(AqNodeIdentity *own)
+{
+	AqNodeOwn	found = aq_node_identity_own(own);
+
+	if (found == AQ_NODE_NONE)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_NONE, "the database is not a node"),
+				errhint("aq.node_add makes it one."));
+	if (found == AQ_NODE_COPY)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_IDENTITY, "the database is a copy of node %s", own->id),
+				errhint("aq.node_reset() makes it a node of its own; aq.node_reset(keep => true) lets it replace the node, which must not run any more."));
+}
+
+typedef struct Known
+{
+	bool		exists;			/* the row; it is locked */
+	bool		contacted;
+	int64		timeline;
+	TimestampTz started;
+} Known;
+
+static Known
+read_known(int32 number, bool lock)
+{
+	Oid			type = INT4OID;
+	Datum		value = Int32GetDatum(number);
+	Known		known = {.exists = false};
+	bool		isnull;
+
+	/* waits for no transaction of users: the link worker calls it, too */
+	aq_sql_run(lock ? "SELECT timeline, started FROM aq_internal.node WHERE node_number = $1 FOR UPDATE SKIP LOCKED"
+			   : "SELECT timeline, started FROM aq_internal.node WHERE node_number = $1", 1, &type, &value, NULL, true);
+	if (SPI_processed > 0)
+	{
+		known.exists = true;
+		known.timeline = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+		known.contacted = !isnull;
+		known.started = DatumGetTimestampTz(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
+	}
+	SPI_finish();
+	return known;
+}
+
+/* Was the server that the row describes seen a short time ago? */
+static bool
+is_alive(int32 number)
+{
+	AqNodeState state;
+
+	return aq_node_area_copy(number, &state) && state.seen != 0 &&
+		!TimestampDifferenceExceeds(state.seen, GetCurrentTimestamp(), aq_node_settings_timeout);
+}
+
+static void
+write_known(int32 number, const AqNodeIdentity *other)
+{
+	Oid			types[] = {INT4OID, TEXTOID, INT8OID, TIMESTAMPTZOID};
+	Datum		values[] = {Int32GetDatum(number), CStringGetTextDatum(other->id), Int64GetDatum(other->timeline), TimestampTzGetDatum(other->started)};
+
+	aq_sql_run("UPDATE aq_internal.node SET node_id = $2::uuid, timeline = $3, started = $4 WHERE node_number = $1",
+			   lengthof(types), types, values, NULL, false);
+}
+
+static AqNodeMeeting
+compare(int32 number, const AqNodeIdentity *other)
+{
+	Known		known = read_known(number, false);
+
+	if (known.exists && known.contacted && other->timeline < known.timeline)
+		return AQ_NODE_OLD;
+	if (known.exists && known.contacted && other->timeline == known.timeline && other->started == known.started)
+		return AQ_NODE_SAME;
+	known = read_known(number, true);
+	if (!known.exists)
+		return AQ_NODE_BUSY;
+	if (known.contacted && other->timeline < known.timeline)
+		return AQ_NODE_OLD;
+	if (known.contacted && is_alive(number))
+		return AQ_NODE_CONTESTED;
+	aq_point("node-changed");
+	write_known(number, other);
+	if (known.contacted)
+		ereport(LOG,
+				(errmsg("node %s is another server now: started at %s, with timeline " INT64_FORMAT,
+						other->id, timestamptz_to_str(other->started), other->timeline)));
+	return AQ_NODE_SAME;
+}
+
+/*
+ * A node has shown up with an identity: is it the one that the row describes,
+ * or may it take its place?
+ */
+AqNodeMeeting
+aq_node_identity_meet(int32 number, const AqNodeIdentity *other)
+{
+	AqNodeMeeting meeting = compare(number, other);
+	AqNodeState *state = aq_node_area_get(number);
+
+	if (state != NULL && meeting == AQ_NODE_SAME)
+		state->seen = GetCurrentTimestamp();
+	else if (state != NULL && meeting != AQ_NODE_BUSY)
+		state->contested = GetCurrentTimestamp();
+	aq_node_area_free();
+	return meeting;
+}
+
+const char *
+aq_node_identity_hint(AqNodeMeeting meeting)
+{
+	if (meeting == AQ_NODE_CONTESTED)
+		return _("After a restart or a failover this ends when pgaq.node_timeout is over. Otherwise stop one of the two servers, or call aq.node_reset() in the copy.");
+	return _("A standby was promoted, or a backup was restored, and the old server still runs: stop it, or call aq.node_reset() there.");
+}

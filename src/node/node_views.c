@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_views.c
+ *	  The function under aq.nodes.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node/node_private.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/timestamp.h"
+
+static const char *
+state_of(const AqNodeState *state, TimestampTz now)
+{
+	if (state->refused)
+		return "refused";
+	if (state->answered != 0 && !TimestampDifferenceExceeds(state->answered, now, aq_node_settings_timeout))
+		return "reachable";
+	if (state->answered == 0 && state->failures == 0 && !TimestampDifferenceExceeds(state->since, now, aq_node_settings_timeout))
+		return "unknown";
+	return "unreachable";
+}
+
+/*
+ * The state of a node: state, last answer, when the identity was contested,
+ * latency, failures, mutual, protocol, version, and of the latest error: time,
+ * SQLSTATE, message and hint.  Only members of pg_monitor see the last two.
+ */
+AQ_ROWS(aq_node_views_state)
+{
+	AqNodeState state;
+	bool		sees = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+	bool		known;
+
+	if (PG_ARGISNULL(0) || !aq_node_area_copy(PG_GETARG_INT32(0), &state))
+		return;
+	known = state.answered != 0;
+	aq_rows_text(row, state_of(&state, GetCurrentTimestamp()));
+	aq_rows_time(row, state.answered);
+	aq_rows_time(row, state.contested);
+	aq_rows_number_if(row, known, state.latency_us);
+	aq_rows_int(row, state.failures);
+	aq_rows_put_if(row, known, BoolGetDatum(state.mutual));
+	aq_rows_int_if(row, known, state.protocol);
+	aq_rows_text(row, known ? state.version : NULL);
+	aq_rows_time(row, state.error_time);
+	aq_rows_text(row, state.error_time != 0 ? unpack_sql_state(state.sqlstate) : NULL);
+	aq_rows_text(row, state.error_time != 0 && sees ? state.message : NULL);
+	aq_rows_text(row, state.error_time != 0 && sees && state.hint[0] != '\0' ? state.hint : NULL);
+	aq_rows_end(row);
+}
+
+/* One row about this server: system identifier, database, timeline, start. */
+AQ_ROWS(aq_node_views_own)
+{
+	bool		standby = RecoveryInProgress();
+
+	aq_rows_number(row, (int64) GetSystemIdentifier());
+	aq_rows_put(row, ObjectIdGetDatum(MyDatabaseId));
+	aq_rows_number_if(row, !standby, standby ? 0 : (int64) GetWALInsertionTimeLine());
+	aq_rows_time(row, PgStartTime);
+	aq_rows_end(row);
+}

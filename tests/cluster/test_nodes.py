@@ -1,0 +1,419 @@
+"""Nodes: what aq.nodes says of the other servers while they are stopped, killed, stalled, cut off and back, and that a copy does not get a node's identity."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from conftest import background, end_server, generation, install, install_points, until
+from pgaq import db
+from pgaq.server import Server, free_port
+from pgaq.subjects.advice import RULES
+from tcp_proxy import Proxy
+from test_reports import report
+from test_snapshots import snapshot
+
+# long until twenty runs in a row under load have passed
+pytestmark = [pytest.mark.test_build, pytest.mark.long]
+
+EXPECTED = r"terminat|crash|signal 9|there is no transaction in progress|test point|canceling|another server has the identity|is not a node"
+QUICK = {"pgaq.node_heartbeat": "100ms", "pgaq.node_timeout": "1s"}
+
+
+class Node:
+    """A server, with the names of the other nodes' foreign servers."""
+
+    def __init__(self, server: Server):
+        self.server = server
+
+    def connect(self):
+        return self.server.connect()
+
+    def link(self, name, port, password="secret"):
+        with self.connect() as conn:
+            conn.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connect_timeout '2')")
+            conn.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'remote', password '{password}')")
+
+    def add(self, name):
+        with self.connect() as conn:
+            conn.execute("SELECT aq.node_add(%s)", [name])
+
+    def remove(self, name):
+        with self.connect() as conn:
+            conn.execute("SELECT aq.node_remove(%s)", [name])
+
+    def id(self):
+        with self.connect() as conn:
+            return db.value(conn, "SELECT node_id FROM aq.nodes WHERE server IS NULL")
+
+    def now(self, name):
+        with self.connect() as conn:
+            return db.row(conn, "SELECT * FROM aq.nodes WHERE server = %s", [name])
+
+    def sees(self, name, state, **columns):
+        """Wait until that node has this state, and these values of columns."""
+        def found():
+            row = self.now(name)
+            return row["state"] == state and all(row[column] == value for column, value in columns.items()) and row
+        return until(found, f"{name} {state} {columns}")
+
+    def forget(self):
+        """Remove all nodes and links."""
+        with self.connect() as conn:
+            conn.execute("SELECT aq.node_remove(server) FROM aq.nodes WHERE server IS NOT NULL")
+            for (name,) in conn.execute("SELECT srvname FROM pg_foreign_server").fetchall():
+                conn.execute(f"DROP SERVER {name} CASCADE")
+
+
+@pytest.fixture(scope="module")
+def servers(library):
+    """Three servers that know each other's address: a has test points."""
+    made = []
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("PGAQ_LIBDIR", library)
+        made.append(Server.temporary("a", tcp=True, settings=QUICK))
+        monkeypatch.delenv("PGAQ_LIBDIR")
+    made += [Server.temporary(name, tcp=True, settings=QUICK) for name in "bc"]
+    for server in made:
+        server.expect_log(EXPECTED)
+        with server.connect() as conn:
+            install(conn)
+            conn.execute("CREATE ROLE remote LOGIN PASSWORD 'secret'; GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
+    install_points(made[0])
+    yield made
+    for server in made:
+        end_server(server)
+
+
+@pytest.fixture
+def nodes(servers):
+    """Three nodes, each of which has added the others."""
+    made = [Node(server) for server in servers]
+    for node in made:
+        node.server.start()
+    for node in made:
+        for name, other in zip("abc", made, strict=True):
+            if other is not node:
+                node.link(name, other.server.port)
+                node.add(name)
+    for node in made:
+        for name, other in zip("abc", made, strict=True):
+            if other is not node:
+                node.sees(name, "reachable", mutual=True)
+    yield made
+    for node in made:
+        node.server.start()
+    for node in made:
+        node.forget()
+    with servers[0].connect() as conn:
+        conn.execute("SELECT aq.point_reset()")
+
+
+def test_three_nodes(nodes):
+    """Each sees itself and the two others, with their identities, versions and latencies."""
+    ids = [node.id() for node in nodes]
+    assert len(set(ids)) == 3 and None not in ids
+    for node in nodes:
+        with node.connect() as conn:
+            rows = db.rows(conn, "SELECT * FROM aq.nodes ORDER BY server")
+            version = db.value(conn, "SELECT extversion FROM pg_extension WHERE extname = 'pgaq'")
+        assert {row["node_id"] for row in rows} == set(ids)
+        assert [row["state"] for row in rows] == ["reachable", "reachable", "this node"]
+        for row in rows[:2]:
+            assert row["version"] == version and row["protocol"] == 1 and row["latency_us"] > 0 and row["contested"] is None
+            assert row["lag"].total_seconds() < 60 and row["failures"] == 0 and row["started"] is not None
+
+
+def test_stopped_and_back(nodes):
+    """A node that is shut down is unreachable, for both others and only for them, and reachable again after its start."""
+    a, b, c = nodes
+    identity = b.id()
+    b.server.stop()
+    for node in (a, c):
+        found = node.sees("b", "unreachable")
+        assert found["failures"] > 0 and found["sqlstate"] in ("57P01", "08001", "08006") and found["lag"].total_seconds() >= 1
+    assert a.now("c")["state"] == "reachable"
+    b.server.start()
+    for node in (a, c):
+        assert node.sees("b", "reachable")["node_id"] == identity
+        b.sees("ac"[node is c], "reachable")
+
+
+def test_killed(nodes):
+    """The same after kill -9 of the whole server."""
+    a, b, c = nodes
+    identity = b.id()
+    b.server.kill()
+    a.sees("b", "unreachable")
+    b.server.start()
+    found = a.sees("b", "reachable")
+    assert found["node_id"] == identity == b.id()
+
+
+def test_silent(nodes):
+    """A server whose processes are stopped (SIGSTOP) is unreachable, and reachable after SIGCONT."""
+    a, b, c = nodes
+    pids = [b.server.postmaster_pid(), *b.server.child_pids()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        found = a.sees("b", "unreachable")
+        assert found["lag"].total_seconds() >= 1
+        assert a.now("c")["state"] == "reachable"
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    a.sees("b", "reachable")
+
+
+def test_partition(nodes):
+    """A network that is silent, then cut, then back."""
+    a, b, c = nodes
+    proxy = Proxy(b.server.port)
+    try:
+        with a.connect() as conn:
+            conn.execute(f"ALTER SERVER b OPTIONS (SET port '{proxy.port}')")
+        until(lambda: proxied(a), "the new connection")
+        a.sees("b", "reachable")
+        proxy.stall()
+        a.sees("b", "unreachable")
+        assert b.now("a")["state"] == "reachable"  # its own link does not use the proxy
+        proxy.cut()
+        proxy.flow()
+        a.sees("b", "reachable")
+    finally:
+        proxy.close()
+
+
+def proxied(node):
+    with node.connect() as conn:
+        return db.value(conn, "SELECT remote_host LIKE '127.0.0.1:%%' AND remote_host <> %s AND state = 'connected' FROM aq.links WHERE server = 'b'", ["127.0.0.1:0"])
+
+
+def test_wrong_password(nodes):
+    """A changed password: unreachable with its SQLSTATE, advice in a report and a finding of the doctor; reachable when the mapping is corrected."""
+    a, b, c = nodes
+    with a.connect() as conn, b.connect() as there:
+        begin = snapshot(conn)
+        there.execute("ALTER ROLE remote PASSWORD 'other'")
+        there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'remote'")
+        try:
+            found = until(lambda: (row := a.now("b"))["state"] == "unreachable" and row["sqlstate"] == "28P01" and row, "the error")
+            assert "password authentication failed" in found["error"] and "ALTER USER MAPPING" in found["hint"]
+            [advice] = [advice for advice in report(conn, begin, snapshot(conn))["advice"] if advice["rule"] == "node"]
+            assert advice["title"] == "Node b is unreachable" and "28P01" in advice["why"] and "ALTER USER MAPPING" in advice["do"]
+            [rule] = [rule for rule in RULES if rule.name == "node"]
+            [(case, said)] = conn.execute(rule.query).fetchall()
+            assert case == "b" and "unreachable with SQLSTATE 28P01" in said
+            conn.execute("ALTER USER MAPPING FOR postgres SERVER b OPTIONS (SET password 'other')")
+            a.sees("b", "reachable")
+        finally:
+            there.execute("ALTER ROLE remote PASSWORD 'secret'")
+
+
+def test_without_the_privilege(nodes):
+    """A node that may not send heartbeats is refused, and says so; the privilege is enough to end that."""
+    a, b, c = nodes
+    with b.connect() as there:
+        there.execute("REVOKE EXECUTE ON FUNCTION aq.node_beat FROM remote")
+        try:
+            found = a.sees("b", "refused")
+            assert found["sqlstate"] == "42501" and "node_beat" in found["error"]
+        finally:
+            there.execute("GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
+    a.sees("b", "reachable")
+
+
+def test_one_side_only(nodes):
+    """A node that was removed there is still reachable, but not mutual."""
+    a, b, c = nodes
+    b.remove("a")
+    a.sees("b", "reachable", mutual=False)
+    b.add("a")
+    a.sees("b", "reachable", mutual=True)
+
+
+def test_server_dropped(nodes):
+    """Without its foreign server a node is unreachable; a new one of this name is used at once."""
+    a, b, c = nodes
+    with a.connect() as conn:
+        conn.execute("DROP SERVER b CASCADE; DROP SERVER c CASCADE")
+        assert a.now("b")["state"] == "unreachable" and a.now("b")["sqlstate"] == "42704"
+    until(lambda: background_link(a) is None, "the end of the link worker, which has no link")
+    a.link("b", b.server.port)
+    a.sees("b", "reachable")
+
+
+def background_link(node):
+    with node.connect() as conn:
+        return background(conn, "link")
+
+
+def test_leads_to_itself(nodes):
+    """A foreign server that leads to this node, or to one that was added before, is refused."""
+    a, b, c = nodes
+    a.link("self", a.server.port)
+    a.link("twin", b.server.port)
+    a.add("self")
+    a.add("twin")
+    assert "leads to this node itself" in a.sees("self", "refused", sqlstate="AQ182")["error"]
+    assert 'the same node as server "b"' in a.sees("twin", "refused", sqlstate="AQ182")["error"]
+    assert a.now("b")["state"] == "reachable"
+
+
+def test_copy_of_the_server(nodes, throw_away):
+    """A promoted base backup has the node's identity: while the node runs, the others refuse the copy; afterwards it takes the place, and the old server never gets it back."""
+    a, b, c = nodes
+    identity = b.id()
+    copy = Node(throw_away(b.server.basebackup("copy")))
+    copy.server.expect_log(EXPECTED)
+    copy.server.tcp, copy.server.port = True, free_port()
+    copy.server.configure()
+    copy.server.start()
+    copy.server.promote()
+    until(lambda: not value(copy, "SELECT pg_is_in_recovery()"), "the promotion")
+    found = copy.sees("a", "refused", sqlstate="AQ182")
+    assert f"another server has the identity of node {identity}" in found["error"] and "aq.node_reset" in found["hint"]
+    assert a.now("b")["state"] == "reachable" and a.now("b")["contested"] is not None
+    # it becomes a node of its own
+    other = value(copy, "SELECT aq.node_reset()")
+    assert other != identity
+    assert copy.sees("a", "reachable", mutual=False)["sqlstate"] == "AQ182"  # of its latest error
+    with copy.connect() as conn:
+        conn.execute("UPDATE aq_internal.node_identity SET node_id = %s", [identity])
+    copy.sees("a", "refused", sqlstate="AQ182")
+    # the node is gone: a failover
+    b.server.stop()
+    with a.connect() as conn:
+        conn.execute(f"ALTER SERVER b OPTIONS (SET port '{copy.server.port}')")
+    copy.sees("a", "reachable", mutual=True)
+    found = a.sees("b", "reachable")
+    assert found["node_id"] == identity and found["timeline"] > 1
+    copy.server.stop()
+    a.sees("b", "unreachable")
+    b.server.start()
+    assert "another server has the identity" in b.sees("a", "refused", sqlstate="AQ182")["error"]
+    with a.connect() as conn:
+        conn.execute(f"ALTER SERVER b OPTIONS (SET port '{b.server.port}')")
+    a.sees("b", "refused", sqlstate="AQ182")
+    # the administrator decides
+    a.remove("b")
+    a.add("b")
+    a.sees("b", "reachable")
+    b.sees("a", "reachable", mutual=True)
+
+
+def value(node, query):
+    with node.connect() as conn:
+        return db.value(conn, query)
+
+
+def test_copy_of_the_database(nodes):
+    """A database made from the node's with CREATE DATABASE ... TEMPLATE is a copy: it sends no heartbeats and refuses those of others, until it is reset."""
+    a, b, c = nodes
+    with b.connect() as conn:
+        conn.execute("CREATE DATABASE between TEMPLATE template0")
+    with b.server.connect("between") as conn:
+        # the other nodes' links would connect again
+        conn.execute("ALTER DATABASE postgres CONNECTION LIMIT 0")
+        conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'remote'")
+        conn.execute("CREATE DATABASE copied TEMPLATE postgres")
+        conn.execute("ALTER DATABASE postgres CONNECTION LIMIT -1")
+    with b.server.connect("copied") as conn:
+        row = db.row(conn, "SELECT * FROM aq.nodes WHERE server IS NULL")
+        assert row["state"] == "copy" and row["node_id"] == b.id()
+        with pytest.raises(db.Error, match="the database is a copy of node") as error:
+            conn.execute("SELECT * FROM aq.node_beat(gen_random_uuid(), 1, now())")
+        assert error.value.sqlstate == "AQ182"
+        with pytest.raises(db.Error, match="the database is a copy of node"):
+            conn.execute("SELECT aq.node_add('a')")
+        assert db.value(conn, "SELECT state FROM aq.nodes WHERE server = 'a'") == "unknown"
+        assert db.value(conn, "SELECT aq.node_reset()") != b.id()
+        until(lambda: db.value(conn, "SELECT state FROM aq.nodes WHERE server = 'a'") == "reachable", "the new node")
+        assert db.value(conn, "SELECT mutual FROM aq.nodes WHERE server = 'a'") is False
+    with b.connect() as conn:
+        conn.execute("DROP DATABASE copied WITH (FORCE)")
+        conn.execute("DROP DATABASE between WITH (FORCE)")
+    assert a.sees("b", "reachable")["contested"] is None
+
+
+def test_dump_and_restore(nodes, tmp_path):
+    """A dump has the other nodes, and not the identity: the restored database is no node until it adds one."""
+    a, b, c = nodes
+    done = c.server.run("pg_dump", f"--file={tmp_path / 'dump'}")
+    assert done.returncode == 0, done.stderr
+    with c.connect() as conn:
+        conn.execute("CREATE DATABASE restored")
+    done = c.server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(tmp_path / "dump"), dbname="restored")
+    assert done.returncode == 0, done.stderr
+    with c.server.connect("restored") as conn:
+        assert conn.execute("SELECT server, state FROM aq.nodes ORDER BY server").fetchall() == [("a", "unknown"), ("b", "unknown")]
+        c2 = db.value(conn, "SELECT count(*) FROM aq_internal.node_identity")
+        assert c2 == 0
+        conn.execute("SELECT aq.node_remove('a')")
+        conn.execute("SELECT aq.node_add('a')")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.nodes WHERE state = 'reachable'") == 2, "heartbeats")
+        assert db.value(conn, "SELECT node_id FROM aq.nodes WHERE server IS NULL") != c.id()
+    with c.connect() as conn:
+        conn.execute("DROP DATABASE restored WITH (FORCE)")
+
+
+def test_prepared(nodes):
+    """A transaction that has changed nodes cannot be prepared."""
+    a, b, c = nodes
+    with a.connect() as conn:
+        conn.execute("BEGIN")
+        conn.execute("SELECT aq.node_remove('b')")
+        with pytest.raises(db.Error, match="cannot PREPARE a transaction that has changed nodes"):
+            conn.execute("PREPARE TRANSACTION 'x'")
+    assert a.now("b")["state"] == "reachable"
+
+
+def test_a_transaction_holds_the_row(nodes):
+    """The link worker does not wait for a transaction that has removed a node and is still open."""
+    a, b, c = nodes
+    with a.connect() as conn:
+        conn.execute("BEGIN")
+        conn.execute("SELECT aq.node_remove('b')")
+        b.server.restart()
+        b.sees("a", "reachable")
+        before = a.now("c")["last_seen"]
+        until(lambda: a.now("c")["last_seen"] > before, "another heartbeat to c")
+        conn.execute("ROLLBACK")
+    a.sees("b", "reachable")
+
+
+@pytest.mark.parametrize("action", ["error", "terminate", "crash"])
+@pytest.mark.parametrize("point", ["node-answered", "node-changed", "node-noted"])
+def test_points(nodes, point, action):
+    """Whatever happens to the link worker or a called session at a named point, the nodes see each other again."""
+    a, b, c = nodes
+    before = generation(a.server)
+    with a.connect() as conn:
+        conn.execute("SELECT aq.point_arm(%s, %s)", [point, action])
+    if point == "node-changed":
+        b.server.restart()
+    if action == "crash":
+        until(lambda: generation(a.server) not in (None, before), "the restart")
+    else:
+        until(lambda: value(a, f"SELECT aq.point_reached('{point}')") > 0, "the point")
+    for node, name in ((a, "b"), (a, "c"), (b, "a"), (c, "a")):
+        node.sees(name, "reachable", mutual=True)
+
+
+def test_drop_extension(nodes):
+    """DROP EXTENSION ends the heartbeats; a new one is no node."""
+    a, b, c = nodes
+    with c.connect() as conn:
+        conn.execute("SET statement_timeout = '60 s'")
+        conn.execute("DROP EXTENSION pgaq CASCADE")
+        until(lambda: background(conn, "link") is None, "the end of the link worker")
+        until(lambda: a.now("c")["sqlstate"] in ("42883", "3F000"), "the failure of a heartbeat")
+        assert a.now("c")["state"] == "refused"
+        install(conn)
+        conn.execute("GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
+        assert conn.execute("SELECT * FROM aq.nodes").fetchall() == []
+    found = a.sees("c", "refused", sqlstate="55000")
+    assert "the database is not a node" in found["error"] and "aq.node_add" in found["hint"]
