@@ -175,6 +175,33 @@ def test_a_role_without_the_right_or_the_procedure_is_not_served(server, jobs):
         conn.execute("GRANT EXECUTE ON PROCEDURE n.note TO PUBLIC")
 
 
+def test_an_address_is_served_only_with_the_right_to_enqueue_and_while_a_superuser_owns_the_queue(server, jobs):
+    """Each time the registration is disabled; registered again, it sends what it had not sent, once."""
+    server.expect_log("registration .* was disabled")
+    register = "SELECT aq.register('jobs', 'https://example.org/', with_payload => true)"
+    query = "SELECT string_agg(payload -> 'body' ->> 'payload', ' ' ORDER BY payload -> 'body' ->> 'payload') FROM aq.browse('pgaq_outgoing')"
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        conn.execute("SELECT aq.create_queue('pgaq_outgoing'), aq.grant_queue('pgaq_outgoing', 'ann', 'enqueue')")
+        try:
+            ann.execute(register)
+            put(conn, 0)
+            until(lambda: db.value(conn, query) == "0", "the first notification")
+            for number, (change, back, error) in enumerate((
+                ("aq.revoke_queue('pgaq_outgoing', 'ann', 'enqueue')", "aq.grant_queue('pgaq_outgoing', 'ann', 'enqueue')", 'queue "pgaq_outgoing" does not exist'),
+                ("aq.alter_queue('pgaq_outgoing', new_owner => 'bob')", "aq.alter_queue('pgaq_outgoing', new_owner => 'postgres')", 'queue "pgaq_outgoing" belongs to role "bob", which is not a superuser'),
+            ), 1):  # fmt: skip
+                conn.execute(f"SELECT {change}")
+                put(conn, number)
+                until(lambda: db.value(conn, "SELECT status FROM aq.registrations") == "disabled", "the registration to be disabled")
+                assert db.value(conn, "SELECT last_error FROM aq.registrations") == error
+                conn.execute(f"SELECT {back}")
+                ann.execute(register)
+                wanted = " ".join(map(str, range(number + 1)))
+                until(lambda: db.value(conn, query) == wanted, "the notification")
+        finally:
+            conn.execute("SELECT aq.drop_queue('pgaq_outgoing', force => true)")
+
+
 def test_another_role_cannot_put_its_procedure_in_the_place_of_a_registered_one(server, jobs):
     """As an attacker: bob may create procedures in the schema, and gets one of the registered name there."""
     server.expect_log("registration .* was disabled")
@@ -372,6 +399,22 @@ def test_a_restart_keeps_what_was_notified_and_finds_what_was_not(new_server):
     with server.connect() as conn:
         put(conn, 4)
         noted(conn, 1, 2, 3, 4)
+
+
+def test_a_crash_neither_loses_nor_doubles_what_is_sent_to_an_address(new_server):
+    server = new_server("sent", **SETTINGS)
+    sent = "SELECT array_agg(payload -> 'body' ->> 'payload' ORDER BY (payload -> 'body' ->> 'payload')::int) FROM aq.browse('pgaq_outgoing', max_messages => 1000)"
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('jobs'), aq.create_queue('pgaq_outgoing')")
+        conn.execute("SELECT aq.register('jobs', 'https://example.org/', with_payload => true)")
+        put(conn, *range(50))
+        until(lambda: db.value(conn, sent), "the first notifications")
+    server.kill()
+    server.start()
+    with server.connect() as conn:
+        put(conn, 50)
+        until(lambda: "50" in db.value(conn, sent), "the last notification")
+        assert db.value(conn, sent) == [str(number) for number in range(51)]
 
 
 def test_a_promoted_standby_notifies(new_server, throw_away):
