@@ -8,6 +8,7 @@ is thrown away after its test file, and its log must not hold an unexpected line
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
 import os
 import shutil
@@ -30,7 +31,9 @@ from pgaq.server import Server  # noqa: E402
 from pgaq_proof import faults  # noqa: E402
 
 PATIENCE = float(os.environ.get("PGAQ_PATIENCE") or 60)
+HUNG = 15 * PATIENCE  # seconds; far more than a test takes that is not long
 _numbers = itertools.count(1)
+_stderr = 2
 on_queue_tables = False
 
 
@@ -41,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    global on_queue_tables
+    global on_queue_tables, _stderr
+    _stderr = os.dup(2)  # not captured yet
     on_queue_tables = config.getoption("--queue-tables")
     # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -62,6 +66,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="runs with --long"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Ends the process if a test waits for ever, which then fails, and shows where its threads are."""
+    if "long" not in item.keywords:
+        faulthandler.dump_traceback_later(HUNG, exit=True, file=_stderr)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

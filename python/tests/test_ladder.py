@@ -1,7 +1,12 @@
 """Reading the counts of each kind of runner."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from pgaq import places
 from pgaq_proof import ladder
 from pgaq_proof.ladder import Result, Rung, count
 
@@ -55,3 +60,17 @@ def test_logs_are_read(tmp_path):
     number, problems = ladder.read_logs(tmp_path)
     assert number == 1
     assert [line.split(": ", 1)[1] for line in problems] == ["WARNING:  odd", "2026 [1] PANIC:  worse"]
+
+
+def test_a_test_that_hangs_fails(tmp_path):
+    """With the name of the test and the line where it waits, and the other tests of the run go on."""
+    (tmp_path / "test_some.py").write_text(
+        "import threading\n\n\ndef test_hangs():\n    threading.Event().wait()\n\n\ndef test_passes():\n    pass\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(places.ROOT / "tests"), "PGAQ_PATIENCE": "0.1"}
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-n", "1", str(tmp_path)]
+    run = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert "crashed while running 'test_some.py::test_hangs'" in run.stdout
+    assert 'test_some.py", line 5 in test_hangs' in run.stderr
+    assert "1 failed, 1 passed" in run.stdout

@@ -203,7 +203,7 @@ def test_more_news_than_a_walk_can_know(server, conn, table_queue, more):
     """A message that becomes ready again while a dequeue skips it is found again, whatever happens before the dequeue
     records the skipped range."""
     put_many(conn, table_queue, 1, 31)
-    with held(server, "range-found") as third, server.connect() as walker, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, held(server, "range-found") as third, server.connect() as walker:
         conn.execute("BEGIN")
         # the worker has no attempt to count, so only the rollback announces the messages
         assert db.value(conn, "SELECT aq.purge_queue(%s, condition => 'payload::int <= 30')", [table_queue]) == 30

@@ -229,7 +229,7 @@ def test_unsubscribed_while_the_worker_ends_it(leases_server):
 
 def test_dropped_while_the_worker_ends_it(leases_server):
     """A drop waits for the worker, and the worker finds what it was about to do."""
-    with fresh(leases_server) as conn, held(leases_server, "leases-over") as other, ThreadPoolExecutor() as pool:
+    with fresh(leases_server) as conn, ThreadPoolExecutor() as pool, held(leases_server, "leases-over") as other:
         Leased(conn, "q", "1 s")
         assert db.value(other, "SELECT aq.point_await('leases-over')")
         dropped = pool.submit(drop, leases_server)

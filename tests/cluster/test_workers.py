@@ -262,27 +262,31 @@ def connect_to(server, name):
         return None
 
 
+WAITING = """SELECT count(*) FROM sys."v$session_wait"
+             WHERE state = 'WAITING' AND event IN ('aq: waiting for a partition', 'aq: waiting for the worker')"""
+
+
 @pytest.mark.test_build
 def test_a_post_to_a_worker_that_leaves(library, monkeypatch):
     """It has looked for work for the last time: another one comes for what is posted then."""
     with server_with_points(monkeypatch, library, "leaves", **FEW) as own:
         names = [f"shop{number}" for number in range(6)]
         make_databases(own, names[:5])
-        with held(own, "worker-leaves") as conn:
+        with ThreadPoolExecutor(len(names)) as pool, held(own, "worker-leaves") as conn:
             for name in names[:5]:
                 with own.connect(name) as there:
                     put(there, "q", 1)
                     assert take(there, "q") == [1]
             make_databases(own, names[5:])
-            with own.connect(names[5]) as there, ThreadPoolExecutor(len(names)) as pool:
+            with own.connect(names[5]) as there:
                 calls = [pool.submit(put, there, "q", 1)]
                 until(lambda: db.value(conn, "SELECT aq.point_reached('worker-leaves')"), "a worker that leaves")
-                # one that needs tables waits for the worker that is held
                 calls += [pool.submit(put_expiring, own, name) for name in names[:5]]
-                until(lambda: sum(call.done() for call in calls) >= 4, "posts")
+                # those that need tables wait for a worker that is held: for one of them, or for more if this takes long
+                until(lambda: sum(call.done() for call in calls) + db.value(conn, WAITING) == len(calls), "posts")
                 db.execute(conn, "SELECT aq.point_reset()")
                 for call in calls:
-                    call.result()
+                    call.result(PATIENCE)
             for name in names[:5]:
                 with own.connect(name) as there:
                     until(lambda: stored(there, "dead") == 1, f"the message in the exception queue of {name}")
