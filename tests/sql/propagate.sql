@@ -136,7 +136,25 @@ CALL t.until($$failures > 0 FROM aq.propagations WHERE queue_name = 'pp_g'$$);
 SELECT last_error FROM aq.propagations WHERE queue_name = 'pp_g';
 SELECT aq.grant_queue('pp_h', 'pp_user', 'enqueue');
 SELECT t.arrived('pp_h', 1);
+-- only the queue's owner changes and ends what another role has scheduled
+SELECT aq.propagate('pp_g', 'pp_b', start_time => now() + '1 hour') > 0;
+SET ROLE pp_user;
+SELECT aq.alter_propagation('pp_g', 'pp_b', enabled => false);
+SELECT aq.end_propagation('pp_g', 'pp_b');
+RESET ROLE;
+SELECT aq.end_propagation('pp_g', 'pp_b');
+-- a rolled back batch is no attempt, of a sharded queue either
+CALL t.until($$failures = 0 FROM aq.propagations WHERE queue_name = 'pp_g'$$);
+SELECT aq.stop_queue('pp_h', dequeue => false);
+SELECT aq.enqueue('pp_g', 'not counted') IS NOT NULL;
+CALL t.until($$failures > 1 FROM aq.propagations WHERE queue_name = 'pp_g'$$);
+SELECT payload, attempts FROM aq.browse('pp_g', as_type => NULL::text);
+SELECT aq.start_queue('pp_h');
+SELECT t.arrived('pp_h', 1);
 -- errors
+BEGIN;
+SELECT aq.alter_propagation('pp_g', 'pp_h', latency => '0');
+PREPARE TRANSACTION 'pp';
 SELECT aq.propagate('pp_g', 'pp_h');
 SELECT aq.propagate('pp_none', 'pp_h');
 SELECT aq.propagate('pp_g', 'pp_none');
