@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -276,6 +277,8 @@ def test_page_is_whole(tmp_path):
     assert "<script" not in html and "&lt;script&gt;" in html
     assert html.count("<svg") == 1 and "currentColor" in html and "http" not in html.replace("http://www.w3.org/", "").replace("http://", "http://", 0)
     assert "done (published)" in html
+    legend = re.findall(r">(done[^<]*)</text>", html)
+    assert sorted(legend) == ["done", "done (published)"], "both curves of the normalised panel are named"
     assert "1 shows" in html
     both = page.compare(results, results, ("one", "two"))
     assert both.count("shows") >= 2 and both.index("<details>") < both.index(">X1<"), "what is alike is folded"

@@ -50,6 +50,9 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
             _same(published, mine, theirs, ours, card)
             _draw(normal, [_normal(s, card["processors"] if card["x"] == "sessions" else 1) for s in theirs], card, "both, normalised", dotted=True)
             _draw(normal, [_normal(s, processors if card["x"] == "sessions" else 1) for s in ours], card, "both, normalised")
+            if mine.get_xscale() == "linear":
+                _linear(normal)
+            normal.legend(loc="best")
             normal.set_ylabel("of the highest")
             if card["x"] == "sessions":
                 normal.set_xlabel("sessions per processor")
