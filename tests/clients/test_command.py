@@ -643,11 +643,22 @@ def test_reader_has_left(server: Server, queue: str) -> None:
         assert (done.returncode, done.stderr) == (1, ""), arguments
 
 
+def test_results_of_the_benchmark_as_json(tmp_path: Path) -> None:
+    """The same objects as in the files of bench/run; tables and progress go to standard error."""
+    arguments = ["--json", "bench", "--shapes", "queue-100x4", "--contestants", "bare", "--seconds", "0.2", "--warm-up", "0", "--rounds", "1"]
+    before = set((places.ROOT / "bench/results").iterdir())
+    done = subprocess.run([*COMMAND, *arguments], env={**os.environ, "PGAQ_NO_BUILD": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [shape] = json.loads(done.stdout)
+    assert shape["contestants"]["bare"]["rounds"] and "queue-100x4" in done.stderr
+    assert set((places.ROOT / "bench/results").iterdir()) == before
+
+
 def test_bench_and_lab(pgaq: Callable[..., Result]) -> None:
     """They take the common options; what they cannot do with one they say."""
     shown = subprocess.run([*COMMAND, "bench", "--help"], env=os.environ, capture_output=True, text=True)
     assert "usage: bench/run" in shown.stdout and shown.returncode == 0
-    one_line(pgaq("bench", "--list", "--json", ok=False), 2, "--output")
+    assert {"shape": "queue-1x4"} in pgaq("bench", "--list", "--json").json
     # PG_CONFIG is what bench/run's setup would complain of: it does not come so far
     for mistake in (["nosuch"], ["--shapes", "nosuch"]):
         said = subprocess.run([*COMMAND, "bench", *mistake], env={**os.environ, "PG_CONFIG": "/nonexistent"}, capture_output=True, text=True)
