@@ -158,6 +158,16 @@ def test_mistakes_are_named(tmp_path, old, new, wrong):
         source_of(tmp_path, FILE.replace(old, new, 1))
 
 
+def test_causes():
+    """Each finding that docs/lab.md does not show, or weakly, has its cause there."""
+    text = (Path(__file__).parents[2] / "docs/lab.md").read_text()
+    rows = re.findall(r"^\| (\w+) \|.* \| (?:weak|does not show) \| [^|]* \| (.*) \|$", text, re.M)
+    assert rows
+    for id, words in rows:
+        e = next(e for _, e in EXPERIMENTS if e.id == id)
+        assert e.note and words != e.finding, id
+
+
 def test_profiles():
     """The quick profile takes less than ten minutes, the standard one less than 45."""
     chosen = [e for _, e in EXPERIMENTS]
@@ -199,6 +209,25 @@ def test_every_predicate_can_be_turned(source, e):
                 made = constant(left, right)
                 held = [predicates.judge(c, [lookup]).verdict == predicates.CLEAR for c in (made, made.turned())]
                 assert sorted(held) == [False, True]
+
+
+class Everything(dict):
+    """A measurement that has every metric."""
+
+    def __contains__(self, metric: object) -> bool:
+        return True
+
+    def __getitem__(self, metric: str) -> object:
+        return [[1.0, 1.0], [2.0, 1.0]] if metric == "steps" else 1.0
+
+
+@pytest.mark.parametrize("source, e", [(source, e) for source, e in EXPERIMENTS if not e.cannot], ids=[e.id for _, e in EXPERIMENTS if not e.cannot])
+def test_every_profile_has_the_points(source, e):
+    """The predicates of an experiment can be evaluated in each profile, also where an axis has one value there."""
+    for profile in ("quick", "standard", "full"):
+        tasks = run.tasks([source], [e], profile, 1)
+        found = verdict.judge(source, e, [{"run": t.run.name, "point": t.point, "repeat": 1, "metrics": Everything()} for t in tasks], profile)
+        assert found.verdict != verdict.CANNOT and not found.account.startswith("not checked"), (profile, found.why, found.account)
 
 
 def test_account(tmp_path):
