@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -171,7 +172,8 @@ def test_no_slot_at_all(new_server):
     """An enqueue that needs the worker waits, under a name; its client, the log, aq.workers and the report's advice say what to do."""
     own = new_server("none", max_worker_processes="2", max_logical_replication_workers="0")
     own.expect_log("WARNING:  could not start the background worker of pgaq|canceling statement due to statement timeout")
-    with own.connect() as conn, own.connect() as other, ThreadPoolExecutor(1) as pool:
+    with own.connect() as conn, own.connect() as other, ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as waits:
+        waits.callback(conn.cancel)
         conn.execute("SELECT aq.create_queue('q')")
         # until the transaction has failed: the timeout could also hit the statement that resets it
         with pytest.raises(db.Error) as caught, conn.transaction():
@@ -262,7 +264,7 @@ def connect_to(server, name):
         return None
 
 
-WAITING = """SELECT count(*) FROM sys."v$session_wait"
+HELD_UP = """SELECT count(*) FROM sys."v$session_wait"
              WHERE state = 'WAITING' AND event IN ('aq: waiting for a partition', 'aq: waiting for the worker')"""
 
 
@@ -283,7 +285,7 @@ def test_a_post_to_a_worker_that_leaves(library, monkeypatch):
                 until(lambda: db.value(conn, "SELECT aq.point_reached('worker-leaves')"), "a worker that leaves")
                 calls += [pool.submit(put_expiring, own, name) for name in names[:5]]
                 # those that need tables wait for a worker that is held: for one of them, or for more if this takes long
-                until(lambda: sum(call.done() for call in calls) + db.value(conn, WAITING) == len(calls), "posts")
+                until(lambda: sum(call.done() for call in calls) + db.value(conn, HELD_UP) == len(calls), "posts")
                 db.execute(conn, "SELECT aq.point_reset()")
                 for call in calls:
                     call.result(PATIENCE)
