@@ -114,7 +114,7 @@ class ConsumerTest extends ConformanceTest {
     // ---- creation ---------------------------------------------------------------------------------------------
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "8.1"})
     void nullDestinationIsRefused() throws JMSException {
         fails(InvalidDestinationException.class, "createConsumer(null)", () -> session().createConsumer(null));
     }

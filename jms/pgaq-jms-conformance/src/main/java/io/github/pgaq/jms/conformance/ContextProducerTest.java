@@ -359,6 +359,7 @@ class ContextProducerTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"api:JMSProducer", "10.3"})
     void propertyOfAReadOnlyMessageIsRefused() throws JMSException {
         Queue queue = queue();
         Message received = sent(other -> producer.send(other, "a"));

@@ -116,7 +116,7 @@ class ContextTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("6.1.2")
+    @Spec({"6.1.2", "10.3"})
     void clientIdInUseIsRefused() {
         String id = unique("client");
         mine().setClientID(id);

@@ -94,6 +94,7 @@ class DurableTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"8.3.3", "4.2.2", "6.1.2"})
     void clientIdIsNeeded() throws JMSException {
         Topic topic = topic();
         fails(IllegalStateException.class, "createDurableConsumer without client identifier",
@@ -107,6 +108,7 @@ class DurableTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"8.3.3", "4.2.2"})
     void secondConsumerIsRefused() throws JMSException {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub");
@@ -115,6 +117,7 @@ class DurableTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"8.3.3", "4.2.2"})
     void secondConsumerOfAnotherSessionIsRefused() throws JMSException {
         Topic topic = topic();
         Connection c = connect(client);
@@ -312,6 +315,20 @@ class DurableTest extends ConformanceTest {
             consumer.close();
             durable().unsubscribe("sub");
         }
+    }
+
+    @Test
+    @Spec("6.1.2")
+    void attemptWithAClientIdInUseLosesAndDoublesNothing() throws JMSException {
+        Topic topic = topic();
+        MessageConsumer consumer = durable().createDurableConsumer(topic, "sub");
+        send(topic, "a", "b");
+        equal("the message before the attempt", "a", text(consumer));
+        Connection second = connectStopped();
+        fails(JMSException.class, "setClientID() with an identifier in use", () -> second.setClientID(client));
+        second.close();
+        equal("the message after the attempt", "b", text(consumer));
+        nothing("both messages were received", consumer);
     }
 
     // ---- shared durable ---------------------------------------------------------------------------------------

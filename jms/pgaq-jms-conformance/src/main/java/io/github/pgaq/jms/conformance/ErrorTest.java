@@ -145,7 +145,7 @@ class ErrorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec({"9.1", "6.2.14"})
+    @Spec({"9.1", "6.2.14", "6.2.12", "7.7"})
     void manyConsumersLoseAndDoubleNothing() throws Exception {
         Queue queue = queue();
         int count = 120;

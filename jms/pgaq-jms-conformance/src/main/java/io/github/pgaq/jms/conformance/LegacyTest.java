@@ -83,7 +83,7 @@ class LegacyTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("api:QueueSender")
+    @Spec({"api:QueueSender", "7.1"})
     void anonymousSenderNeedsAQueue() throws JMSException {
         QueueSession s = queueSession();
         QueueSender sender = s.createSender(null);
@@ -274,7 +274,7 @@ class LegacyTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("api:TopicPublisher")
+    @Spec({"api:TopicPublisher", "7.1"})
     void anonymousPublisherNeedsATopic() throws JMSException {
         TopicSession s = topicSession();
         TopicPublisher publisher = s.createPublisher(null);

@@ -305,6 +305,7 @@ class ListenerTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"8.7", "3.4.7"})
     void redeliveryAfterAnExceptionIsMarked() throws Exception {
         Queue queue = queue();
         send(queue, "a");

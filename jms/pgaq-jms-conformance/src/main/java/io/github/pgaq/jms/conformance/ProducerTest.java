@@ -64,7 +64,7 @@ class ProducerTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("api:MessageProducer")
+    @Spec({"api:MessageProducer", "7.1"})
     void anonymousProducerNeedsADestination() throws JMSException {
         MessageProducer producer = session().createProducer(null);
         Message message = message("a");
@@ -357,7 +357,7 @@ class ProducerTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("7.9")
+    @Spec({"7.9", "3.4.13"})
     void delayedMessageOfATopicIsHeldBack() throws JMSException {
         Topic topic = topic();
         MessageConsumer consumer = session().createConsumer(topic);
@@ -520,7 +520,7 @@ class ProducerTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("6.2.12")
+    @Spec({"6.2.12", "7.7"})
     void noMessageIsDuplicated() throws JMSException {
         Queue queue = queue();
         MessageProducer producer = session().createProducer(queue);

@@ -201,7 +201,7 @@ class PropertyTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("3.5.5")
+    @Spec({"3.5.5", "10.3"})
     void otherClassesAreRefused() throws JMSException {
         Message message = message();
         fails(MessageFormatException.class, "setObjectProperty with a Date",
@@ -434,7 +434,7 @@ class PropertyTest extends ConformanceTest {
     // ---- read-only mode and clearing --------------------------------------------------------------------------
 
     @Test
-    @Spec("3.5.3")
+    @Spec({"3.5.3", "10.3"})
     void receivedPropertiesAreReadOnlyForEachSetter() throws JMSException {
         Message message = received();
         Class<MessageNotWriteableException> error = MessageNotWriteableException.class;

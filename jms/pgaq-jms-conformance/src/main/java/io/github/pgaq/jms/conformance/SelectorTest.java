@@ -9,6 +9,7 @@ import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Selectors as consumers use them. Their grammar has tests of its own in the provider. */
@@ -45,6 +46,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"3.8.1", "3.8.1.1"})
     void integerAndApproximateNumbersAreComparable() throws JMSException {
         selects("weight = 2.0", "weight", 2, 3);
     }
@@ -114,8 +116,33 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"3.8.1", "3.8.1.1"})
     void arithmetic() throws JMSException {
         selects("size * 2 + 1 = 7", "size", 3, 4);
+    }
+
+    @Test
+    @Spec("3.8.1.1")
+    void arithmeticPromotesNumbers() throws JMSException {
+        selects("size / 2 = 2", "size", 5, 6);
+        selects("size / 2.0 = 2.5", "size", 5, 4);
+    }
+
+    @Test
+    @Spec("3.8.1.1")
+    void identifiersAreAnyJavaIdentifiers() throws JMSException {
+        selects("_a$1 = 7", "_a$1", 7, 8);
+        selects("größe = 7", "größe", 7, 8);
+    }
+
+    @Test
+    @Spec("3.8.1.1")
+    void whatIsNoIdentifierIsRefused() throws JMSException {
+        Queue queue = queue();
+        for (String selector : List.of("1a = 7", "a#b = 7", "NULL = 7", "a = TRUE AND not = 7")) {
+            fails(InvalidSelectorException.class, "createConsumer with the selector \"" + selector + "\"",
+                    () -> session().createConsumer(queue, selector));
+        }
     }
 
     @Test
@@ -252,7 +279,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorIsRefusedAtCreation() throws JMSException {
         Queue queue = queue();
         fails(InvalidSelectorException.class, "createConsumer with the selector \"size >\"",
@@ -260,7 +287,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfABrowserIsRefusedAtCreation() throws JMSException {
         Queue queue = queue();
         fails(InvalidSelectorException.class, "createBrowser with the selector \"= 1\"",
@@ -268,7 +295,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfATopicConsumerIsRefused() throws JMSException {
         Topic topic = topic();
         fails(InvalidSelectorException.class, "createConsumer with the selector \"a AND\"",
@@ -276,7 +303,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfASharedConsumerIsRefused() throws JMSException {
         Topic topic = topic();
         fails(InvalidSelectorException.class, "createSharedConsumer with the selector \"(a = 1\"",
@@ -284,7 +311,7 @@ class SelectorTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("10.3")
+    @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorInAContextIsRefused() throws JMSException {
         Queue queue = queue();
         fails(InvalidSelectorRuntimeException.class, "JMSContext.createConsumer with the selector \"a LIKE\"",

@@ -309,7 +309,7 @@ class SessionTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("6.2.10")
+    @Spec({"6.2.10", "3.4.7"})
     void recoverSetsJMSRedelivered() throws JMSException {
         Queue queue = queue();
         send(queue, "a");
@@ -335,7 +335,7 @@ class SessionTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("6.2.10")
+    @Spec({"6.2.10", "6.2.11"})
     void recoverDoesNotDeliverAcknowledgedMessages() throws JMSException {
         Queue queue = queue();
         send(queue, "a", "b");
@@ -618,7 +618,7 @@ class SessionTest extends ConformanceTest {
     }
 
     @Test
-    @Spec("6.2")
+    @Spec({"6.2", "6.2.11", "9.1"})
     void messagesOfALostConnectionAreRedelivered() throws Exception {
         Queue queue = queue();
         send(queue, "a");

@@ -64,6 +64,7 @@ class TransactionTest extends ConformanceTest {
     }
 
     @Test
+    @Spec({"6.2.7", "3.4.7"})
     void rolledBackMessageIsMarked() throws JMSException {
         Queue queue = queue();
         send(queue, "a");

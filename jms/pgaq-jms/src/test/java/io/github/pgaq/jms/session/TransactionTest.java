@@ -8,12 +8,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSContext;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import jakarta.jms.TransactionRolledBackException;
+import jakarta.jms.TransactionRolledBackRuntimeException;
 import java.sql.SQLException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -115,6 +117,15 @@ class TransactionTest extends SessionFixture {
         assertEquals("40001", error.getErrorCode());
         assertTrue(error.getLinkedException() instanceof SQLException);
         assertEquals(List.of("a"), all(consumer));
+    }
+
+    @Test
+    void aFailedCommitOfAContextRollsBack() throws Exception {
+        Context context = new Context(connect(), JMSContext.SESSION_TRANSACTED);
+        server.fail("send", "40001");
+        context.createProducer().send(queue, "a");
+        assertThrows(TransactionRolledBackRuntimeException.class, context::commit);
+        assertEquals(List.of(), server.texts("q"));
     }
 
     @Test
