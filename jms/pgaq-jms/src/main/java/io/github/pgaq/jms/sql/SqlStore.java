@@ -372,6 +372,11 @@ public final class SqlStore implements Store {
         names.unclaim(name, shared);
     }
 
+    /**
+     * Not called in a branch of an XA transaction, in which autocommit could not be turned on again: {@link #send} does
+     * not if a transaction is open, and sessions that use branches have neither transactions of their own nor messages
+     * that were delivered and not acknowledged.
+     */
     @Override
     public void begin() throws SQLException {
         if (!open) {

@@ -289,6 +289,34 @@ class XaSessionTest extends ServerTest {
         assertThrows(IllegalStateException.class, session::getSession);
     }
 
+    /** Turned off in a branch, autocommit could not be turned on again before its end. */
+    @Test
+    void autocommitIsLeftAsItIs() throws Exception {
+        XaSession session = (XaSession) connection.createXASession();
+        Queue destination = session.createQueue(queue);
+        for (int i = 0; i < 3; i++) {
+            send(session, "a");
+        }
+        MessageConsumer outside = session.createConsumer(destination);
+        assertNotNull(outside.receive(10_000));
+        boolean[] before = new boolean[1];
+        Xid xid = branch(session, () -> {
+            before[0] = session.getConnection().getAutoCommit();
+            assertNotNull(outside.receive(10_000));
+            send(session, "b");
+            assertEquals("a", receive(session));
+            try (MessageConsumer none = session.createConsumer(destination, "JMSType = 'none'")) {
+                assertEquals(null, none.receive(50));
+            }
+            outside.close();
+            assertEquals(before[0], session.getConnection().getAutoCommit());
+        });
+        session.getXAResource().prepare(xid);
+        session.getXAResource().commit(xid, false);
+        assertTrue(session.getConnection().getAutoCommit());
+        assertEquals("b", texts());
+    }
+
     @Test
     void asynchronousSendsBelongToTheBranch() throws Exception {
         XASession session = connection.createXASession();
