@@ -18,8 +18,8 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-static void
-begin(const char *command)
+void
+aq_node_calls_begin(const char *command)
 {
 	aq_session_require_preload();
 	PreventCommandIfReadOnly(command);
@@ -59,7 +59,7 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 	const char *server;
 	AqNodeIdentity own;
 
-	begin("aq.node_add()");
+	aq_node_calls_begin("aq.node_add()");
 	server = server_argument(fcinfo);
 	(void) aq_link_server(server, GetUserId());
 	become_node(&own);
@@ -79,7 +79,7 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	Datum		value;
 	const char *server;
 
-	begin("aq.node_remove()");
+	aq_node_calls_begin("aq.node_remove()");
 	server = server_argument(fcinfo);
 	value = CStringGetTextDatum(server);
 	if (aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL) == 0)
@@ -96,7 +96,7 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId), BoolGetDatum(false)};
 	AqNodeIdentity own;
 
-	begin("aq.node_reset()");
+	aq_node_calls_begin("aq.node_reset()");
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "keep is null"));
 	values[2] = PG_GETARG_DATUM(0);
@@ -108,8 +108,8 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 }
 
 /* The row of the node that calls; 0: it was not added here. */
-static int32
-number_of(const char *id)
+int32
+aq_node_calls_number(const char *id)
 {
 	Oid			type = TEXTOID;
 	Datum		value = CStringGetTextDatum(id);
@@ -138,7 +138,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	Datum		values[4];
 	bool		nulls[4] = {false};
 
-	begin("aq.node_beat()");
+	aq_node_calls_begin("aq.node_beat()");
 	for (int i = 0; i < 3; i++)
 		if (PG_ARGISNULL(i))
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "an argument of aq.node_beat is null"));
@@ -146,7 +146,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	strlcpy(other.id, DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), sizeof(other.id));
 	other.timeline = PG_GETARG_INT64(1);
 	other.started = PG_GETARG_TIMESTAMPTZ(2);
-	number = number_of(other.id);
+	number = aq_node_calls_number(other.id);
 	if (number != 0)
 		meeting = aq_node_identity_meet(number, &other);
 	if (meeting == AQ_NODE_CONTESTED || meeting == AQ_NODE_OLD)

@@ -89,6 +89,10 @@ extern void aq_node_identity_require(AqNodeIdentity *own);
 extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *other);
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
 
+/* --- node_calls.c: the functions for users */
+extern void aq_node_calls_begin(const char *command);
+extern int32 aq_node_calls_number(const char *id);
+
 /* --- node_stream.c: heartbeats */
 extern void aq_node_stream_register(void);
 

@@ -91,7 +91,8 @@ INSERT INTO t.raises VALUES
 ('AQ171', $$SELECT aq.schedule('x_s', 'x_q', '1', '@yearly') IS NULL, aq.schedule('x_s', 'x_q', '1', '@yearly')$$),
 ('AQ172', $$SELECT * FROM aq.schedule_times('* * * *')$$),
 ('AQ180', $$SELECT aq.node_remove('none')$$),
-('AQ183', $$SELECT aq.node_reset()$$);
+('AQ183', $$SELECT aq.node_reset()$$),
+('AQ184', $$SELECT aq_internal.unit_break('x_q', 0, NULL)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),

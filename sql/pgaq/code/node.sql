@@ -24,3 +24,19 @@ CREATE FUNCTION aq.node_beat(caller_id uuid, caller_timeline bigint, caller_star
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_beat';
 COMMENT ON FUNCTION aq.node_beat(uuid, bigint, timestamptz) IS
 'A heartbeat, called by links of other nodes; grant it to the roles as which they connect. caller_id, caller_timeline, caller_started: identity of the calling node, timeline and start of its server; node_id, timeline, started: the same of this one; mutual: has aq.node_add been called for it here, and has it answered. Errors 22004, 55000, AQ182';
+
+-- The origin's side of one queue on several nodes: see src/link/NODES.md. Nothing calls these yet.
+CREATE FUNCTION aq_internal.unit_acquire(queue_name text, shard integer, consumer text, caller uuid, wishes boolean, OUT epoch bigint, OUT is_new boolean)
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_acquire';
+COMMENT ON FUNCTION aq_internal.unit_acquire(text, integer, text, uuid, boolean) IS
+'Internal: the epoch with which the calling node holds a unit of this one, null if it does not. wishes: grant it if no other node holds it; is_new: this call has granted it. Errors 22004, 22023, 42704, 0A000, 55000, AQ182';
+
+CREATE FUNCTION aq_internal.unit_release(queue_name text, shard integer, consumer text, caller uuid, epoch bigint)
+RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_release';
+COMMENT ON FUNCTION aq_internal.unit_release(text, integer, text, uuid, bigint) IS
+'Internal: the calling node gives a unit back; false: it does not hold it with this epoch. Errors 22004, 22023, 42704, 0A000, 55000, 55P03, AQ182';
+
+CREATE FUNCTION aq_internal.unit_break(queue_name text, shard integer, consumer text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_break';
+COMMENT ON FUNCTION aq_internal.unit_break(text, integer, text) IS
+'Internal: take a unit from the node that holds it. What it has consumed and not acknowledged is consumed again. For the queue''s owner. Errors 22004, 22023, 42704, 0A000, 55000';

@@ -36,5 +36,26 @@ COMMENT ON COLUMN aq_internal.node_identity.system_identifier IS 'of the server 
 COMMENT ON COLUMN aq_internal.node_identity.database_id IS 'OID of the database for which it was made; if this database has another one, or its server another system identifier, it is a copy';
 COMMENT ON COLUMN aq_internal.node_identity.created IS 'when it was made';
 
+CREATE SEQUENCE aq_internal.node_epoch_seq AS bigint;
+COMMENT ON SEQUENCE aq_internal.node_epoch_seq IS 'Epochs of units: each grant has a higher one than all before';
+
+-- Not dumped, either: other nodes hold nothing of a restored database.
+CREATE TABLE aq_internal.node_unit (
+	queue_id integer NOT NULL,
+	shard smallint NOT NULL CHECK (shard BETWEEN 0 AND 31),
+	consumer_number bigint NOT NULL,
+	holder uuid NOT NULL,
+	epoch bigint NOT NULL DEFAULT nextval('aq_internal.node_epoch_seq'),
+	granted timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (queue_id, shard, consumer_number)
+);
+COMMENT ON TABLE aq_internal.node_unit IS 'Units of this node that other nodes hold; nothing uses them yet';
+COMMENT ON COLUMN aq_internal.node_unit.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.node_unit.shard IS 'shard of the queue';
+COMMENT ON COLUMN aq_internal.node_unit.consumer_number IS 'number of the consumer; 0: the queue has one, without a name';
+COMMENT ON COLUMN aq_internal.node_unit.holder IS 'identity of the node that holds it';
+COMMENT ON COLUMN aq_internal.node_unit.epoch IS 'number of the grant, never used again';
+COMMENT ON COLUMN aq_internal.node_unit.granted IS 'when it was granted';
+
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.node', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.node_number_seq', '');

@@ -209,6 +209,7 @@ drop_definition(int32 id, bool sharded, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.registration WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_temporary_forget_queue(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
