@@ -158,7 +158,9 @@ public final class Messages {
         message.setJMSDeliveryMode(persistent ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
         message.setConnectionId(text(headers, "connection"));
         message.setJMSExpiration(number(headers, "expiration", delivery.expireTime()));
-        long ready = delivery.readyTime() == 0 ? message.getJMSTimestamp() : delivery.readyTime();
+        // the server's time is that of the retry if the provider has sent the message, and of the delay if SQL has
+        boolean sent = destination != null || delivery.readyTime() == 0;
+        long ready = sent ? message.getJMSTimestamp() : delivery.readyTime();
         message.setJMSDeliveryTime(number(headers, "delivery_time", ready));
         message.setJMSPriority(9 - Math.min(Math.max(delivery.priority(), 0), 9));
         message.setDeliveryCount(delivery.attempts() + 1);
@@ -199,7 +201,7 @@ public final class Messages {
         if (message.getJMSExpiration() != 0) {
             headers.add("expiration", message.getJMSExpiration());
         }
-        if (message.getJMSDeliveryTime() != 0) {
+        if (message.getJMSDeliveryTime() != 0 && message.getJMSDeliveryTime() != message.getJMSTimestamp()) {
             headers.add("delivery_time", message.getJMSDeliveryTime());
         }
         Content content = message.content();

@@ -120,6 +120,19 @@ class BodyTest {
     }
 
     @Test
+    void theDeliveryTimeIsStoredIfItIsNotThatOfTheSend() throws JMSException {
+        PgaqMessage message = MESSAGES.createMessage();
+        message.setJMSTimestamp(5);
+        message.setJMSDestination(new Samples.TestQueue("q"));
+        message.setJMSDeliveryTime(5);
+        Body body = MESSAGES.toBody(message);
+        assertEquals("{\"timestamp\": 5, \"destination\": \"queue:q\"}", body.headers());
+        // 4: when it was ready after a retry
+        Delivery delivery = new Delivery(Samples.MSGID, 1, 2, 1, 3, 4, 0, null, body);
+        assertEquals(5, MESSAGES.toClient(delivery, new Samples.TestQueue("q"), null).getJMSDeliveryTime());
+    }
+
+    @Test
     void theServerTellsWhatAMessageFromSqlLacks() throws JMSException {
         for (String headers : new String[] {null, "{}", "[]", "{\"timestamp\": \"x\", \"reply_to\": \"x\"}"}) {
             PgaqMessage message = MESSAGES.toClient(new Delivery(Samples.MSGID, 0, 0, 9, 100, 200, 300, null,
