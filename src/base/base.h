@@ -46,6 +46,12 @@ extern void *aq_part_carve(void *area, Size *at, Size size);
  */
 extern void aq_session_require_preload(void);
 
+/*
+ * Raises an error for that reason, in a read-only or parallel transaction, and
+ * on a standby.  command: the function's name, for the message.
+ */
+extern void aq_session_require_write(const char *command);
+
 /* --- Citus: see citus.c --------------------------------------------------- */
 
 extern void aq_citus_find(void);
@@ -151,6 +157,8 @@ struct dsm_segment;
 
 extern void aq_process_init(struct BackgroundWorker *worker, const char *function, const char *type);
 extern struct dsm_segment *aq_process_attach(Datum handle, const char *name);
+extern void aq_process_set_parameter(const char *name, const char *value);
+extern void aq_process_set_parameters(const char *application);
 extern void aq_process_register(const char *name, const char *function, bool on_standby);
 
 /* --- errors ---------------------------------------------------------------

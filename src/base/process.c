@@ -15,6 +15,7 @@
 #include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/resowner.h"
 
 /*
@@ -53,6 +54,29 @@ aq_process_attach(Datum handle, const char *name)
 		proc_exit(0);
 	dsm_pin_mapping(segment);
 	return segment;
+}
+
+/*
+ * Overrides a setting that ALTER DATABASE or ALTER ROLE has made for sessions.
+ * One that this version of the server does not have is passed over.
+ */
+void
+aq_process_set_parameter(const char *name, const char *value)
+{
+	if (GetConfigOption(name, true, false) != NULL)
+		SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/* Called after the process has connected.  application: its application_name. */
+void
+aq_process_set_parameters(const char *application)
+{
+	aq_process_set_parameter("application_name", application);
+	aq_process_set_parameter("default_transaction_isolation", "read committed");
+	aq_process_set_parameter("default_transaction_read_only", "off");
+	aq_process_set_parameter("default_transaction_deferrable", "off");
+	aq_process_set_parameter("idle_in_transaction_session_timeout", "0");
+	aq_process_set_parameter("transaction_timeout", "0"); /* from PostgreSQL 17 on */
 }
 
 /*

@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "base/base_int.h"
+#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/procarray.h"
@@ -88,6 +89,15 @@ aq_session_require_preload(void)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NOT_PRELOADED, "pgaq must be loaded when the server starts"),
 				errhint(AQ_PRELOAD_HINT));
+}
+
+void
+aq_session_require_write(const char *command)
+{
+	aq_session_require_preload();
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
+	PreventCommandDuringRecovery(command);
 }
 
 void

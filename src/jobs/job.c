@@ -17,7 +17,6 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
-#include "utils/guc.h"
 #include "utils/snapmgr.h"
 
 static bool in_worker;
@@ -29,21 +28,13 @@ static volatile sig_atomic_t cancellable;
 void
 aq_job_set_parameters(const char *application)
 {
-	const char *const parameters[][2] = {
-		{"role", "none"},
-		{"synchronous_commit", "off"},
-		{"search_path", "pg_catalog, pg_temp"},
-		{"lock_timeout", "1s"}, /* jobs should never wait for locks of users; if one does, then briefly */
-		{"statement_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"application_name", application},
-	};
-
-	for (int i = 0; i < lengthof(parameters); i++)
-		if (GetConfigOption(parameters[i][0], true, false) != NULL)
-			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	aq_process_set_parameters(application);
+	aq_process_set_parameter("role", "none");
+	aq_process_set_parameter("synchronous_commit", "off");
+	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
+	/* jobs should never wait for locks of users; if one does, then briefly */
+	aq_process_set_parameter("lock_timeout", "1s");
+	aq_process_set_parameter("statement_timeout", "0");
 }
 
 /*

@@ -18,15 +18,6 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-void
-aq_node_calls_begin(const char *command)
-{
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
-}
-
 static const char *
 server_argument(FunctionCallInfo fcinfo)
 {
@@ -59,7 +50,7 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 	const char *server;
 	AqNodeIdentity own;
 
-	aq_node_calls_begin("aq.node_add()");
+	aq_session_require_write("aq.node_add()");
 	server = server_argument(fcinfo);
 	(void) aq_link_server(server, GetUserId());
 	become_node(&own);
@@ -79,7 +70,7 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	Datum		value;
 	const char *server;
 
-	aq_node_calls_begin("aq.node_remove()");
+	aq_session_require_write("aq.node_remove()");
 	server = server_argument(fcinfo);
 	value = CStringGetTextDatum(server);
 	if (aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL) == 0)
@@ -96,7 +87,7 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId), BoolGetDatum(false)};
 	AqNodeIdentity own;
 
-	aq_node_calls_begin("aq.node_reset()");
+	aq_session_require_write("aq.node_reset()");
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "keep is null"));
 	values[2] = PG_GETARG_DATUM(0);
@@ -138,7 +129,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	Datum		values[4];
 	bool		nulls[4] = {false};
 
-	aq_node_calls_begin("aq.node_beat()");
+	aq_session_require_write("aq.node_beat()");
 	for (int i = 0; i < 3; i++)
 		if (PG_ARGISNULL(i))
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "an argument of aq.node_beat is null"));

@@ -90,7 +90,6 @@ extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *o
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
 
 /* --- node_calls.c: the functions for users */
-extern void aq_node_calls_begin(const char *command);
 extern int32 aq_node_calls_number(const char *id);
 
 /* --- node_stream.c: heartbeats */

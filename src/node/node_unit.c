@@ -89,7 +89,7 @@ requested_unit(FunctionCallInfo fcinfo)
 {
 	AqNodeIdentity own;
 
-	aq_node_calls_begin("a request of another node");
+	aq_session_require_write("a request of another node");
 	aq_node_identity_require(&own);
 	aq_args_require(fcinfo, ARG_CALLER, "caller");
 	return unit_of(aq_catalog_get_for(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"),
@@ -225,7 +225,7 @@ aq_node_unit_break(PG_FUNCTION_ARGS)
 	AqQueue    *queue;
 	Unit		unit;
 
-	aq_node_calls_begin("aq_internal.unit_break()");
+	aq_session_require_write("aq_internal.unit_break()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_OWNER);
 	unit = unit_of(queue, fcinfo);
 	(void) lock_unit(&unit, true);

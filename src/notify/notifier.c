@@ -34,25 +34,6 @@ notifier_exit(int code, Datum arg)
 	aq_notifier_pool_exit();
 }
 
-/* Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions. */
-static void
-set_parameters(void)
-{
-	static const char *const parameters[][2] = {
-		{"role", "none"},
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"default_transaction_deferrable", "off"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
-		{"application_name", "pgaq notifier"},
-	};
-
-	for (int i = 0; i < lengthof(parameters); i++)
-		if (GetConfigOption(parameters[i][0], true, false) != NULL)
-			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
-}
-
 static TimestampTz
 run_round(void)
 {
@@ -127,7 +108,8 @@ aq_notifier_main(Datum arg)
 		proc_exit(0);
 	before_shmem_exit(notifier_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(database, role, 0);
-	set_parameters();
+	aq_process_set_parameters("pgaq notifier");
+	aq_process_set_parameter("role", "none");
 	aq_notifier_pool_connected();
 	aq_delivery_begin();
 	do

@@ -56,10 +56,7 @@ static const char insert[] =
 void
 aq_registration_begin(const char *command)
 {
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
+	aq_session_require_write(command);
 	if (InSecurityRestrictedOperation())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

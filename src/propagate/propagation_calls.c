@@ -121,11 +121,8 @@ check_times(FunctionCallInfo fcinfo)
 static void
 begin_change(const char *command)
 {
-	aq_session_require_preload();
+	aq_session_require_write(command);
 	aq_session_attach();
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
 }
 
 static void

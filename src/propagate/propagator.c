@@ -389,22 +389,11 @@ propagate(void)
 static void
 set_parameters(void)
 {
-	static const char *const parameters[][2] = {
-		{"application_name", "pgaq propagation"},
-		{"search_path", "pg_catalog, pg_temp"},
-		{"synchronous_commit", "off"},
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"default_transaction_deferrable", "off"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
-		{"lock_timeout", LOCK_TIMEOUT},
-		{"pgaq.oracle_errors", "off"},
-	};
-
-	for (int i = 0; i < lengthof(parameters); i++)
-		if (GetConfigOption(parameters[i][0], true, false) != NULL)
-			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	aq_process_set_parameters("pgaq propagation");
+	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
+	aq_process_set_parameter("synchronous_commit", "off");
+	aq_process_set_parameter("lock_timeout", LOCK_TIMEOUT);
+	aq_process_set_parameter("pgaq.oracle_errors", "off");
 }
 
 void

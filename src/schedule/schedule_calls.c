@@ -48,15 +48,6 @@ value_of(const Arguments *args, int arg)
 	return args->fcinfo->args[args->first + arg].value;
 }
 
-static void
-begin(const char *command)
-{
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
-}
-
 /* --- rights ----------------------------------------------------------------------------- */
 
 /* May the current role change the schedule, or, if it owns the queue, stop it? */
@@ -84,7 +75,7 @@ get(FunctionCallInfo fcinfo, const char *command, bool as_queue_owner)
 {
 	char	   *name;
 
-	begin(command);
+	aq_session_require_write(command);
 	name = aq_args_name(fcinfo, 0, "schedule_name");
 	(void) read_allowed(name, as_queue_owner, AQ_SCHEDULE_NO_LOCK);
 	return read_allowed(name, as_queue_owner, AQ_SCHEDULE_WAIT);
@@ -240,7 +231,7 @@ create(FunctionCallInfo fcinfo, Oid payload_type)
 	AqSchedule	s = {.timing = {.zone_name = pg_get_timezone_name(session_timezone),.until = DT_NOEND}};
 	struct varlena *options;
 
-	begin("aq.schedule()");
+	aq_session_require_write("aq.schedule()");
 	s.name = aq_args_name(fcinfo, 0, "schedule_name");
 	aq_args_check_name(s.name, "schedule");
 	s.queue = aq_args_name(fcinfo, 1, "queue_name");

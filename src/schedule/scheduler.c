@@ -27,13 +27,6 @@
 
 PGDLLEXPORT void aq_scheduler_main(Datum arg);
 
-static void
-set_parameter(const char *name, const char *value)
-{
-	if (GetConfigOption(name, true, false) != NULL)
-		SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
-}
-
 /*
  * Overrides settings that ALTER DATABASE has made for sessions.  The texts of
  * payloads were written with the settings of setting_list.h.  While it waits
@@ -43,20 +36,10 @@ set_parameter(const char *name, const char *value)
 static void
 set_parameters(void)
 {
-	static const char *const parameters[][2] = {
-		{"search_path", "pg_catalog, pg_temp"},
-		{"lock_timeout", "500ms"},
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"default_transaction_deferrable", "off"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on */
-		{"application_name", "pgaq scheduler"},
-	};
-
 	aq_run_as_pin_process();
-	for (int i = 0; i < lengthof(parameters); i++)
-		set_parameter(parameters[i][0], parameters[i][1]);
+	aq_process_set_parameters("pgaq scheduler");
+	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
+	aq_process_set_parameter("lock_timeout", "500ms");
 }
 
 /* Some schedules that are due at this time, after this one. */

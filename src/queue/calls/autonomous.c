@@ -441,9 +441,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	StringInfoData request;
 	int64		deadline = 0;
 
-	PreventCommandIfReadOnly("a call with immediate visibility");
-	PreventCommandIfParallelMode("a call with immediate visibility");
-	PreventCommandDuringRecovery("a call with immediate visibility");
+	aq_session_require_write("a call with immediate visibility");
 	if (InSecurityRestrictedOperation())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

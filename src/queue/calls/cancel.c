@@ -13,7 +13,6 @@
 #include "queue/calls/calls_private.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/resowner.h"
 #include "utils/uuid.h"
@@ -100,9 +99,7 @@ aq_cancel(PG_FUNCTION_ARGS)
 	bool		begins;
 	uint32		removed;
 
-	PreventCommandIfReadOnly("aq.cancel()");
-	PreventCommandIfParallelMode("aq.cancel()");
-	PreventCommandDuringRecovery("aq.cancel()");
+	aq_session_require_write("aq.cancel()");
 	aq_args_require(fcinfo, 1, "msgid");
 	id = PG_GETARG_UUID_P(1);
 	unfinished = PG_GETARG_INT64(2);

@@ -39,9 +39,7 @@ get_queue(const AqEnqueue *call)
 {
 	AqQueue    *queue;
 
-	PreventCommandIfReadOnly(call->command);
-	PreventCommandIfParallelMode(call->command);
-	PreventCommandDuringRecovery(call->command);
+	aq_session_require_write(call->command);
 	if (call->queue == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"queue_name\" must not be null"));
 	queue = aq_catalog_get(call->queue, AQ_RIGHT_ENQUEUE);

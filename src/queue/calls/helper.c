@@ -289,26 +289,6 @@ helper_exit(int code, Datum arg)
 	aq_helper_pool_exit();
 }
 
-/*
- * Overrides settings that ALTER DATABASE or ALTER ROLE have made for sessions.
- */
-static void
-set_parameters(void)
-{
-	static const char *const parameters[][2] = {
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"default_transaction_deferrable", "off"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* from PostgreSQL 17 on; the caller's applies */
-		{"application_name", "pgaq helper"},
-	};
-
-	for (int i = 0; i < lengthof(parameters); i++)
-		if (GetConfigOption(parameters[i][0], true, false) != NULL)
-			SetConfigOption(parameters[i][0], parameters[i][1], PGC_SUSET, PGC_S_OVERRIDE);
-}
-
 /* Sets another session user than the login user, as a superuser can. */
 static void
 set_session_user(const AqHelperKey *key)
@@ -338,7 +318,7 @@ aq_helper_main(Datum arg)
 	before_shmem_exit(helper_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(key.database, key.login, 0);
 	set_session_user(&key);
-	set_parameters();
+	aq_process_set_parameters("pgaq helper");
 	aq_helper_pool_connected();
 	serve();
 	proc_exit(0);

@@ -55,9 +55,7 @@ aq_jms_body_write(PG_FUNCTION_ARGS)
 
 	aq_args_require(fcinfo, 1, "msgid");
 	aq_args_require(fcinfo, 3, "data");
-	PreventCommandIfReadOnly("aq.jms_write_chunk()");
-	PreventCommandIfParallelMode("aq.jms_write_chunk()");
-	PreventCommandDuringRecovery("aq.jms_write_chunk()");
+	aq_session_require_write("aq.jms_write_chunk()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_ENQUEUE);
 	if (!aq_payload_is_jms(queue->payload_type))
 		ereport(ERROR,

@@ -25,7 +25,6 @@
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"
-#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -588,9 +587,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	Datum		result;
 	bool		isnull = false;
 
-	aq_session_require_preload();
-	PreventCommandIfReadOnly("aq.jms_receive()");
-	PreventCommandDuringRecovery("aq.jms_receive()");
+	aq_session_require_write("aq.jms_receive()");
 	read_sources(fcinfo, &receiving);
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
 	undone = palloc(Max(nleases, 1) * sizeof(int));

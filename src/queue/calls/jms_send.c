@@ -234,9 +234,7 @@ aq_jms_send(PG_FUNCTION_ARGS)
 {
 	StringInfoData in;
 
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(COMMAND);
-	PreventCommandDuringRecovery(COMMAND);
+	aq_session_require_write(COMMAND);
 	if (!PG_ARGISNULL(0))
 	{
 		in = read_bytes(fcinfo, 0);

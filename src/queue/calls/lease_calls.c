@@ -106,9 +106,7 @@ aq_lease_calls_settle(const char *command, const char *queue_name, const char *c
 	AqQueue    *queue;
 	int			ndone;
 
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
+	aq_session_require_write(command);
 	queue = aq_catalog_get_for(queue_name, consumer, 0);
 	return settle_ids(&queue, consumer, options, ids, n, &ndone);
 }
@@ -165,9 +163,7 @@ settle(FunctionCallInfo fcinfo, AqLeaseOptions *options, int consumer, const cha
 	int			n,
 				ndone;
 
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
+	aq_session_require_write(command);
 	queue = options->any_receipt ? aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER)
 		: aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), name, 0);
 	check_consumer(queue, name, options);

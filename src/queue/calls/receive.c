@@ -27,7 +27,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -213,8 +212,7 @@ aq_receive(PG_FUNCTION_ARGS)
 	bool		isnull = false;
 
 	receiving.fcinfo = fcinfo;
-	PreventCommandIfReadOnly("aq.receive()");
-	PreventCommandDuringRecovery("aq.receive()");
+	aq_session_require_write("aq.receive()");
 	receiving.queue = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");
 	read_arguments(fcinfo, &receiving);
 	(void) aq_wait_released(receiving.queue, aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"), delivery,

@@ -12,7 +12,6 @@
  */
 #include "queue/calls/calls_private.h"
 
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/jsonb.h"
@@ -209,10 +208,7 @@ aq_redrive(PG_FUNCTION_ARGS)
 	int64		left = PG_ARGISNULL(1) ? PG_INT64_MAX : PG_GETARG_INT32(1);
 	int64		done = 0;
 
-	aq_session_require_preload();
-	PreventCommandIfReadOnly("aq.redrive()");
-	PreventCommandIfParallelMode("aq.redrive()");
-	PreventCommandDuringRecovery("aq.redrive()");
+	aq_session_require_write("aq.redrive()");
 	if (left < 1)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", PG_GETARG_INT32(1)));
 	call.queue = redrive->source = open_queue(fcinfo, redrive, &call.payload_type);

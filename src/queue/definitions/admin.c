@@ -143,7 +143,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1};
 
-	aq_ddl_begin("aq.create_queue()");
+	aq_session_require_write("aq.create_queue()");
 	d.name = aq_args_name(fcinfo, 0, "queue_name");
 	check_new_name(d.name);
 	aq_queue_table_check_schema(d.name);
@@ -201,7 +201,7 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.max_retries = 5,.retry_delay = &delay,
 		.retry_delay_factor = 5,.retry_delay_max = &longest,.retry_jitter = 0.1,.temporary = true};
 
-	aq_ddl_begin("aq.create_temporary_queue()");
+	aq_session_require_write("aq.create_temporary_queue()");
 	aq_args_require(fcinfo, 0, "payload_type");
 	aq_args_require(fcinfo, 1, "multiple_consumers");
 	d.payload_type = PG_GETARG_OID(0);
@@ -304,7 +304,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	int32		id;
 	Oid			payload_type;
 
-	aq_ddl_begin("aq.alter_queue()");
+	aq_session_require_write("aq.alter_queue()");
 	old_name = aq_args_name(fcinfo, 0, "queue_name");
 	queue = aq_ddl_queue(old_name, ShareUpdateExclusiveLock);
 	if (!PG_ARGISNULL(6))
@@ -392,7 +392,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 	int32		id;
 	int			shards;
 
-	aq_ddl_begin("aq.set_shards()");
+	aq_session_require_write("aq.set_shards()");
 	name = aq_args_name(fcinfo, 0, "queue_name");
 	if (PG_ARGISNULL(1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"shards\" must not be null"));
@@ -441,7 +441,7 @@ Datum
 aq_admin_start_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	aq_ddl_begin("aq.start_queue()");
+	aq_session_require_write("aq.start_queue()");
 	return start_stop(fcinfo, true);
 }
 
@@ -450,7 +450,7 @@ Datum
 aq_admin_stop_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	aq_ddl_begin("aq.stop_queue()");
+	aq_session_require_write("aq.stop_queue()");
 	if (!PG_ARGISNULL(3) && PG_GETARG_BOOL(3))
 		aq_stop_wait_for_users(aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER),
 						 !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
@@ -483,7 +483,7 @@ aq_admin_drop_queue(PG_FUNCTION_ARGS)
 	char	   *exceptions;
 	int32		id;
 
-	aq_ddl_begin("aq.drop_queue()");
+	aq_session_require_write("aq.drop_queue()");
 	name = aq_args_name(fcinfo, 0, "queue_name");
 	id = aq_ddl_queue(name, AccessExclusiveLock)->id;
 	check_not_exception_queue(id, name, id);
@@ -555,7 +555,7 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	int			delivery;
 	uint64		purged = 0;
 
-	aq_ddl_begin("aq.purge_queue()");
+	aq_session_require_write("aq.purge_queue()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	delivery = aq_args_delivery(fcinfo, 3);
@@ -605,7 +605,7 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(2))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
-	aq_ddl_begin("dbms_aqadm.purge_queue_table()");
+	aq_session_require_write("dbms_aqadm.purge_queue_table()");
 	if (table == 0)
 		PG_RETURN_INT64(0);		/* sharded: they are removed with their partition */
 	if (queue->multi)

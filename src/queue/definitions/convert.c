@@ -434,7 +434,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 	Obstacle	obstacles[MAX_OBSTACLES];
 	int32		id;
 
-	aq_ddl_begin("aq.convert_queue()");
+	aq_session_require_write("aq.convert_queue()");
 	if (shards < 1 || shards > AQ_MAX_SHARDS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d", AQ_MAX_SHARDS, shards));

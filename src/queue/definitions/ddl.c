@@ -9,22 +9,11 @@
  */
 #include "queue/definitions/definitions_private.h"
 
-#include "miscadmin.h"
-
 /*
  * interval at which a session that waits for the worker posts it again, in
  * microseconds
  */
 #define ASK_AGAIN ((int64) 1000000)
-
-void
-aq_ddl_begin(const char *command)
-{
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(command);
-	PreventCommandIfParallelMode(command);
-	PreventCommandDuringRecovery(command);
-}
 
 /*
  * Locks the queue, on which the caller must have the privilege, against other

@@ -13,8 +13,6 @@
 
 #include "queue/memory/memory_private.h"
 
-/* --- ddl.c */
-extern void aq_ddl_begin(const char *command);
 extern AqQueue *aq_ddl_queue(const char *name, LOCKMODE mode);
 extern AqQueue *aq_ddl_queue_for(const char *name, AqRight right, LOCKMODE mode);
 extern bool aq_ddl_possible_here(AqQueue *queue);

@@ -222,7 +222,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	Datum		sort_list;
 	int32		id;
 
-	aq_ddl_begin("aq.create_queue_table()");
+	aq_session_require_write("aq.create_queue_table()");
 	given = aq_args_name(fcinfo, 0, "queue_table");
 	name = split_name(given);
 	aq_args_require(fcinfo, 1, "payload_type");
@@ -311,7 +311,7 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 
-	aq_ddl_begin("aq.drop_queue_table()");
+	aq_session_require_write("aq.drop_queue_table()");
 	name = aq_args_name(fcinfo, 0, "queue_table");
 	row = aq_queue_table_get(name, true);
 	names = queues_of(row.id);
@@ -384,7 +384,7 @@ aq_queue_table_alter(PG_FUNCTION_ARGS)
 	Datum		values[2];
 	char		nulls[3] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', '\0'};
 
-	aq_ddl_begin("aq.alter_queue_table()");
+	aq_session_require_write("aq.alter_queue_table()");
 	values[0] = Int32GetDatum(aq_queue_table_get(aq_args_name(fcinfo, 0, "queue_table"), true).id);
 	values[1] = PG_ARGISNULL(1) ? 0 : PG_GETARG_DATUM(1);
 	aq_sql_change("UPDATE aq_internal.queue_table SET comment = $2 WHERE queue_table_id = $1", 2, types, values, nulls);

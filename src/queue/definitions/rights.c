@@ -254,7 +254,7 @@ aq_rights_grant(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_ddl_begin("aq.grant_queue()");
+	aq_session_require_write("aq.grant_queue()");
 	change_rights(fcinfo, true, !PG_ARGISNULL(3) && PG_GETARG_BOOL(3));
 	PG_RETURN_VOID();
 }
@@ -265,7 +265,7 @@ aq_rights_revoke(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_ddl_begin("aq.revoke_queue()");
+	aq_session_require_write("aq.revoke_queue()");
 	change_rights(fcinfo, false, false);
 	PG_RETURN_VOID();
 }
@@ -402,7 +402,7 @@ aq_rights_grant_consumer(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_ddl_begin("aq.grant_consumer()");
+	aq_session_require_write("aq.grant_consumer()");
 	change_consumer_rights(fcinfo, true);
 	PG_RETURN_VOID();
 }
@@ -413,7 +413,7 @@ aq_rights_revoke_consumer(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 
-	aq_ddl_begin("aq.revoke_consumer()");
+	aq_session_require_write("aq.revoke_consumer()");
 	change_consumer_rights(fcinfo, false);
 	PG_RETURN_VOID();
 }

@@ -120,9 +120,7 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 {
 	AqQueue    *queue;
 
-	aq_session_require_preload();
-	PreventCommandIfReadOnly(command);
-	PreventCommandDuringRecovery(command);
+	aq_session_require_write(command);
 	queue = aq_ddl_queue_for(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_SUBSCRIBE, ShareUpdateExclusiveLock);
 	if (!queue->multi)
 		ereport(ERROR,
