@@ -14,7 +14,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Who may call these may connect this database to others, or speak for another node.
+-- A role that may call these can connect this database to others, or speak for another node.
 REVOKE EXECUTE ON FUNCTION aq.node_add(name), aq.node_remove(name), aq.node_reset(boolean), aq.node_beat(uuid, bigint, timestamptz) FROM PUBLIC;
 
 -- Reports read figures that only members of pg_monitor may see.

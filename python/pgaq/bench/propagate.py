@@ -27,7 +27,7 @@ CONTESTANTS = {driver.name: driver for driver in (PGAQ, PROPAGATED)}
 
 
 def source_rate(server: Server, driver: Driver, given: argparse.Namespace) -> float:
-    """Messages per second that one session enqueues, a hundred per transaction, while nobody dequeues."""
+    """Messages per second that one session enqueues, a hundred per transaction, without a consumer."""
     with server.connect() as conn:
         db.execute(conn, "CHECKPOINT")
     options = Options(consumer_sessions=0, backlog=0)

@@ -170,7 +170,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_records(output: Path) -> list[dict[str, Any]]:
-    """All finished measurements of a directory; a file that cannot be read is none, and is measured again."""
+    """All finished measurements of a directory.  One whose file cannot be read counts as missing, and is measured again."""
     records = []
     for path in sorted((output / "runs").glob("*.json")):
         with contextlib.suppress(ValueError):

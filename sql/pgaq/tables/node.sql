@@ -29,7 +29,7 @@ CREATE TABLE aq_internal.node_identity (
 	database_id oid NOT NULL,
 	created timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE aq_internal.node_identity IS 'Who this database is among nodes: one row, from the first call of aq.node_add on';
+COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.node_add';
 COMMENT ON COLUMN aq_internal.node_identity.one IS 'always true';
 COMMENT ON COLUMN aq_internal.node_identity.node_id IS 'the identity';
 COMMENT ON COLUMN aq_internal.node_identity.system_identifier IS 'of the server for which it was made';
