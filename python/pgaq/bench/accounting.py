@@ -135,11 +135,8 @@ def run(given: argparse.Namespace) -> int:
             Claim("server CPU per message, with / without", f"<= {1 + ALLOWED:.2f}", f"{cpu[0]:.3f} (pairs: {cpu[1]:.3f} to {cpu[2]:.3f})", cpu[0] <= 1 + ALLOWED),
         ]
     print(f"\n{shape.name}, {given.pairs} pairs of {given.seconds:g} s, {os.cpu_count()} CPUs, {about['cpus_busy_before']:.2f} of them busy before\n")
-    print(results.verdict_table(claims))
-    if not given.no_save:
-        content = {**about, "slices": alone, "pairs": [{name: asdict(metrics) for name, metrics in pair.items()} for pair in pairs]}
-        print(f"\nwritten: {results.save('accounting', content, claims, given.output)}")
-    return 1 if results.failed(claims) else 0
+    content = {**about, "slices": alone, "pairs": [{name: asdict(metrics) for name, metrics in pair.items()} for pair in pairs]}
+    return program.conclude("accounting", content, claims, [], given)
 
 
 def main(arguments: list[str] | None = None) -> int:

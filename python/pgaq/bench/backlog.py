@@ -330,16 +330,12 @@ def run(given: argparse.Namespace) -> int:
             carry_out(backlog, need)
         problems = server.problems()
     backlog.claim("server log", "nothing unexpected", f"{len(problems)} lines", not problems)
-    print("\n" + results.verdict_table(backlog.claims))
-    for line in problems[:20]:
-        print(line)
-    if not given.no_save:
-        content = {
-            **about, "options": {k: v for k, v in vars(given).items() if not isinstance(v, Path)}, **backlog.facts,
-            "subscribers": [asdict(one) for one in backlog.subscribers.values()], "lines": backlog.lines,
-        }  # fmt: skip
-        print(f"\nwritten: {results.save('backlog', content, backlog.claims, given.output)}")
-    return 1 if results.failed(backlog.claims) else 0
+    content = {
+        **about, "options": {k: v for k, v in vars(given).items() if not isinstance(v, Path)}, **backlog.facts,
+        "subscribers": [asdict(one) for one in backlog.subscribers.values()], "lines": backlog.lines,
+    }  # fmt: skip
+    print()
+    return program.conclude("backlog", content, backlog.claims, problems, given)
 
 
 def carry_out(backlog: Backlog, need: int) -> None:

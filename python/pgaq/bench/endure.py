@@ -298,14 +298,10 @@ def run(given: argparse.Namespace) -> int:
             endurance, claims, content = endure(server, workload, given, float(grace))
         problems = server.problems()
     claims.append(Claim("server log", "nothing unexpected", f"{len(problems)} lines", not problems))
-    print("\n" + results.verdict_table(claims))
-    for line in problems[:20]:
-        print(line)
-    if not given.no_save:
-        name = "endure" if given.hold == "none" else f"endure-{given.hold}"
-        content = {**about, "options": {k: v for k, v in vars(given).items() if not isinstance(v, Path)}, **content}
-        print(f"\nwritten: {results.save(name, content, claims, given.output)}")
-    return 1 if results.failed(claims) else 0
+    name = "endure" if given.hold == "none" else f"endure-{given.hold}"
+    content = {**about, "options": {k: v for k, v in vars(given).items() if not isinstance(v, Path)}, **content}
+    print()
+    return program.conclude(name, content, claims, problems, given)
 
 
 def room(given: argparse.Namespace) -> int:

@@ -191,25 +191,14 @@ def run(given: argparse.Namespace) -> int:
                     about["cpu_1000"].setdefault(name, []).append(value)
         if "pgmq" in parts:
             contest = throughput.Bench(server, [PGAQ, LEASE1, LEASE2, VT], given)
-            shape = Shape(batch=10, sessions=given.sessions)
-            turns = len(contest.contestants) * given.rounds
-            contest.play(shape, text.Progress(turns * (given.seconds + given.warm_up + 1.5)), 0, turns)
-            about["contest"] = contest.rounds[shape.name]
+            about["contest"] = contest.measure(Shape(batch=10, sessions=given.sessions))
             about["titles"] = {driver.name: driver.title for driver in contest.contestants}
             about["rates"] = {name: [r["delivered"] for r in rounds] for name, rounds in about["contest"].items()}
-            wrong = [f"{name}: {r['checked']}" for name, rounds in about["contest"].items() for r in rounds if r["checked"] != "ok"]
-            if wrong:
-                raise LoadError(f"the ledger is wrong: {', '.join(wrong)}")
         problems = server.problems()
     claims = judge(about)
     print(f"\n{given.sessions} sessions, {about['cpus_busy_before']:.2f} CPUs were busy before\n")
     print(table(about) + "\n")
-    print(results.verdict_table(claims))
-    for line in problems[:20]:
-        print(line)
-    if not given.no_save:
-        print(f"\nwritten: {results.save('leases', about, claims, given.output)}")
-    return 1 if results.failed(claims) or problems else 0
+    return program.conclude("leases", about, claims, problems, given)
 
 
 def main(arguments: list[str] | None = None) -> int:

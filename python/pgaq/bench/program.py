@@ -83,6 +83,16 @@ def check(given: argparse.Namespace) -> None:
             raise SurroundingsError(f"--output: {given.output} cannot be written; choose another, or --no-save.")
 
 
+def conclude(name: str, content: dict[str, Any], claims: list[results.Claim], problems: list[str], given: argparse.Namespace) -> int:
+    """Prints the claims and the first unexpected lines of the server's log, and writes the file; returns the exit status."""
+    print(results.verdict_table(claims))
+    for line in problems[:20]:
+        print(line)
+    if not given.no_save:
+        print(f"\nwritten: {results.save(name, content, claims, given.output)}")
+    return 1 if results.failed(claims) or problems else 0
+
+
 def carry_out(name: str, given: argparse.Namespace, run: Callable[[], int]) -> int:
     """The exit status of run(); what it cannot help becomes one line."""
     places.clean_up_when_terminated()

@@ -18,7 +18,7 @@ from pgaq.bench.leases import by_turns, median_ratio
 from pgaq.load import machine, results
 from pgaq.load.drivers import PGAQ, PROPAGATED, Driver, Shape
 from pgaq.load.results import Claim
-from pgaq.load.workload import LoadError, Options, Workload
+from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
 
 RATE = Shape(batch=100, sessions=2)
@@ -95,14 +95,8 @@ def run(given: argparse.Namespace) -> int:
             db.execute(conn, "CREATE EXTENSION pgaq")
         bench = throughput.Bench(server, list(CONTESTANTS.values()), given)
         for part, shape in (("rate", RATE), ("latency", LATENCY)):
-            if part not in parts:
-                continue
-            turns = len(CONTESTANTS) * given.rounds
-            bench.play(shape, text.Progress(turns * (given.seconds + given.warm_up + 1.5)), 0, turns)
-            about[part] = bench.rounds[shape.name]
-            wrong = [f"{name}: {r['checked']} {r.get('said', '')}" for name, rounds in about[part].items() for r in rounds if r["checked"] != "ok"]
-            if wrong:
-                raise LoadError(f"the ledger is wrong: {', '.join(wrong)}")
+            if part in parts:
+                about[part] = bench.measure(shape)
         if "source" in parts:
             about["source"] = {name: [] for name in CONTESTANTS}
             for name in by_turns(list(CONTESTANTS), given.rounds):
@@ -111,12 +105,7 @@ def run(given: argparse.Namespace) -> int:
     claims = judge(about)
     print(f"\n{about['machine']['cpus']} CPUs, {about['cpus_busy_before']:.2f} were busy before\n")
     print(table(about) + "\n")
-    print(results.verdict_table(claims))
-    for line in problems[:20]:
-        print(line)
-    if not given.no_save:
-        print(f"\nwritten: {results.save('propagate', about, claims, given.output)}")
-    return 1 if results.failed(claims) or problems else 0
+    return program.conclude("propagate", about, claims, problems, given)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from pgaq import db, text
 from pgaq.bench import program
 from pgaq.load import machine, results
 from pgaq.load.drivers import DRIVERS, Driver, Shape
-from pgaq.load.workload import Options, Workload
+from pgaq.load.workload import LoadError, Options, Workload
 from pgaq.server import Server
 
 # The project's goals: shape without sessions -> (metric, at least or at most).
@@ -68,6 +68,16 @@ class Bench:
                 progress.show(f"{shape.name} round {number + 1} {driver.title}", f"run {done + 1} of {total}")
                 mine[driver.name].append(self.once(driver, shape))
                 done += 1
+
+    def measure(self, shape: Shape) -> dict[str, list[dict[str, Any]]]:
+        """All rounds of one shape, by contestant; an error if messages were lost or doubled."""
+        turns = len(self.contestants) * self.given.rounds
+        self.play(shape, text.Progress(turns * (self.given.seconds + self.given.warm_up + 1.5)), 0, turns)
+        found = self.rounds[shape.name]
+        wrong = [f"{name}: {r['checked']} {r.get('said', '')}" for name, rounds in found.items() for r in rounds if r["checked"] != "ok"]
+        if wrong:
+            raise LoadError(f"the ledger is wrong: {', '.join(wrong)}")
+        return found
 
     def once(self, driver: Driver, shape: Shape) -> dict[str, Any]:
         """One measured period of one contestant."""
