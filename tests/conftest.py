@@ -7,13 +7,17 @@ is thrown away after its test file, and its log must not hold an unexpected line
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
+import fcntl
+import functools
 import itertools
 import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -25,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from pgaq import db  # noqa: E402
+from pgaq import db, places  # noqa: E402
 from pgaq.load import build  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 from pgaq_proof import faults  # noqa: E402
@@ -92,11 +96,29 @@ def seed(pytestconfig: pytest.Config) -> int:
 
 
 def make_server(name: str, **settings: Any) -> Server:
-    """A server with the extension in database postgres."""
-    server = Server.temporary(name, settings=settings)
-    with server.connect() as conn:
-        install(conn)
-    return server
+    """A server with the extension in database postgres.  All have the same system identifier."""
+    return Server.temporary(name, settings=settings, copy_of=installed())
+
+
+@functools.cache
+def installed() -> Path:
+    """Data directory of a server with the extension, made once in a run."""
+    run = os.environ.get("PGAQ_RUN_DIR")
+    parent = Path(run or tempfile.mkdtemp(prefix="pgaq-installed-"))
+    if not run:
+        places.give_to_server(parent)
+        atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    made = parent / ("installed-queue-tables" if on_queue_tables else "installed")
+    with open(parent / f"{made.name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            server = Server.temporary("installed", parent=parent)
+            with server.connect() as conn:
+                install(conn)
+            server.stop()
+            server.data.rename(made)
+            server.destroy()
+    return made
 
 
 def install(conn: db.Connection) -> None:

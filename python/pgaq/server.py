@@ -86,10 +86,12 @@ class Server:
         tcp: bool = False,
         bindir: Path | str | None = None,
         initdb: tuple[str, ...] = (),
+        copy_of: Path | None = None,
     ) -> None:
         self.directory = Path(directory)
         self.bindir = Path(bindir or places.pg_config("bindir"))
         self.initdb = initdb
+        self.copy_of = copy_of  # data directory of a server that was stopped, in place of initdb
         self.name = name
         self.data = self.directory / "data"
         self.port = port or (free_port() if tcp else 5432)
@@ -129,10 +131,14 @@ class Server:
         return server
 
     def create(self) -> None:
-        """initdb and settings."""
+        """initdb, or a copy, and settings."""
         places.pg_major()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         places.give_to_server(self.directory)
+        if self.copy_of is not None:
+            subprocess.run(["cp", "-a", str(self.copy_of), str(self.data)], check=True)
+            self.configure()
+            return
         command = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
         result = self._run("initdb", *command, *self.initdb)
         if result.returncode != 0:
