@@ -50,7 +50,7 @@ def one_after_the_other(server, name):
 def test_more_databases_than_slots(new_server):
     """Each enqueues, dequeues, retries, and gets what was delayed; idle workers make room, and leave the last slots to others."""
     own = new_server("few", **FEW)
-    names = [f"shop{number}" for number in range(12)]
+    names = [f"shop{number}" for number in range(8)]
     make_databases(own, names)
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(lambda name: one_after_the_other(own, name), names))
@@ -229,9 +229,9 @@ POINTS = ["worker-connected", "worker-last-round", "worker-leaves"]
 @pytest.mark.parametrize("action", ["error", "terminate", "crash"])
 @pytest.mark.parametrize("point", POINTS)
 def test_workers_end_at_points(library, monkeypatch, point, action):
-    """While they take turns: all databases get what was delayed."""
-    with server_with_points(monkeypatch, library, "ends", expected="terminat|crash|signal 9|test point|reinitializ", **FEW) as own:
-        names = [f"shop{number}" for number in range(8)]
+    """While they take turns in two slots: all databases get what was delayed."""
+    with server_with_points(monkeypatch, library, "ends", expected="terminat|crash|signal 9|test point|reinitializ", max_worker_processes="5") as own:
+        names = [f"shop{number}" for number in range(4)]
         make_databases(own, names)
         before = generation(own)
         faults.arm(own, point, action, 2)
