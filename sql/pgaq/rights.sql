@@ -24,8 +24,9 @@ GRANT EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr
 	aq.report_rtpctx(integer, integer, bigint), aq.rtpctx_start(), aq.rtpctx_report(jsonb), aq.report_ash(timestamptz, timestamptz, bigint) TO pg_monitor;
 
 -- The database's owner can dump the catalog, which has no payloads. Members of pg_read_all_data can dump message tables, and schedules: the first call
--- of aq.schedule revokes the right on aq_internal.schedule.
+-- of aq.schedule revokes the right on aq_internal.schedule, the first schedule of propagation to a server that on
+-- aq_internal.propagation_batch.
 GRANT USAGE ON SCHEMA aq_data, aq_internal TO pg_database_owner;
 GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.temporary, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.registration, aq_internal.notified, aq_internal.posting, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
-	aq_internal.snapshot_control, aq_internal.active_session, aq_internal.schedule, aq_internal.propagation, aq_internal.node TO pg_database_owner;
+	aq_internal.snapshot_control, aq_internal.active_session, aq_internal.schedule, aq_internal.propagation, aq_internal.propagation_link, aq_internal.propagation_batch, aq_internal.propagation_arrival, aq_internal.node TO pg_database_owner;
 GRANT SELECT ON SEQUENCE aq_internal.queue_id_seq, aq_internal.queue_table_id_seq, aq_internal.session_id_seq, aq_internal.consumer_number_seq, aq_internal.registration_id_seq, aq_internal.posting_id_seq, aq_internal.propagation_id_seq, aq_internal.node_number_seq, aq_internal.snapshot_id_seq, aq_internal.baseline_id_seq TO pg_database_owner;

@@ -13,6 +13,7 @@ static void
 define_parameters(void)
 {
 	aq_propagator_register();
+	aq_propagation_stream_register();
 	aq_propagation_calls_init();
 }
 

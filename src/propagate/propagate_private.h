@@ -12,11 +12,19 @@
 
 #include "propagate/propagate.h"
 
+#include "link/link.h"
+
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
 
 /* A schedule is disabled after so many failures in a row. */
 #define AQ_PROPAGATION_FAILURES 16
+
+/* messages that are moved together, at most */
+#define AQ_PROPAGATION_BATCH 500
+
+/* the same of the first batch for another database: the next ones depend on its size */
+#define AQ_PROPAGATION_FIRST 20
 
 /* What a schedule has done since its row was last written. */
 typedef struct AqPropagated
@@ -35,6 +43,7 @@ typedef struct AqPropagation
 	int64		id;
 	int32		queue_id;
 	char	   *destination;	/* NULL: every address of this database without a schedule of its own */
+	bool		remote;			/* queue@server, or @server: every address there without a schedule of its own */
 	Oid			role;			/* InvalidOid: dropped */
 	TimestampTz start;
 	int64		duration;		/* of a window, microseconds; 0: without end */
@@ -44,6 +53,10 @@ typedef struct AqPropagation
 	TimestampTz not_before;		/* the pause after a failure, or the latency */
 	struct varlena *producer;	/* text: see AqMove */
 	AqPropagated unsaved;
+	/* if it is remote */
+	int			most;			/* messages in the next batch */
+	bool		busy;			/* enough batches are on their way, when the number of arrivals was ... */
+	uint32		arrivals;
 } AqPropagation;
 
 /* A consumer whose messages a schedule moves. */
@@ -66,6 +79,16 @@ extern void aq_propagation_recovered(AqPropagation *schedule);
 extern bool aq_propagation_is_unsaved(const AqPropagation *schedule);
 extern void aq_propagation_save(AqPropagation *schedule);
 
+extern const char *aq_propagation_server(const char *address);
+extern void aq_propagation_commit_safely(void);
+extern int64 aq_propagation_pause(int failures);
+
+/* --- propagation_batch.c: in a transaction of the process */
+extern uint32 aq_propagation_batch_take(const AqRoute *route, void (*become) (Oid role));
+
+/* --- propagation_stream.c */
+extern void aq_propagation_stream_register(void);
+
 /* --- propagator.c */
 extern void aq_propagator_register(void);
 
@@ -74,13 +97,18 @@ extern Size aq_propagator_area_size(void);
 extern void aq_propagator_area_init(void *area, bool found);
 extern bool aq_propagator_area_enter(Oid database);
 extern bool aq_propagator_area_disturbed(void);
-extern void aq_propagator_area_heed(void);
+extern bool aq_propagator_area_heed(void);
 extern uint32 aq_propagator_area_changes(void);
 extern TimestampTz aq_propagator_area_start(void);
 extern void aq_propagator_area_notify(void);
+extern uint32 aq_propagator_area_arrivals(void);
+extern void aq_propagator_area_arrived(void);
 extern void aq_propagator_area_stop(Oid database);
 
-/* --- propagation_calls.c */
+/* --- propagation_calls.c: what the end of the transaction announces */
+extern void aq_propagation_calls_note_change(bool remote);
+extern void aq_propagation_calls_note_arrival(void);
+extern void aq_propagation_calls_note_batch(void);
 extern void aq_propagation_calls_init(void);
 
 #endif							/* AQ_PROPAGATE_PRIVATE_H */

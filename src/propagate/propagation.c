@@ -14,8 +14,13 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+/* the pause after a failure grows from the first to the last one, microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LAST_PAUSE ((int64) 300000000)
 
 static MemoryContext context;
 static List *schedules = NIL;	/* of AqPropagation, in context */
@@ -25,6 +30,22 @@ List *
 aq_propagation_all(void)
 {
 	return schedules;
+}
+
+/* The foreign server in an address of another database; NULL: it is in this one. */
+const char *
+aq_propagation_server(const char *address)
+{
+	const char *at = strchr(address, '@');
+
+	return at != NULL ? at + 1 : NULL;
+}
+
+/* For batches that another database is told of: commits of this transaction are not lost in a crash or failover. */
+void
+aq_propagation_commit_safely(void)
+{
+	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* --- rows -------------------------------------------------------------------------------------- */
@@ -65,6 +86,8 @@ read_row(int row, List *before)
 	schedule->queue_id = DatumGetInt32(column(row, ROW_QUEUE, &isnull));
 	destination = column(row, ROW_DESTINATION, &isnull);
 	schedule->destination = isnull ? NULL : TextDatumGetCString(destination);
+	schedule->remote = !isnull && aq_propagation_server(schedule->destination) != NULL;
+	schedule->most = AQ_PROPAGATION_FIRST;
 	schedule->role = DatumGetObjectId(column(row, ROW_ROLE, &isnull));
 	schedule->start = DatumGetTimestampTz(column(row, ROW_START, &isnull));
 	schedule->duration = DatumGetInt64(column(row, ROW_DURATION, &isnull));
@@ -74,7 +97,10 @@ read_row(int row, List *before)
 	schedule->producer = (struct varlena *) cstring_to_text(psprintf("propagation " INT64_FORMAT, schedule->id));
 	old = known(before, schedule->id);
 	if (old != NULL)
+	{
 		schedule->unsaved = old->unsaved;
+		schedule->most = old->most;
+	}
 	/* a schedule that was altered is tried at once */
 	if (old != NULL && schedule->failures > 0 && schedule->failures == old->failures)
 		schedule->not_before = old->not_before;
@@ -113,6 +139,13 @@ change(const char *command, int64 id)
 	Datum		value = Int64GetDatum(id);
 
 	(void) aq_sql_run(command, 1, &type, &value, NULL, false);
+}
+
+/* after so many failures, microseconds */
+int64
+aq_propagation_pause(int failures)
+{
+	return failures > 9 ? LAST_PAUSE : Min(FIRST_PAUSE << (failures - 1), LAST_PAUSE);
 }
 
 /* Records a failure; returns whether the schedule is disabled now. */
@@ -199,13 +232,6 @@ aq_propagation_is_open(const AqPropagation *schedule, TimestampTz now, Timestamp
 
 /* --- routes ---------------------------------------------------------------------------------------- */
 
-/* Is it the address of another database? */
-static bool
-is_remote(const char *address)
-{
-	return strchr(address, '@') != NULL;
-}
-
 static bool
 has_own_schedule(int32 queue_id, const char *address)
 {
@@ -224,9 +250,13 @@ has_own_schedule(int32 queue_id, const char *address)
 static bool
 serves(const AqPropagation *schedule, const char *address)
 {
-	if (schedule->destination != NULL)
+	const char *server = aq_propagation_server(address);
+
+	if (schedule->destination != NULL && schedule->destination[0] != '@')
 		return strcmp(schedule->destination, address) == 0;
-	return !is_remote(address) && !has_own_schedule(schedule->queue_id, address);
+	if (schedule->destination != NULL ? server == NULL || strcmp(schedule->destination + 1, server) != 0 : server != NULL)
+		return false;
+	return !has_own_schedule(schedule->queue_id, address);
 }
 
 static AqRoute *

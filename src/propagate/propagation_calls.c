@@ -29,28 +29,41 @@ enum
 	ARG_ENABLED = ARG_RULE		/* of aq.alter_propagation */
 };
 
-static bool changed;			/* by this transaction */
+/* what the end of this transaction announces */
+static struct
+{
+	bool		schedules;		/* changes of them */
+	bool		streams;		/* changes of schedules with streams */
+	bool		batches;		/* for streams */
+	bool		arrivals;		/* of such batches */
+}			changed;
 
 /* --- the end of the transaction ------------------------------------------------------------------- */
 
 static void
-tell_process(void)
+forget(void)
 {
-	if (changed)
-		aq_propagator_area_notify();
-	changed = false;
+	memset(&changed, 0, sizeof(changed));
 }
 
 static void
-forget(void)
+tell_process(void)
 {
-	changed = false;
+	if (changed.schedules)
+		aq_propagator_area_notify();
+	if (changed.streams)
+		aq_link_changed();
+	if (changed.batches)
+		aq_link_wake();
+	if (changed.arrivals)
+		aq_propagator_area_arrived();
+	forget();
 }
 
 static void
 refuse_prepare(void)
 {
-	if (changed)
+	if (changed.schedules)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PREPARE_WITH_DDL, "cannot PREPARE a transaction that has changed propagation schedules"));
 }
@@ -65,6 +78,32 @@ void
 aq_propagation_calls_init(void)
 {
 	aq_xact_register(AQ_XACT_PROPAGATION, &changes_end);
+}
+
+/* Schedules were changed; remote: some with another database as destination. */
+void
+aq_propagation_calls_note_change(bool remote)
+{
+	aq_jobs_ensure_worker();
+	if (remote)
+		aq_link_prepare();
+	changed.schedules = true;
+	changed.streams |= remote;
+}
+
+/* A batch was taken for another database. */
+void
+aq_propagation_calls_note_batch(void)
+{
+	aq_link_prepare();
+	changed.batches = true;
+}
+
+/* Batches have arrived in another database. */
+void
+aq_propagation_calls_note_arrival(void)
+{
+	changed.arrivals = true;
 }
 
 /* --- arguments --------------------------------------------------------------------------------------- */
@@ -125,11 +164,12 @@ begin_change(const char *command)
 	aq_session_attach();
 }
 
-static void
-note_change(void)
+
+/* Is it in another database? */
+static bool
+is_remote(const char *destination)
 {
-	aq_jobs_ensure_worker();
-	changed = true;
+	return destination != NULL && aq_propagation_server(destination) != NULL;
 }
 
 /* Runs a function of schema aq with the rights of the caller. */
@@ -158,10 +198,12 @@ check_destination(int32 source, const char *source_name, Oid payload_type, const
 {
 	AqQueue    *target;
 
-	if (strchr(destination, '@') != NULL)
-		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "propagation to another database is not supported"),
-				errdetail("The destination is \"%s\".", destination));
+	if (is_remote(destination))
+	{
+		/* whether the queue exists there is known later: no session waits for a server */
+		(void) aq_link_server(aq_propagation_server(destination), GetUserId());
+		return;
+	}
 	target = aq_catalog_get(destination, AQ_RIGHT_ENQUEUE);
 	if (target->id == source)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "queue \"%s\" cannot be its own destination", source_name));
@@ -173,14 +215,21 @@ check_destination(int32 source, const char *source_name, Oid payload_type, const
 						 format_type_be(payload_type), destination, format_type_be(target->payload_type)));
 }
 
+/* Does it stand for all addresses, in this database or at a server? */
+static bool
+is_general(const char *destination)
+{
+	return destination == NULL || destination[0] == '@';
+}
+
 /* The source, which the role may read for the consumer, if there is one, else for any. */
 static AqQueue *
 check_source(const char *name, const char *destination)
 {
 	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_ANY);
-	const char *consumer = queue->multi && destination != NULL ? aq_address_consumer(NULL, destination) : NULL;
+	const char *consumer = queue->multi && !is_general(destination) ? aq_address_consumer(NULL, destination) : NULL;
 
-	if (!queue->multi && destination == NULL)
+	if (!queue->multi && is_general(destination))
 		ereport(ERROR,
 				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
 				errhint("Only a topic has subscribers with addresses: name the destination queue."));
@@ -221,13 +270,26 @@ insert_row(FunctionCallInfo fcinfo, int32 queue_id)
 	return id;
 }
 
+/*
+ * The database's owner can read the table of batches, to dump it, while it is
+ * empty: from now on it has payloads.
+ */
+static void
+insert_link(int64 schedule)
+{
+	(void) aq_sql_run(psprintf("INSERT INTO aq_internal.propagation_link (schedule_id) VALUES (" INT64_FORMAT ")", schedule),
+					  0, NULL, NULL, NULL, false);
+	if (aq_sql_finds("SELECT WHERE has_table_privilege('pg_database_owner', 'aq_internal.propagation_batch', 'SELECT')"))
+		(void) aq_sql_run("REVOKE SELECT ON aq_internal.propagation_batch FROM pg_database_owner", 0, NULL, NULL, NULL, false);
+}
+
 PG_FUNCTION_INFO_V1(aq_propagation_calls_add);
 Datum
 aq_propagation_calls_add(PG_FUNCTION_ARGS)
 {
 	char	   *name = queue_arg(fcinfo);
 	char	   *destination = name_arg(fcinfo, ARG_DESTINATION);
-	bool		subscribe = destination != NULL && (PG_ARGISNULL(ARG_SUBSCRIBE) || PG_GETARG_BOOL(ARG_SUBSCRIBE));
+	bool		subscribe = !is_general(destination) && (PG_ARGISNULL(ARG_SUBSCRIBE) || PG_GETARG_BOOL(ARG_SUBSCRIBE));
 	AqQueue    *queue;
 	bool		multi;
 	int32		id;
@@ -251,13 +313,15 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 	if (destination != NULL)
 		check_destination(id, name, queue->payload_type, destination, subscribe || !multi);
 	schedule = insert_row(fcinfo, id);
+	if (is_remote(destination) && schedule != 0)
+		insert_link(schedule);
 	if (schedule == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PROPAGATION_EXISTS, "queue \"%s\" already has a propagation schedule for %s", name,
 						 spell(destination)),
 				aq_error_hint("Change it with aq.alter_propagation.",
 							  "Change it with dbms_aqadm.alter_propagation_schedule."));
-	note_change();
+	aq_propagation_calls_note_change(is_remote(destination));
 	PG_RETURN_INT64(schedule);
 }
 
@@ -303,6 +367,7 @@ Datum
 aq_propagation_calls_alter(PG_FUNCTION_ARGS)
 {
 	char	   *name = queue_arg(fcinfo);
+	char	   *destination = name_arg(fcinfo, ARG_DESTINATION);
 	bool		multi;
 	Oid			types[6] = {INT8OID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, BOOLOID};
 	Datum		values[6];
@@ -310,7 +375,7 @@ aq_propagation_calls_alter(PG_FUNCTION_ARGS)
 
 	begin_change("aq.alter_propagation()");
 	check_times(fcinfo);
-	values[0] = Int64GetDatum(find_schedule(name, name_arg(fcinfo, ARG_DESTINATION), &multi));
+	values[0] = Int64GetDatum(find_schedule(name, destination, &multi));
 	for (int i = 1; i < lengthof(types); i++)
 	{
 		values[i] = PG_GETARG_DATUM(ARG_LATENCY + i - 1);
@@ -320,8 +385,24 @@ aq_propagation_calls_alter(PG_FUNCTION_ARGS)
 					  "duration = nullif(coalesce($4, duration), '0'), every = nullif(coalesce($5, every), '0'), "
 					  "enabled = coalesce($6, enabled), failures = CASE WHEN $6 THEN 0 ELSE failures END WHERE schedule_id = $1",
 					  lengthof(types), types, values, nulls, false);
-	note_change();
+	if (is_remote(destination))
+		(void) aq_sql_run("UPDATE aq_internal.propagation_link SET diverged = false WHERE schedule_id = $1 AND $2", 2,
+						  (Oid[]) {INT8OID, BOOLOID}, (Datum[]) {values[0], values[5]}, (char[]) {' ', nulls[5], '\0'}, false);
+	aq_propagation_calls_note_change(is_remote(destination));
 	PG_RETURN_VOID();
+}
+
+/* Messages that have left the queue must not be forgotten with their schedule. */
+static void
+refuse_on_way(const char *name, const char *destination, int64 id)
+{
+	char	   *messages = aq_sql_text(psprintf("SELECT sum(messages) FROM aq_internal.propagation_batch WHERE schedule_id = " INT64_FORMAT, id));
+
+	if (messages != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_PROPAGATION_ON_WAY, "messages of queue \"%s\" are on their way to %s", name, spell(destination)),
+				errdetail("Their number is %s.", messages),
+				errhint("Wait until they have arrived. If they cannot, disable the schedule and decide with aq.settle_propagation."));
 }
 
 PG_FUNCTION_INFO_V1(aq_propagation_calls_remove);
@@ -336,12 +417,50 @@ aq_propagation_calls_remove(PG_FUNCTION_ARGS)
 
 	begin_change("aq.end_propagation()");
 	id = find_schedule(name, destination, &multi);
+	unsubscribe &= multi && !is_general(destination);
+	if (!unsubscribe)
+		refuse_on_way(name, destination, id);
 	(void) aq_sql_run(psprintf("DELETE FROM aq_internal.propagation WHERE schedule_id = " INT64_FORMAT, id), 0, NULL, NULL,
 					  NULL, false);
-	if (multi && unsubscribe && destination != NULL)
+	if (unsubscribe)
 		call("SELECT aq.unsubscribe(s.queue_name, s.consumer) FROM aq.subscribers s WHERE s.queue_name = $1 AND "
 			 "s.consumer = $2 AND s.kind = 'subscriber'", 2,
 			 (const char *[]) {name, aq_address_consumer(NULL, destination)});
-	note_change();
+	aq_propagation_calls_note_change(is_remote(destination));
 	PG_RETURN_VOID();
+}
+
+/* --- aq.settle_propagation --------------------------------------------------------------------------------- */
+
+/* The other database knows nothing of the new source: the batches that are left, if any, are its first ones. */
+PG_FUNCTION_INFO_V1(aq_propagation_calls_settle);
+Datum
+aq_propagation_calls_settle(PG_FUNCTION_ARGS)
+{
+	char	   *name = queue_arg(fcinfo);
+	char	   *destination = name_arg(fcinfo, ARG_DESTINATION);
+	bool		multi;
+	char	   *id;
+	char	   *messages;
+
+	if (PG_ARGISNULL(2))
+		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"arrived\" must not be null"));
+	begin_change("aq.settle_propagation()");
+	id = psprintf(INT64_FORMAT, find_schedule(name, destination, &multi));
+	if (aq_sql_finds(psprintf("SELECT FROM aq_internal.propagation WHERE schedule_id = %s AND enabled", id)))
+		ereport(ERROR,
+				aq_error(AQ_ERR_PROPAGATION_ON_WAY, "the propagation schedule of queue \"%s\" for %s is enabled", name, spell(destination)),
+				errhint("Disable it with aq.alter_propagation: enabled => false."));
+	messages = aq_sql_text(psprintf("SELECT coalesce(sum(messages), 0) FROM aq_internal.propagation_batch WHERE schedule_id = %s", id));
+	if (PG_GETARG_BOOL(2))
+		(void) aq_sql_change(psprintf("DELETE FROM aq_internal.propagation_batch WHERE schedule_id = %s", id), 0, NULL, NULL, NULL);
+	/* by way of negative numbers, because they are unique at each time */
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.propagation_batch SET number = -number WHERE schedule_id = %s", id), 0, NULL, NULL, NULL);
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.propagation_batch SET number = 1 - number + (SELECT max(number) FROM aq_internal.propagation_batch "
+								  "WHERE schedule_id = %s) WHERE schedule_id = %s", id, id), 0, NULL, NULL, NULL);
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.propagation_link SET source = gen_random_uuid(), epoch = 0, arrived = NULL, diverged = false, "
+								  "number = (SELECT count(*) FROM aq_internal.propagation_batch WHERE schedule_id = %s) WHERE schedule_id = %s",
+								  id, id), 0, NULL, NULL, NULL);
+	aq_propagation_calls_note_change(true);
+	PG_RETURN_INT64(strtoi64(messages, NULL, 10));
 }

@@ -2,12 +2,15 @@
  *
  * propagator.c
  *	  The process "pgaq propagation" of a database: moves messages to other
- *	  queues of the database.
+ *	  queues.
  *
  * A round takes a batch of each route, each in a transaction of its own, in which
  * messages leave one queue and enter the other: so each arrives exactly once,
  * whenever the process or the server ends.  Without messages it waits for them,
  * or for the time of a schedule, in a transaction without a snapshot.
+ *
+ * What goes to another database is taken into a table, and sent by a stream of
+ * part "link": see propagation_batch.c and propagation_stream.c.
  *
  * A batch is moved with the privileges of the role that has made the schedule,
  * with SET ROLE and SET SESSION AUTHORIZATION disallowed.  Rules and
@@ -38,19 +41,12 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
-/* messages that are moved together */
-#define BATCH 500
-
 /* a batch that takes longer is rolled back, milliseconds */
 #define BATCH_TIMEOUT 60000
 #define LOCK_TIMEOUT "5s"
 
 /* what schedules have done is written at most so often, microseconds */
 #define SAVE_EVERY ((int64) 2000000)
-
-/* the pause after a failure grows from the first to the last one, microseconds */
-#define FIRST_PAUSE ((int64) 1000000)
-#define LAST_PAUSE ((int64) 300000000)
 
 /* with more routes than can be waited for, how often the others are looked at, microseconds */
 #define LOOK_EVERY ((int64) 1000000)
@@ -106,7 +102,7 @@ move_batch(const AqRoute *route)
 {
 	AqPropagation *schedule = route->schedule;
 	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.destination = route->destination,
-		.recipient = route->recipient,.producer = schedule->producer,.max = BATCH};
+		.recipient = route->recipient,.producer = schedule->producer,.max = AQ_PROPAGATION_BATCH};
 	TimestampTz started = GetCurrentTimestamp();
 	uint32		n;
 
@@ -128,10 +124,19 @@ move_batch(const AqRoute *route)
 	return n;
 }
 
-static int64
-pause_after(int failures)
+/* The number of messages taken, to be sent to another database by its stream. */
+static uint32
+take_batch(const AqRoute *route)
 {
-	return failures > 9 ? LAST_PAUSE : Min(FIRST_PAUSE << (failures - 1), LAST_PAUSE);
+	uint32		n;
+
+	begin();
+	enable_timeout_after(STATEMENT_TIMEOUT, BATCH_TIMEOUT);
+	n = aq_propagation_batch_take(route, become);
+	disable_timeout(STATEMENT_TIMEOUT, false);
+	commit();
+	aq_point("propagation-taken");
+	return n;
 }
 
 /* In PG_CATCH: the batch is rolled back, and the schedule pauses. */
@@ -151,7 +156,9 @@ note_failure(const AqRoute *route, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	QueryCancelPending = false;
 	schedule->failures++;
-	schedule->not_before = GetCurrentTimestamp() + pause_after(schedule->failures);
+	/* perhaps they were too large */
+	schedule->most = Max(schedule->most / 4, 1);
+	schedule->not_before = GetCurrentTimestamp() + aq_propagation_pause(schedule->failures);
 	begin();
 	disabled = aq_propagation_failed(schedule, error->message);
 	if (disabled && aq_propagation_is_unsaved(schedule))
@@ -173,7 +180,7 @@ run_route(const AqRoute *route)
 
 	PG_TRY();
 	{
-		n = move_batch(route);
+		n = route->schedule->remote ? take_batch(route) : move_batch(route);
 	}
 	PG_CATCH();
 	{
@@ -182,6 +189,9 @@ run_route(const AqRoute *route)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
+	/* what a stream has counted ends with an arrival */
+	if (n > 0 && route->schedule->remote)
+		route->schedule->failures = 0;
 	if (n > 0 && route->schedule->failures > 0)
 	{
 		begin();
@@ -210,7 +220,7 @@ is_due(const AqPropagation *schedule, TimestampTz now, TimestampTz *next)
 	bool		open = aq_propagation_is_open(schedule, now, &change);
 
 	sooner(next, change);
-	if (!open)
+	if (!open || (schedule->busy && schedule->arrivals == aq_propagator_area_arrivals()))
 		return false;
 	if (schedule->not_before <= now)
 		return true;
@@ -253,7 +263,7 @@ note_latency(List *routes, const List *moved)
 	{
 		AqPropagation *schedule = ((AqRoute *) lfirst(lc))->schedule;
 
-		if (schedule->latency > 0 && schedule->not_before <= now && !list_member_ptr(moved, schedule))
+		if (schedule->latency > 0 && schedule->not_before <= now && !schedule->busy && !list_member_ptr(moved, schedule))
 			schedule->not_before = now + schedule->latency;
 	}
 }
@@ -336,11 +346,8 @@ look(void)
 	MemoryContextSwitchTo(TopMemoryContext);
 	MemoryContextReset(round_context);
 	begin();
-	if (aq_propagator_area_disturbed())
-	{
-		aq_propagator_area_heed();
+	if (aq_propagator_area_heed())
 		aq_propagation_reload();
-	}
 	MemoryContextSwitchTo(round_context);
 	routes = aq_propagation_routes();
 	if (aq_propagation_is_orphan())

@@ -44,12 +44,14 @@ typedef struct Process
 typedef struct Area
 {
 	pg_atomic_uint32 changes;	/* committed changes of schedules, and ends of processes */
+	pg_atomic_uint32 arrivals;	/* committed, of batches in other databases */
 	AqLatch		latch;			/* protects the processes */
 	Process		processes[FLEXIBLE_ARRAY_MEMBER];	/* max_worker_processes */
 } Area;
 
 static Area *area;
-static uint32 heeded;			/* in the process: the number when it last looked */
+static uint32 heeded;			/* in the process: the numbers when it last looked */
+static uint32 heeded_arrivals;
 
 Size
 aq_propagator_area_size(void)
@@ -65,6 +67,7 @@ aq_propagator_area_init(void *place, bool found)
 		return;
 	memset(place, 0, aq_propagator_area_size());
 	pg_atomic_init_u32(&area->changes, 1);
+	pg_atomic_init_u32(&area->arrivals, 0);
 	aq_latch_init(&area->latch, AQ_LATCH_PROPAGATION, 0);
 }
 
@@ -137,19 +140,29 @@ aq_propagator_area_enter(Oid database)
 	return mine;
 }
 
-/* Have schedules changed since aq_propagator_area_heed()? */
+uint32
+aq_propagator_area_arrivals(void)
+{
+	return pg_atomic_read_u32(&area->arrivals);
+}
+
+/* Have schedules changed, or batches arrived, since aq_propagator_area_heed()? */
 bool
 aq_propagator_area_disturbed(void)
 {
-	return pg_atomic_read_u32(&area->changes) != heeded;
+	return pg_atomic_read_u32(&area->changes) != heeded || aq_propagator_area_arrivals() != heeded_arrivals;
 }
 
-/* Called before the process looks at the schedules. */
-void
+/* Called before the process looks at the schedules; returns whether they may have changed. */
+bool
 aq_propagator_area_heed(void)
 {
+	uint32		before = heeded;
+
 	heeded = pg_atomic_read_u32(&area->changes);
+	heeded_arrivals = aq_propagator_area_arrivals();
 	pg_memory_barrier();
+	return heeded != before;
 }
 
 /* --- the worker ------------------------------------------------------------------------------- */
@@ -213,13 +226,11 @@ aq_propagator_area_start(void)
 
 /* --- sessions ------------------------------------------------------------------------------------ */
 
-/* A change of schedules is committed.  Never raises. */
-void
-aq_propagator_area_notify(void)
+static void
+wake_process(void)
 {
 	Process    *process;
 
-	pg_atomic_fetch_add_u32(&area->changes, 1);
 	aq_latch_get(&area->latch, AQ_SHARED, AQ_LOC_PROPAGATION);
 	process = find(MyDatabaseId, false);
 	if (process != NULL && process->pid != 0)
@@ -230,7 +241,23 @@ aq_propagator_area_notify(void)
 			SetLatch(&proc->procLatch);
 	}
 	aq_latch_free(&area->latch);
+}
+
+/* A change of schedules is committed.  Never raises. */
+void
+aq_propagator_area_notify(void)
+{
+	pg_atomic_fetch_add_u32(&area->changes, 1);
+	wake_process();
 	aq_jobs_post();
+}
+
+/* The link worker has committed that batches have arrived.  Never raises. */
+void
+aq_propagator_area_arrived(void)
+{
+	pg_atomic_fetch_add_u32(&area->arrivals, 1);
+	wake_process();
 }
 
 /* Before a command that needs the database for itself: its process ends. */

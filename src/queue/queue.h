@@ -560,7 +560,7 @@ typedef struct AqMove
 {
 	int32		source;			/* number of the queue */
 	const char *consumer;		/* NULL: it has a single one */
-	const char *destination;	/* name of the other queue */
+	const char *destination;	/* name of the other queue; not for aq_move_away_take */
 	const char *recipient;		/* NULL: its subscribers; only for a topic */
 	struct varlena *producer;	/* text: under this name, messages keep their order */
 	int			max;			/* messages */
@@ -577,6 +577,31 @@ typedef struct AqMoveSource
 
 extern uint32 aq_move_messages(AqMove *move);
 extern void aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbed) (void));
+
+/* --- move_away.c: messages that go to, and come from, another database */
+typedef enum AqMovedColumn
+{
+	AQ_MOVED_PAYLOAD,			/* text */
+	AQ_MOVED_PRIORITY,			/* integer */
+	AQ_MOVED_TIME,				/* taken: timestamptz, when they expire; put: bigint, microseconds that are left */
+	AQ_MOVED_CORRELATION,		/* text */
+	AQ_MOVED_PROPERTIES,		/* jsonb */
+	AQ_MOVED_SENDER,			/* text */
+	AQ_MOVED_EXCEPTION_QUEUE,	/* text */
+	AQ_MOVED_ORIGINAL,			/* uuid */
+	AQ_MOVED_COLUMNS
+} AqMovedColumn;
+
+typedef struct AqMoved
+{
+	int			n;				/* messages */
+	int64		bytes;			/* of their payloads */
+	const char *payload_type;	/* its name, with the schema */
+	Datum		columns[AQ_MOVED_COLUMNS];	/* arrays with n elements; not set if n is 0 */
+} AqMoved;
+
+extern void aq_move_away_take(const AqMove *move, AqMoved *moved);
+extern void aq_move_away_put(const AqMove *move, const AqMoved *moved);
 
 /*
  * --- enqueue.c

@@ -41,7 +41,6 @@ SELECT t.error($$CALL dbms_aqadm.remove_subscriber('topic', sys.aq$_agent('nobod
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('sub@#1', NULL, NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('AQ$_x', NULL, NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', '!', NULL))$$);
-SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', 'other.queue@link', NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent(NULL, NULL, NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, 9))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('topic', sys.aq$_agent('x', NULL, NULL), rule => 'no_such = 1')$$);

@@ -73,12 +73,28 @@ SELECT t.error($$CALL dbms_aqadm.enable_propagation_schedule('p_from', destinati
 SELECT t.error($$CALL dbms_aqadm.alter_propagation_schedule('p_from', destination_queue => 'p_single')$$);
 SELECT t.error($$CALL dbms_aqadm.disable_propagation_schedule('p_single')$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_from', aq$_agent('x', 'p_none', NULL))$$);
-SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_from', aq$_agent('x', 'p_topic@elsewhere', NULL))$$);
+SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_from', aq$_agent('x', 'p_topic@not a name', NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_from', aq$_agent('x', 'not an address', NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.add_subscriber('p_from', aq$_agent(NULL, 'p_from', NULL))$$);
 SELECT t.error($$CALL dbms_aqadm.verify_queue_types('p_from', 'p_single', 'elsewhere', NULL)$$);
 CALL dbms_aqadm.verify_queue_types('p_from', 'p_single', NULL, NULL);
 CALL dbms_aqadm.verify_queue_types('p_from', 'p_sheets', NULL, NULL);
+-- over a link
+CREATE SERVER elsewhere FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'false');
+SELECT t.error($$CALL dbms_aqadm.schedule_propagation('p_from', 'elsewhere')$$);
+CREATE USER MAPPING FOR CURRENT_USER SERVER elsewhere;
+CALL dbms_aqadm.add_subscriber('p_from', aq$_agent('x', 'Papers.P_Topic@Elsewhere', NULL));
+CALL dbms_aqadm.schedule_propagation('p_from', 'Elsewhere');
+CALL dbms_aqadm.schedule_propagation('p_from', 'elsewhere', destination_queue => 'papers.p_topic', latency => 0);
+CALL dbms_aqadm.disable_propagation_schedule('p_from', 'elsewhere');
+SELECT t.error($$CALL dbms_aqadm.schedule_propagation('p_from', 'elsewhere')$$);
+SELECT t.error($$CALL dbms_aqadm.schedule_propagation('p_from', 'not a name')$$);
+SELECT destination, schedule_disabled, latency FROM dba_queue_schedules WHERE destination LIKE '%@%' ORDER BY destination;
+SELECT consumer_name, address FROM dba_queue_subscribers WHERE queue_name = 'P_FROM' AND address LIKE '%@%';
+CALL dbms_aqadm.unschedule_propagation('p_from', 'elsewhere', destination_queue => 'papers.p_topic');
+CALL dbms_aqadm.unschedule_propagation('p_from', 'elsewhere');
+CALL dbms_aqadm.remove_subscriber('p_from', aq$_agent('x', 'papers.p_topic@elsewhere', NULL));
+DROP SERVER elsewhere CASCADE;
 -- unscheduled: subscribers stay
 CALL dbms_aqadm.unschedule_propagation('p_from', destination_queue => 'p_sheets');
 CALL dbms_aqadm.unschedule_propagation('p_from');

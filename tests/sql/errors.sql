@@ -76,6 +76,7 @@ INSERT INTO t.raises VALUES
 ('AQ126', $$SELECT aq.report_awr(-1, 1)$$),
 ('AQ130', $$SELECT aq.create_queue('x_from'), aq.create_queue('x_to'), aq.propagate('x_from', 'x_to'), aq.propagate('x_from', 'x_to')$$),
 ('AQ131', $$SELECT aq.create_queue('x_from'), aq.end_propagation('x_from', 'x_to')$$),
+('AQ134', $$SELECT aq.create_queue('x_from'), aq.propagation_begin('11111111-1111-1111-1111-111111111111', 1, 5, 5, 'x_from')$$),
 ('AQ140', $$SELECT aq.trace_start(-1)$$),
 ('AQ141', $$SELECT aq.trace_start(), aq.trace_start()$$),
 ('AQ142', $$SELECT aq.trace_stop(-1)$$),
@@ -101,6 +102,7 @@ INSERT INTO t.raises VALUES
 ('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py'),
 ('AQ173', NULL, 'is raised by the scheduler: tests/cluster/test_schedules.py'),
+('AQ135', NULL, 'needs messages on their way: tests/sql/propagate_link.sql'),
 ('AQ181', NULL, 'needs a node: tests/sql/nodes.sql'),
 ('AQ182', NULL, 'needs a copy of a node: tests/cluster/test_nodes.py');
 -- every row of the list has a statement or a reason, and nothing else has

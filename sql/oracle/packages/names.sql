@@ -98,9 +98,14 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW(nullif($1, ''), nullif($2, ''), $3)::sys.aq$_agent;
 COMMENT ON FUNCTION sys.aq$_agent(text, text, numeric) IS 'Make an agent, as Oracle''s constructor; an empty text is a null';
 
+CREATE FUNCTION sys._oracle_address(native text) RETURNS text
+LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
+RETURN concat(sys._oracle_name(nullif(split_part($1, '@', 1), '')), '@' || sys._oracle_name(substring($1, '@(.*)$')));
+COMMENT ON FUNCTION sys._oracle_address(text) IS 'Internal: the same of an address: a queue, queue@server, or @server';
+
 CREATE FUNCTION sys._agent_of(consumer text) RETURNS sys.aq$_agent
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN CASE WHEN $1 ~ '(^| )-> ' THEN sys.aq$_agent(sys._oracle_case(substring($1, '^(.*?) -> ')), sys._oracle_name(substring($1, '(?:^| )-> (.*)$')), 0)
+RETURN CASE WHEN $1 ~ '(^| )-> ' THEN sys.aq$_agent(sys._oracle_case(substring($1, '^(.*?) -> ')), sys._oracle_address(substring($1, '(?:^| )-> (.*)$')), 0)
 	ELSE sys.aq$_agent(sys._oracle_case($1), NULL, NULL) END;
 COMMENT ON FUNCTION sys._agent_of(text) IS 'Internal: the agent that a consumer of a queue stands for, by its native name; with an address if it is at another queue';
 

@@ -1,13 +1,29 @@
--- dbms_aqadm: propagation to queues of the database. A subscriber or recipient with an address is a consumer "[name ]-> address", see
+-- dbms_aqadm: propagation to queues of the database, and to those of others: the name of a database link is that of a foreign server. A subscriber or recipient with an address is a consumer "[name ]-> address", see
 -- src/queue/catalog/address.c; a schedule moves its messages.
+
+-- Names of another database cannot be looked up here, only folded.
+CREATE FUNCTION dbms_aqadm._folded(name text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
+DECLARE
+	parts text[] := sys._split_name(name);
+BEGIN
+	IF parts IS NULL THEN
+		PERFORM sys._raise_error('AQ003', format('name "%s" is not valid', name),
+			'Specify [schema.]name; a part that is not an identifier must be in double quotes.');
+	END IF;
+	RETURN array_to_string(parts, '.');
+END $$;
+COMMENT ON FUNCTION dbms_aqadm._folded(text) IS 'Internal: a name of another database';
 
 CREATE FUNCTION dbms_aqadm._destination(destination text, destination_queue text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
-	PERFORM dbms_aqadm._only_local(destination);
+	IF destination <> '' THEN
+		RETURN concat(CASE WHEN destination_queue <> '' THEN dbms_aqadm._folded(destination_queue) END, '@', dbms_aqadm._folded(destination));
+	END IF;
 	RETURN CASE WHEN destination_queue <> '' THEN dbms_aqadm._queue(destination_queue) END;
 END $$;
-COMMENT ON FUNCTION dbms_aqadm._destination(text, text) IS 'Internal: native name of a destination queue; null: all addresses';
+COMMENT ON FUNCTION dbms_aqadm._destination(text, text) IS 'Internal: native address of a destination; null, @server: all addresses in this database, or at the server';
 
 CREATE FUNCTION dbms_aqadm._seconds(seconds numeric) RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -55,7 +71,7 @@ BEGIN
 		every => dbms_aqadm._every(next_time, duration), subscribe => false);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.schedule_propagation(text, text, timestamptz, numeric, text, numeric, text) IS
-'Propagate messages to queues of this database, which subscribers or recipients have as their addresses: to one, or, with destination_queue null, to all without a schedule of their own. duration: seconds of a window, null: without end; next_time: SYSDATE plus or minus numbers of days, at the end of a window; latency: seconds after the queue was found empty';
+'Propagate messages to queues which subscribers or recipients have as their addresses: to one, or, with destination_queue null, to all without a schedule of their own. destination: null: queues of this database; else a foreign server of the wrapper pgaq_link, as in addresses queue@server. duration: seconds of a window, null: without end; next_time: SYSDATE plus or minus numbers of days, at the end of a window; latency: seconds after the queue was found empty';
 
 CREATE PROCEDURE dbms_aqadm.unschedule_propagation(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

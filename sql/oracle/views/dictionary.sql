@@ -160,7 +160,7 @@ CALL sys._make_variant('user_queue_subscribers', 'dba_queue_subscribers', 'Subsc
 
 CREATE VIEW sys.dba_queue_schedules AS
 SELECT
-	q.owner AS schema, q.name AS qname, sys._oracle_name(p.destination) AS destination, p.start_time AS start_date,
+	q.owner AS schema, q.name AS qname, sys._oracle_address(p.destination) AS destination, p.start_time AS start_date,
 	to_char(p.start_time, 'HH24:MI:SS') AS start_time, extract(epoch FROM p.duration)::bigint AS propagation_window,
 	'SYSDATE + ' || extract(epoch FROM p.every - p.duration)::bigint || '/86400' AS next_time, extract(epoch FROM p.latency)::bigint AS latency,
 	CASE WHEN p.enabled THEN 'N' ELSE 'Y' END AS schedule_disabled, NULL::text AS process_name,
@@ -175,7 +175,7 @@ FROM sys.dba_queues q JOIN aq_internal.propagation p ON p.queue_id = q.qid;
 COMMENT ON VIEW sys.dba_queue_schedules IS 'All propagation schedules';
 COMMENT ON COLUMN sys.dba_queue_schedules.schema IS 'schema of the queue';
 COMMENT ON COLUMN sys.dba_queue_schedules.qname IS 'name of the queue';
-COMMENT ON COLUMN sys.dba_queue_schedules.destination IS 'queue that gets the messages; null: all addresses in this database without a schedule of their own';
+COMMENT ON COLUMN sys.dba_queue_schedules.destination IS 'queue that gets the messages, QUEUE@SERVER in another database; null, @SERVER: all addresses in this database, or there, without a schedule of their own';
 COMMENT ON COLUMN sys.dba_queue_schedules.start_date IS 'when the first window begins';
 COMMENT ON COLUMN sys.dba_queue_schedules.start_time IS 'its time of day';
 COMMENT ON COLUMN sys.dba_queue_schedules.propagation_window IS 'seconds of a window; null: without end';

@@ -2,29 +2,31 @@
 
 CREATE VIEW aq.propagations AS
 SELECT p.schedule_id, q.queue_name, p.destination,
-	CASE WHEN NOT p.enabled THEN 'disabled' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
+	CASE WHEN l.diverged THEN 'diverged' WHEN NOT p.enabled THEN 'disabled' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = p.role) AS role,
 	p.latency, p.start_time, p.duration, p.every, p.created,
-	(SELECT sum(c.enqueued - c.dequeued)::bigint FROM aq_internal.consumers() c
+	(SELECT coalesce(sum(b.messages), 0) FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)
+		+ (SELECT sum(c.enqueued - c.dequeued)::bigint FROM aq_internal.consumers() c
 			LEFT JOIN aq_internal.subscriber s ON s.queue_id = c.queue_id AND s."position" = c."position"
 		WHERE c.queue_id = p.queue_id AND (NOT q.multiple_consumers
-			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
+			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination OR p.destination LIKE '@%' AND substring(s.consumer, '(@.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
 	p.messages, p.bytes, p.batches, p.elapsed AS elapsed_us, p.most_messages, p.most_bytes, p.last_run,
 	p.failures, p.last_error, p.last_error_time
 FROM aq_internal.propagation p JOIN aq_internal.queue q ON q.queue_id = p.queue_id
+	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id
 WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.propagations IS 'Propagation schedules of the queues that the current role can use; members of pg_monitor see all. What was moved is written every two seconds';
 COMMENT ON COLUMN aq.propagations.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq.propagations.queue_name IS 'the queue whose messages go on';
-COMMENT ON COLUMN aq.propagations.destination IS 'the queue that gets them; null: all queues of this database that are named by consumers and have no schedule of their own';
-COMMENT ON COLUMN aq.propagations.state IS 'enabled; waiting: for start_time; retrying: after an error; disabled: by a role, or after 16 errors in a row';
+COMMENT ON COLUMN aq.propagations.destination IS 'the queue that gets them, queue@server for one in another database; null, @server: all queues of this database, or there, that are named by consumers and have no schedule of their own';
+COMMENT ON COLUMN aq.propagations.state IS 'enabled; waiting: for start_time; retrying: after an error; disabled: by a role, or after 16 errors in a row; diverged: disabled, because the other database has not got what it should have, or more';
 COMMENT ON COLUMN aq.propagations.role IS 'role that has scheduled it, whose privileges count; null: dropped';
 COMMENT ON COLUMN aq.propagations.latency IS 'pause after the queue was found empty; 0: none';
 COMMENT ON COLUMN aq.propagations.start_time IS 'when the first window begins';
 COMMENT ON COLUMN aq.propagations.duration IS 'of a window; null: without end';
 COMMENT ON COLUMN aq.propagations.every IS 'between the beginnings of windows; null: there is one';
 COMMENT ON COLUMN aq.propagations.created IS 'when it was scheduled';
-COMMENT ON COLUMN aq.propagations.lag IS 'messages that are not propagated yet; null: the queue is not in memory';
+COMMENT ON COLUMN aq.propagations.lag IS 'messages that are not propagated yet, with those on their way to a server; null: the queue is not in memory';
 COMMENT ON COLUMN aq.propagations.messages IS 'messages that it has moved';
 COMMENT ON COLUMN aq.propagations.bytes IS 'size of their payloads, bytes';
 COMMENT ON COLUMN aq.propagations.batches IS 'transactions that have moved them';

@@ -319,7 +319,30 @@ native_agent_name(const char *agent_name)
 	return name;
 }
 
-/* The native name of the queue at an address; it must exist. */
+/* [schema.]name, folded; NULL: malformed. */
+static char *
+folded(const char *string)
+{
+	char	   *schema;
+	char	   *name;
+
+	if (!aq_names_parse(string, &schema, &name))
+		return NULL;
+	return schema != NULL ? psprintf("%s.%s", schema, name) : name;
+}
+
+/* The native address of a queue of another database: queue@server.  NULL: malformed, or none. */
+static char *
+remote_address(const char *address)
+{
+	const char *at = strchr(address, '@');
+	char	   *queue = at != NULL ? folded(pnstrdup(address, at - address)) : NULL;
+	char	   *server = at != NULL ? folded(at + 1) : NULL;
+
+	return queue != NULL && server != NULL ? psprintf("%s@%s", queue, server) : NULL;
+}
+
+/* The native name of the queue at an address; it must exist, if it is in this database. */
 static char *
 native_address(const char *address)
 {
@@ -327,16 +350,14 @@ native_address(const char *address)
 	char	   *schema;
 	char	   *name;
 
+	if (native == NULL)
+		native = remote_address(address);
 	if (native != NULL)
 		return native;
-	if (strchr(address, '@') != NULL && aq_names_parse(pnstrdup(address, strcspn(address, "@")), &schema, &name))
-		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "propagation to \"%s\" is not supported", address),
-				errdetail("It is in another database."));
 	if (!aq_names_parse(address, &schema, &name))
 		ereport(ERROR,
 				aq_error(AQ_ERR_AGENT_ADDRESS_INVALID, "agent address \"%s\" is not valid", address),
-				errhint("An address is [schema.]queue."));
+				errhint("An address is [schema.]queue, or [schema.]queue@server."));
 	ereport(ERROR,
 			aq_error(AQ_ERR_AGENT_ADDRESS_INVALID, "agent address \"%s\" does not name a queue that can be used", address));
 }

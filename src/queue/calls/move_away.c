@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * move_away.c
+ *	  Messages that go to, and come from, another database: for part "propagate".
+ *
+ * What is taken from a queue is given away as arrays, which can be stored in a
+ * table and sent as text; the same arrays are put into a queue.  Payloads travel
+ * as the text of their types.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* element types of the arrays, by AqMovedColumn */
+static const struct
+{
+	Oid			type;
+	int16		length;
+	bool		by_value;
+	char		align;
+}			columns[AQ_MOVED_COLUMNS] = {
+	[AQ_MOVED_PAYLOAD] = {TEXTOID, -1, false, TYPALIGN_INT},
+	[AQ_MOVED_PRIORITY] = {INT4OID, sizeof(int32), true, TYPALIGN_INT},
+	[AQ_MOVED_TIME] = {INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE},
+	[AQ_MOVED_CORRELATION] = {TEXTOID, -1, false, TYPALIGN_INT},
+	[AQ_MOVED_PROPERTIES] = {JSONBOID, -1, false, TYPALIGN_INT},
+	[AQ_MOVED_SENDER] = {TEXTOID, -1, false, TYPALIGN_INT},
+	[AQ_MOVED_EXCEPTION_QUEUE] = {TEXTOID, -1, false, TYPALIGN_INT},
+	[AQ_MOVED_ORIGINAL] = {UUIDOID, UUID_LEN, false, TYPALIGN_CHAR},
+};
+
+/* --- away ------------------------------------------------------------------------------------ */
+
+typedef struct Leaving
+{
+	const AqMove *move;
+	MemoryContext context;		/* of the batch */
+	Oid			payload_type;
+	int16		length;			/* of that type */
+	bool		by_value;
+	int			n;
+	int64		bytes;
+	Datum	   *values[AQ_MOVED_COLUMNS];
+	bool	   *nulls[AQ_MOVED_COLUMNS];
+} Leaving;
+
+static void
+set_value(Leaving *leaving, AqMovedColumn column, bool isnull, Datum value)
+{
+	leaving->values[column][leaving->n] = isnull ? (Datum) 0 : value;
+	leaving->nulls[column][leaving->n] = isnull;
+}
+
+static void
+set_copy(Leaving *leaving, AqMovedColumn column, const struct varlena *value)
+{
+	set_value(leaving, column, value == NULL, PointerGetDatum(aq_move_copy(value)));
+}
+
+static void
+keep(void *arg, const AqMessage *m, int delivery)
+{
+	Leaving    *leaving = arg;
+	MemoryContext old = MemoryContextSwitchTo(leaving->context);
+	pg_uuid_t  *original = palloc(sizeof(pg_uuid_t));
+
+	*original = m->original_id != NULL ? *m->original_id : m->id;
+	if (aq_message_body_is_apart(leaving->payload_type, m->payload, m->payload_null))
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "a message with a large body cannot be propagated to another database"),
+				errdetail("Its original id is %s.", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(original)))));
+	/* as text only when no more messages are taken: output functions can be users' */
+	set_value(leaving, AQ_MOVED_PAYLOAD, m->payload_null,
+			  m->payload_null ? (Datum) 0 : datumCopy(m->payload, leaving->by_value, leaving->length));
+	set_value(leaving, AQ_MOVED_PRIORITY, false, Int32GetDatum(m->priority));
+	set_value(leaving, AQ_MOVED_TIME, m->expires_at == 0, TimestampTzGetDatum(m->expires_at));
+	set_copy(leaving, AQ_MOVED_CORRELATION, m->correlation);
+	set_copy(leaving, AQ_MOVED_PROPERTIES, m->properties);
+	set_copy(leaving, AQ_MOVED_SENDER, m->sender);
+	set_copy(leaving, AQ_MOVED_EXCEPTION_QUEUE, m->exception_queue);
+	set_value(leaving, AQ_MOVED_ORIGINAL, false, UUIDPGetDatum(original));
+	leaving->n++;
+	MemoryContextSwitchTo(old);
+}
+
+/* Settings on which the texts of types depend: the same on both sides, as for pg_dump. */
+static void
+set_formats(void)
+{
+	static const char *const formats[][2] = {{"datestyle", "ISO"}, {"intervalstyle", "postgres"}, {"extra_float_digits", "3"}};
+
+	for (int i = 0; i < lengthof(formats); i++)
+		(void) set_config_option(formats[i][0], formats[i][1], PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+static void
+write_payloads(Leaving *leaving)
+{
+	int			nest = NewGUCNestLevel();
+	FmgrInfo	output;
+	Oid			function;
+	bool		is_varlena;
+
+	set_formats();
+	getTypeOutputInfo(leaving->payload_type, &function, &is_varlena);
+	fmgr_info(function, &output);
+	for (int i = 0; i < leaving->n; i++)
+	{
+		Datum	   *payload = &leaving->values[AQ_MOVED_PAYLOAD][i];
+		char	   *text;
+
+		if (leaving->nulls[AQ_MOVED_PAYLOAD][i])
+			continue;
+		text = OutputFunctionCall(&output, *payload);
+		leaving->bytes += strlen(text);
+		*payload = CStringGetTextDatum(text);
+		pfree(text);
+	}
+	AtEOXact_GUC(true, nest);
+}
+
+/* The source, which must be one whose messages can leave the database. */
+static AqQueue *
+source_of(const AqMove *move)
+{
+	AqQueue    *source = aq_catalog_get_by_id(move->source, true);
+	AqConsumer *consumer;
+
+	if (source == NULL)
+		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue number %d does not exist", move->source));
+	consumer = move->consumer != NULL ? aq_catalog_consumer(source, move->consumer) : NULL;
+	if (consumer != NULL && consumer->transformation != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "messages cannot be transformed on their way to another database"),
+				errdetail("Consumer \"%s\" has a transformation.", move->consumer));
+	return source;
+}
+
+/* The name of a type for another database. */
+static const char *
+name_of(Oid type)
+{
+	return format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+}
+
+/*
+ * Takes messages, in the current transaction and with the privileges of the
+ * current role; at most move->max, of which there are moved->n.
+ */
+void
+aq_move_away_take(const AqMove *move, AqMoved *moved)
+{
+	AqQueue    *source = source_of(move);
+	Leaving		leaving = {.move = move,.context = CurrentMemoryContext,.payload_type = source->payload_type};
+	AqDequeue	call = {.queue = pstrdup(source->name),.payload_type = source->payload_type,.consumer = move->consumer,
+		.max = move->max,.mode = AQ_MODE_MOVE,.delivery = AQ_PERSISTENT,.emit = keep,.arg = &leaving};
+
+	get_typlenbyval(leaving.payload_type, &leaving.length, &leaving.by_value);
+	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	{
+		leaving.values[i] = palloc(move->max * sizeof(Datum));
+		leaving.nulls[i] = palloc(move->max * sizeof(bool));
+	}
+	(void) aq_dequeue_now(&call);
+	aq_point("move-taken");
+	write_payloads(&leaving);
+	*moved = (AqMoved) {.n = leaving.n,.bytes = leaving.bytes,.payload_type = name_of(leaving.payload_type)};
+	for (int i = 0; i < AQ_MOVED_COLUMNS && leaving.n > 0; i++)
+	{
+		int			lower = 1;
+
+		/* times are kept as the type that they are */
+		moved->columns[i] = PointerGetDatum(construct_md_array(leaving.values[i], leaving.nulls[i], 1, &leaving.n, &lower,
+															   i == AQ_MOVED_TIME ? TIMESTAMPTZOID : columns[i].type,
+															   columns[i].length, columns[i].by_value, columns[i].align));
+	}
+}
+
+/* --- here --------------------------------------------------------------------------------------- */
+
+typedef struct Coming
+{
+	const AqMove *move;
+	int32		target;
+	Oid			payload_type;
+	bool		multi;
+	bool		sharded;
+	Datum	   *values[AQ_MOVED_COLUMNS];
+	bool	   *nulls[AQ_MOVED_COLUMNS];
+} Coming;
+
+static void
+read_arrays(Coming *coming, const AqMoved *moved)
+{
+	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	{
+		ArrayType  *array = DatumGetArrayTypeP(moved->columns[i]);
+		int			n;
+
+		deconstruct_array(array, columns[i].type, columns[i].length, columns[i].by_value, columns[i].align,
+						  &coming->values[i], &coming->nulls[i], &n);
+		if (ARR_NDIM(array) > 1 || n != moved->n)
+			ereport(ERROR,
+					aq_error(AQ_ERR_OPTION_INVALID, "the arrays must have one dimension and the same number of elements"));
+	}
+}
+
+static void
+read_target(Coming *coming, const AqMoved *moved)
+{
+	AqQueue    *target = aq_catalog_get(coming->move->destination, AQ_RIGHT_ENQUEUE);
+
+	coming->target = target->id;
+	coming->payload_type = target->payload_type;
+	coming->multi = target->multi;
+	coming->sharded = aq_queue_is_sharded(target);
+	if (target->exception)
+		ereport(ERROR, aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", target->name));
+	if (strcmp(name_of(target->payload_type), moved->payload_type) != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_PAYLOAD_TYPE, "the messages hold %s, but queue \"%s\" holds %s", moved->payload_type,
+						 target->name, name_of(target->payload_type)),
+				errhint("Propagation to another database needs queues whose payload types have the same name."));
+}
+
+static struct varlena *
+varlena_of(const Coming *coming, AqMovedColumn column, int i)
+{
+	return coming->nulls[column][i] ? NULL : (struct varlena *) DatumGetPointer(coming->values[column][i]);
+}
+
+/* What was left when it was sent; a message that has expired on the way expires here. */
+static Interval *
+expiration_of(const Coming *coming, int i)
+{
+	Interval   *left;
+
+	if (coming->nulls[AQ_MOVED_TIME][i])
+		return NULL;
+	left = palloc0(sizeof(Interval));
+	left->time = Max(DatumGetInt64(coming->values[AQ_MOVED_TIME][i]), 1);
+	return left;
+}
+
+static int
+priority_of(const Coming *coming, int i)
+{
+	int			priority = coming->nulls[AQ_MOVED_PRIORITY][i] ? AQ_DEFAULT_PRIORITY : DatumGetInt32(coming->values[AQ_MOVED_PRIORITY][i]);
+
+	return coming->sharded ? Min(Max(priority, 0), AQ_PRIORITIES - 1) : priority;
+}
+
+static void
+read_message(const Coming *coming, int i, AqEnqueue *call)
+{
+	const AqMove *move = coming->move;
+	text	   *exception_queue = varlena_of(coming, AQ_MOVED_EXCEPTION_QUEUE, i);
+
+	*call = (AqEnqueue) {
+		.priority = priority_of(coming, i),
+		.expiration = expiration_of(coming, i),
+		.correlation = varlena_of(coming, AQ_MOVED_CORRELATION, i),
+		.properties = varlena_of(coming, AQ_MOVED_PROPERTIES, i),
+		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, varlena_of(coming, AQ_MOVED_SENDER, i)),
+		.recipients = coming->multi && move->recipient != NULL ? list_make1((char *) move->recipient) : NIL,
+		.producer = (text *) move->producer,
+		.original_id = coming->nulls[AQ_MOVED_ORIGINAL][i] ? NULL : DatumGetUUIDP(coming->values[AQ_MOVED_ORIGINAL][i]),
+	};
+	if (exception_queue != NULL)
+		call->exception_queue = aq_move_exception_queue(text_to_cstring(exception_queue), coming->target, coming->payload_type);
+}
+
+static void
+read_payloads(Coming *coming, int n)
+{
+	int			nest = NewGUCNestLevel();
+	FmgrInfo	input;
+	Oid			function;
+	Oid			parameter;
+
+	set_formats();
+	getTypeInputInfo(coming->payload_type, &function, &parameter);
+	fmgr_info(function, &input);
+	for (int i = 0; i < n; i++)
+	{
+		Datum	   *payload = &coming->values[AQ_MOVED_PAYLOAD][i];
+		bool		isnull = coming->nulls[AQ_MOVED_PAYLOAD][i];
+
+		/* also a null: a domain may refuse it */
+		*payload = InputFunctionCall(&input, isnull ? NULL : TextDatumGetCString(*payload), parameter, -1);
+	}
+	AtEOXact_GUC(true, nest);
+}
+
+/* Enqueues messages, in the current transaction and with the privileges of the current role. */
+void
+aq_move_away_put(const AqMove *move, const AqMoved *moved)
+{
+	Coming		coming = {.move = move};
+	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
+	AqEnqueue	call = {.command = "aq.propagation_put()",.queue = pstrdup(move->destination),
+		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = (text *) move->producer};
+
+	read_arrays(&coming, moved);
+	read_target(&coming, moved);
+	read_payloads(&coming, moved->n);
+	for (int i = 0; i < moved->n; i++)
+		read_message(&coming, i, &each[i]);
+	call.payload_type = coming.payload_type;
+	if (moved->n > 0)
+		(void) aq_enqueue_messages(&call, moved->n, coming.values[AQ_MOVED_PAYLOAD], coming.nulls[AQ_MOVED_PAYLOAD]);
+	aq_point("move-put");
+}

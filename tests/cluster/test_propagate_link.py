@@ -1,0 +1,180 @@
+"""Propagation over links: from a database to another one, through whatever can happen to either side.
+
+Both databases are of one server, and the link leads back to it: so a crash
+hits both sides, at any point of the protocol.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import arrived, generation, install, put_many, take, until
+from pgaq import db
+from pgaq_proof import faults
+from test_propagate import process
+
+BATCH = 300
+DESTINATION = "target@there"
+POINTS = ["move-taken", "propagation-taking", "propagation-taken", "propagation-sending", "propagation-put", "propagation-answered", "propagation-noted"]
+
+
+class Pair:
+    """A queue "source" in the server's database, a queue "target" in the database "far", and a link from the one to the other."""
+
+    def __init__(self, server):
+        self.server = server
+        with server.connect() as conn:
+            conn.execute("CREATE DATABASE far")
+            host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
+            conn.execute(f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname 'far', connections '1')")
+            conn.execute("CREATE USER MAPPING FOR postgres SERVER there OPTIONS (user 'postgres')")
+            conn.execute("SELECT aq.create_queue('source')")
+        with server.connect("far") as far:
+            install(far)
+            far.execute("SELECT aq.create_queue('target')")
+        with server.connect() as conn:
+            conn.execute("SELECT aq.propagate('source', %s)", [DESTINATION])
+
+    def end(self):
+        with self.server.connect() as conn:
+            conn.execute("SELECT aq.alter_propagation('source', %s, enabled => false)", [DESTINATION])
+            conn.execute("SELECT aq.drop_queue('source', force => true)")
+            conn.execute("DROP SERVER there CASCADE")
+            conn.execute("DROP DATABASE far WITH (FORCE)")
+
+    def here(self, query, *args):
+        with self.server.connect() as conn:
+            return db.value(conn, query, list(args))
+
+    def there(self, query, *args):
+        with self.server.connect("far") as conn:
+            return db.value(conn, query, list(args))
+
+    def send(self, first):
+        with self.server.connect() as conn:
+            for n in range(first, first + BATCH, 20):
+                put_many(conn, "source", n, n + 19)
+
+    def check(self, first, what):
+        """Each message once, in the order in which they were sent."""
+        with self.server.connect("far") as far:
+            assert arrived(far, "target", BATCH) == list(range(first, first + BATCH)), what
+
+    def enable(self, enabled=True):
+        self.here("SELECT aq.alter_propagation('source', %s, enabled => %s)", DESTINATION, enabled)
+
+    def state(self):
+        return self.here("SELECT state FROM aq.propagations")
+
+    def reaches(self, state):
+        until(lambda: self.state() == state, f"state {state}")
+
+
+@pytest.fixture
+def pair(server):
+    server.expect_log("propagation schedule|there is no transaction in progress|terminating connection")
+    made = Pair(server)
+    yield made
+    made.end()
+
+
+def test_two_sessions(pair):
+    """Messages of two sessions arrive, those of each in its order; the schedule counts them."""
+    with pair.server.connect() as one, pair.server.connect() as two:
+        for n in range(0, 400, 10):
+            put_many(one, "source", n, n + 9)
+            put_many(two, "source", 1000 + n, 1000 + n + 9)
+    with pair.server.connect("far") as far:
+        got = arrived(far, "target", 800)
+    assert [n for n in got if n < 1000] == list(range(400))
+    assert [n for n in got if n >= 1000] == list(range(1000, 1400))
+    until(lambda: pair.here("SELECT messages = 800 AND lag = 0 AND failures = 0 AND last_run IS NOT NULL FROM aq.propagations"), "the counts")
+
+
+def test_destination_is_wrong(pair):
+    """What is wrong there is in last_error; when it is mended, the messages arrive."""
+    pair.there("SELECT aq.stop_queue('target', dequeue => false)")
+    pair.send(1)
+    pair.reaches("retrying")
+    assert "stopped" in pair.here("SELECT last_error FROM aq.propagations")
+    pair.there("SELECT aq.start_queue('target')")
+    pair.enable()
+    pair.check(1, "a queue that was stopped")
+    pair.there("SELECT aq.drop_queue('target', force => true)")
+    pair.there("SELECT aq.create_queue('target', 'text')")
+    pair.send(1)
+    pair.reaches("retrying")
+    assert "pg_catalog.jsonb" in pair.here("SELECT last_error FROM aq.propagations")
+    pair.there("SELECT aq.drop_queue('target', force => true)")
+    pair.there("SELECT aq.create_queue('target')")
+    pair.enable()
+    pair.check(1, "a queue of another type")
+
+
+@pytest.mark.parametrize("restored", ["destination", "source"])
+def test_restored_from_an_older_backup(pair, restored):
+    """A side that is older than the other is noticed: the schedule stops, and nothing is lost or doubled before somebody decides."""
+    arrivals = "SELECT (epoch, number, batch)::text FROM aq_internal.propagation_arrival"
+    pair.send(1)
+    pair.check(1, "before the backup")
+    until(lambda: pair.here("SELECT lag = 0 FROM aq.propagations"), "an empty source")
+    epoch, number, batch = pair.there(arrivals).strip("()").split(",")
+    link = pair.here("SELECT to_jsonb(l)::text FROM aq_internal.propagation_link l")
+    pair.send(1)
+    pair.check(1, "after the backup")
+    until(lambda: pair.here("SELECT lag = 0 FROM aq.propagations"), "an empty source")
+    pair.enable(False)
+    if restored == "destination":
+        with pair.server.connect("far") as far:
+            far.execute("UPDATE aq_internal.propagation_arrival SET epoch = %s, number = %s, batch = %s", [epoch, number, batch])
+    else:
+        pair.here("UPDATE aq_internal.propagation_link SET (epoch, number, arrived) = (SELECT epoch, number, arrived FROM jsonb_populate_record(NULL::aq_internal.propagation_link, %s)) RETURNING 1", link)
+    pair.enable()
+    pair.send(1)
+    pair.reaches("diverged")
+    assert "another batch" in pair.here("SELECT last_error FROM aq.propagations")
+    with pair.server.connect("far") as far:
+        assert take(far, "target") == []
+    assert pair.here("SELECT lag FROM aq.propagations") == BATCH
+    pair.enable()
+    pair.reaches("diverged")
+    assert 0 < pair.here("SELECT aq.settle_propagation('source', %s, false)", DESTINATION) <= BATCH
+    pair.enable()
+    pair.check(1, "after the decision")
+
+
+@pytest.mark.long
+def test_sessions_hold_the_schedule(pair):
+    """A session that has changed a schedule and does not commit holds back its messages, but not the link worker."""
+    with pair.server.connect() as conn, conn.transaction():
+        conn.execute("SELECT aq.alter_propagation('source', %s, latency => '0')", [DESTINATION])
+        pair.send(1)
+        with pair.server.connect() as other:
+            assert db.value(other, "SELECT connected FROM aq.check_link('there')")
+    pair.check(1, "after the commit")
+
+
+@pytest.mark.long
+@pytest.mark.test_build
+def test_ends_at_points(points_server):
+    """An error, a termination and a crash of both sides at each point of the protocol: each message arrives once, in order."""
+    points_server.expect_log("test point|canceling|terminating|crash|signal 9|propagation|link")
+    pair = Pair(points_server)
+    first = 1
+    for point in POINTS:
+        for action in ("error", "terminate", "crash"):
+            before = generation(points_server)
+            pair.enable(False)
+            with points_server.connect() as conn:
+                until(lambda: process(conn) is None, "no process")
+            pair.send(first)
+            reached = pair.here("SELECT aq.point_reached(%s)", point)
+            faults.arm(points_server, point, action)
+            pair.enable()
+            if action == "crash":
+                until(lambda: generation(points_server) not in (None, before), f"a crash at {point}")
+            else:
+                until(lambda: pair.here("SELECT aq.point_reached(%s)", point) > reached, f"{action} at {point}")
+            pair.check(first, f"{action} at {point}")
+            first += BATCH
+    pair.end()
