@@ -135,6 +135,24 @@ def test_owner_is_named(pgaq: Callable[..., Result], queue: str, roles: None) ->
     one_line(denied, 5, f'must be owner of queue "{queue}". Run it as postgres, or as a member of that role.')
 
 
+def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    pgaq("schedule", "create", "mine", queue, "1", "--every", "1 day")
+    one_line(pgaq("schedule", "create", "mine", queue, "1", "--every", "1 day", ok=False), 1, "already exists. To change it, use pgaq schedule alter.")
+    one_line(pgaq("schedule", "create", "s", "zzz", "--every", "1 day", ok=False), 6, 'queue "zzz" does not exist', "pgaq queue list")
+    one_line(pgaq("schedule", "create", "s", queue, "--cron", "61 * * * *", ok=False), 1, "invalid cron expression", "five fields")
+    one_line(pgaq("schedule", "create", "s", queue, "--every", "often", ok=False), 1, 'invalid input syntax for type interval: "often"')
+    one_line(pgaq("schedule", "create", "s", queue, ok=False), 2, "Give --cron or --every")
+    one_line(pgaq("schedule", "times", "--cron", "@daily", "--every", "1 day", ok=False), 2, "exclude each other")
+    one_line(pgaq("schedule", "alter", "mine", ok=False), 2, "nothing to change")
+    one_line(pgaq("schedule", "list", "zzz", ok=False), 6, 'queue "zzz" does not exist')
+    for words in (("show", "zzz"), ("run", "zzz"), ("pause", "zzz"), ("resume", "zzz"), ("drop", "zzz"), ("alter", "zzz", "--comment", "c")):
+        one_line(pgaq("schedule", *words, ok=False), 6, 'schedule "zzz" does not exist. pgaq schedule list shows')
+    # what others may not see does not exist for them
+    one_line(pgaq("schedule", "drop", "mine", user="nothing", ok=False), 6, "does not exist")
+    assert pgaq("schedule", "list", "--json", user="nothing").json == []
+    pgaq("schedule", "drop", "mine")
+
+
 def test_hints_name_commands() -> None:
     for hint, words in (
         ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
@@ -225,6 +243,7 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
     look(main.typer.main.get_command(main.app), "")
     assert found == {
         "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "status": ["--last"], "top": ["--every"],
+            "schedule create": ["--delay", "--expires"], "schedule alter": ["--delay", "--expires"],
     }  # fmt: skip
     for name in found:
         shown = " ".join(pgaq(*name.split(), "--help").out.split())
@@ -287,7 +306,7 @@ def test_no_trailing_spaces(pgaq: Callable[..., Result], queue: str) -> None:
     pgaq("snapshot")
     pgaq("snapshot")
     for arguments in (
-        ("status", "--all"), ("doctor",), ("queue", "list"), ("queue", "show", queue), ("browse", queue), ("subscriber", "list"), ("dead", "list"), ("top", "--view", "latches"),
+        ("status", "--all"), ("doctor",), ("queue", "list"), ("queue", "show", queue), ("browse", queue), ("subscriber", "list"), ("schedule", "list"), ("schedule", "times", "--cron", "@daily"), ("dead", "list"), ("top", "--view", "latches"),
         ("snapshot", "list"), ("report", "awr"), ("report", "rtpctx", "--seconds", "0.1"), ("--help",), ("receive", "--help"), ("queue",), ("lab", "list"), ("lab", "--help"),
     ):  # fmt: skip
         out = pgaq(*arguments).out

@@ -32,7 +32,7 @@ EXIT_CODES = {
     CONNECT: "the server cannot be reached, or the connection broke",
     EXTENSION: "the database does not have the extension `pgaq`, or an older version of it",
     RIGHT: "permission denied",
-    MISSING: "there is no such queue, consumer, message, session or snapshot",
+    MISSING: "there is no such queue, consumer, schedule, message, session or snapshot",
     NOTHING: "there is no message (`pgaq receive`)",
     INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }
@@ -234,6 +234,7 @@ def _target(word: str) -> str:
     return f" to {host}" if host else ""
 
 
+SCHEDULES_LISTED = "pgaq schedule list shows those that this role can see"
 KIND_OF_STATE = {"42501": RIGHT, "42704": MISSING}
 
 
@@ -253,6 +254,8 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
         do, detail = detail or _who_grants(message, conn), ""
     if named:
         do = near_queue(conn, named[1])
+    if re.match('schedule ".*" does not exist', message):
+        do = SCHEDULES_LISTED
     if owned:
         owner = db.value(conn, "SELECT owner::text FROM aq.queues WHERE queue_name = %s", [owned[1]]) if conn else None
         do = f"Run it as {owner or 'its owner'}, or as a member of that role"
@@ -271,7 +274,8 @@ COMMANDS = (
     ("aq.grant_consumer", "pgaq subscriber grant"), ("aq.revoke_consumer", "pgaq subscriber revoke"), ("aq.subscribe", "pgaq subscriber add"),
     ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("The view aq.subscribers lists them", "pgaq subscriber list shows them"),
     ("see the view aq.snapshots", "see pgaq snapshot list"), ("Use a process id from pg_stat_activity", "pgaq top --view sessions shows them"),
-    ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
+    ("The view aq.schedules shows them", "pgaq schedule list shows them"), ("aq.unschedule", "pgaq schedule drop"), ("aq.alter_schedule", "pgaq schedule alter"),
+    ("aq.schedule_times", "pgaq schedule times"), ("aq.resume_schedule", "pgaq schedule resume"), ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
 )  # fmt: skip
 
 
@@ -405,6 +409,11 @@ def names_of_queues(ctx: typer.Context, incomplete: str) -> list[str]:
 def names_of_consumers(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completion: the consumers of topics."""
     return _names(ctx, "SELECT DISTINCT consumer FROM aq.subscribers WHERE starts_with(consumer, %s) ORDER BY 1", incomplete)
+
+
+def names_of_schedules(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completion: the schedules that the role sees."""
+    return _names(ctx, "SELECT schedule_name FROM aq.schedules WHERE starts_with(schedule_name, %s) ORDER BY 1", incomplete)
 
 
 def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:

@@ -17,7 +17,7 @@ except ImportError as error:  # pragma: no cover - says what to do
     raise SystemExit("pgaq needs typer and rich: run tools/setup, or apt-get install python3-typer python3-rich, or pip install typer rich") from error
 
 from pgaq import db
-from pgaq.command import bench, browse, dead, doctor, notify, queue, receive, report, send, snapshot, status, subscriber, top, trace
+from pgaq.command import bench, browse, dead, doctor, notify, queue, receive, report, schedule, send, snapshot, status, subscriber, top, trace
 from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, VERSION, Failure, Group, Interrupted, failure
 from pgaq.command.output import write_failure
 
@@ -69,7 +69,7 @@ def root(version: bool = typer.Option(False, "--version", callback=_version, is_
     pass
 
 
-for part in (status, top, queue, subscriber, send, receive, notify, browse, dead, report, snapshot, trace, doctor, bench):
+for part in (status, top, queue, subscriber, schedule, send, receive, notify, browse, dead, report, snapshot, trace, doctor, bench):
     part.add_to(app)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pgaq.subjects.model import UNITS, Column, Rule, Subject
 from pgaq.subjects.advice import RULES
 from pgaq.subjects.messages import DEAD_LETTERS, EXCEPTION_QUEUES, MESSAGES
-from pgaq.subjects.queues import CONSUMERS, PRIVILEGES, QUEUE, QUEUES, SHARDS, SUBSCRIBERS
+from pgaq.subjects.queues import CONSUMERS, PRIVILEGES, QUEUE, QUEUES, SCHEDULE, SCHEDULE_TIMES, SCHEDULES, SHARDS, SUBSCRIBERS
 from pgaq.subjects.server import CACHE, PARAMETERS, SERVER, SNAPSHOTS, WORKERS
 from pgaq.subjects.sessions import (
     LATCH_CHILDREN,
@@ -28,7 +28,7 @@ SUBJECTS: dict[str, Subject] = {
     for subject in (
         QUEUES, QUEUE, CONSUMERS, SUBSCRIBERS, PRIVILEGES, SHARDS, MESSAGES, EXCEPTION_QUEUES, DEAD_LETTERS, SESSIONS, SESSION_WAITS,
         SESSION_STATISTICS, WAITS, LATCHES, LATCH_CHILDREN, LATCH_MISSES, TRACE_OBJECTS, TRACE_ROWS, SERVER, CACHE, WORKERS,
-        SNAPSHOTS, PARAMETERS,
+        SNAPSHOTS, PARAMETERS, SCHEDULES, SCHEDULE, SCHEDULE_TIMES,
     )
 }  # fmt: skip
 

@@ -181,3 +181,66 @@ WHERE queue_name = %(queue)s ORDER BY shard, priority, delayed""",
     parameters=("queue",),
     empty="no stream in memory",
 )
+
+_SCHEDULE = """SELECT schedule_name AS schedule, queue_name AS queue, state, COALESCE(cron, 'every ' || every) AS timing, time_zone, next_run, retry_at,
+       last_run, runs, failures, last_error, error_time, catch_up, start_at, until, owner, payload, options, created, comment
+FROM aq.schedules"""
+_COLUMNS = (
+    Column("schedule", "Schedule", text="name"),
+    Column("queue", "Queue", text="queue of its messages", rank=1),
+    Column("state", "State", text="active, paused, failing, disabled after failures, or ended"),
+    Column("timing", "Timing", text="cron expression or interval"),
+    Column("time_zone", "Time zone", text="of the expression, and of the interval's days and months", rank=4),
+    Column("next_run", "Next", "time", "the first time without a message; none: no time is left"),
+    Column("retry_at", "Retry", "time", "when it is tried again after a failure", rank=3),
+    Column("last_run", "Last", "time", "when it last enqueued a message", rank=2),
+    Column("runs", "Runs", "count", "times for which it has enqueued a message", rank=2),
+    Column("failures", "Failures", "count", "failures in a row", rank=2),
+    Column("last_error", "Last error", text="SQLSTATE and message of its last failure", rank=3),
+    Column("error_time", "Error time", "time", "when that was", rank=9),
+    Column("catch_up", "Catch up", text="what happens to missed times: skip, one or all", rank=6),
+    Column("start_at", "Start", "time", "no message before it", rank=9),
+    Column("until", "Until", "time", "no message after it; none: no limit", rank=7),
+    Column("owner", "Owner", text="role with whose privileges it enqueues", rank=5),
+    Column("payload", "Payload", text="payload of its messages; none also for a role that sees only the schedule", rank=9),
+    Column("options", "Options", "json", "other options of its messages", rank=9),
+    Column("created", "Created", "time", "when it was made", rank=9),
+    Column("comment", "Comment", text="given with the schedule", rank=8),
+)
+
+SCHEDULES = Subject(
+    name="schedules",
+    title="Schedules",
+    text="Recurring messages: the schedules that the role may see.",
+    query=f"{_SCHEDULE} WHERE %(queue)s::text IS NULL OR queue_name = %(queue)s ORDER BY next_run, schedule_name",
+    columns=_COLUMNS,
+    key="schedule",
+    parameters=("queue",),
+    empty="no schedule",
+)
+
+SCHEDULE = Subject(
+    name="schedule",
+    title="Schedule",
+    text="One schedule.",
+    query=f"{_SCHEDULE} WHERE schedule_name = %(schedule)s",
+    columns=_COLUMNS,
+    key="schedule",
+    parameters=("schedule",),
+)
+
+SCHEDULE_TIMES = Subject(
+    name="schedule_times",
+    title="Times",
+    text="The next times of a cron expression or an interval.",
+    query="""
+SELECT run_at, to_char(local_time, 'Dy YYYY-MM-DD HH24:MI:SS') AS local_time
+FROM aq.schedule_times(%(cron)s::text, %(every)s::text::interval, %(zone)s::text, count => %(limit)s::int)""",
+    columns=(
+        Column("run_at", "Time", "time", "when a message comes"),
+        Column("local_time", "Clock", text="what clocks in the time zone show then"),
+    ),
+    key="run_at",
+    parameters=("cron", "every", "zone", "limit"),
+    empty="no time is left",
+)
