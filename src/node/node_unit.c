@@ -212,7 +212,6 @@ aq_node_unit_release(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("another transaction is changing the holder of the unit")));
-	ForceSyncCommit();
 	PG_RETURN_BOOL(aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE %s AND holder = '%s' AND epoch = " INT64_FORMAT,
 										  condition(&unit), caller, lease.epoch), 0, NULL, NULL, NULL) > 0);
 }

@@ -59,6 +59,12 @@ class Node:
             return row["state"] == state and all(row[column] == value for column, value in columns.items()) and row
         return until(found, f"{name} {state} {columns}")
 
+    def others(self):
+        """Name, port and identity of the other nodes."""
+        with self.connect() as conn:
+            return set(conn.execute("SELECT n.server, (SELECT option_value FROM pg_options_to_table(s.srvoptions) WHERE option_name = 'port'), n.node_id "
+                                    "FROM aq.nodes n LEFT JOIN pg_foreign_server s ON s.srvname = n.server WHERE n.server IS NOT NULL").fetchall())
+
     def forget(self):
         """Remove all nodes and links."""
         with self.connect() as conn:
@@ -89,26 +95,31 @@ def servers(library):
 
 @pytest.fixture
 def nodes(servers):
-    """Three nodes, each of which has added the others."""
+    """Three nodes, each of which has added the others; what the test before has changed is made anew."""
     made = [Node(server) for server in servers]
     for node in made:
         node.server.start()
-    for node in made:
-        for name, other in zip("abc", made, strict=True):
-            if other is not node:
-                node.link(name, other.server.port)
-                node.add(name)
+    identities = {(name, str(node.server.port), node.id()) for name, node in zip("abc", made, strict=True)}
+    if any(node.others() != {other for other in identities if other[0] != name} for name, node in zip("abc", made, strict=True)):
+        connect_all(made)
     for node in made:
         for name, other in zip("abc", made, strict=True):
             if other is not node:
                 node.sees(name, "reachable", mutual=True)
     yield made
-    for node in made:
-        node.server.start()
-    for node in made:
-        node.forget()
+    servers[0].start()
     with servers[0].connect() as conn:
         conn.execute("SELECT aq.point_reset()")
+
+
+def connect_all(nodes):
+    for node in nodes:
+        node.forget()
+    for node in nodes:
+        for name, other in zip("abc", nodes, strict=True):
+            if other is not node:
+                node.link(name, other.server.port)
+                node.add(name)
 
 
 def test_three_nodes(nodes):
@@ -213,6 +224,7 @@ def test_wrong_password(nodes):
             a.sees("b", "reachable")
         finally:
             there.execute("ALTER ROLE remote PASSWORD 'secret'")
+            conn.execute("ALTER USER MAPPING FOR postgres SERVER b OPTIONS (SET password 'secret')")
 
 
 def test_without_the_privilege(nodes):
@@ -253,9 +265,14 @@ def background_link(node):
         return background(conn, "link")
 
 
-def test_leads_to_itself(nodes):
-    """A foreign server that leads to this node, or to one that was added before, is refused."""
+def test_leads_elsewhere(nodes):
+    """A foreign server that leads to another node than before, to one that was added before, or to this node itself, is refused."""
     a, b, c = nodes
+    with a.connect() as conn:
+        conn.execute(f"ALTER SERVER b OPTIONS (SET port '{c.server.port}')")
+        error = a.sees("b", "refused", sqlstate="AQ182")["error"]
+        assert error == f"node {c.id()} answers instead of node {b.id()}"
+        conn.execute(f"ALTER SERVER b OPTIONS (SET port '{b.server.port}')")
     a.link("self", a.server.port)
     a.link("twin", b.server.port)
     a.add("self")
@@ -301,10 +318,11 @@ def test_copy_of_the_server(nodes, throw_away):
         conn.execute(f"ALTER SERVER b OPTIONS (SET port '{b.server.port}')")
     a.sees("b", "refused", sqlstate="AQ182")
     # the administrator decides
-    a.remove("b")
-    a.add("b")
-    a.sees("b", "reachable")
-    b.sees("a", "reachable", mutual=True)
+    for node, name in ((a, "a"), (c, "c")):
+        node.remove("b")
+        node.add("b")
+        node.sees("b", "reachable")
+        b.sees(name, "reachable", mutual=True)
 
 
 def value(node, query):
@@ -385,6 +403,23 @@ def test_a_transaction_holds_the_row(nodes):
         until(lambda: a.now("c")["last_seen"] > before, "another heartbeat to c")
         conn.execute("ROLLBACK")
     a.sees("b", "reachable")
+
+
+def test_grant_is_durable(new_server):
+    """The origin of a unit knows its holder after kill -9, although synchronous_commit is off: no other process flushes the WAL within ten seconds."""
+    own = new_server("granting", wal_writer_delay="10s")
+    own.expect_log(EXPECTED)
+    holder = "00000000-0000-4000-8000-00000000000b"
+    with own.connect() as conn:
+        conn.execute("CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')")
+        conn.execute("SELECT aq.create_queue('q'), aq.node_add('b')")
+        conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
+        conn.execute("SET synchronous_commit = off")
+        granted = db.value(conn, "SELECT epoch FROM aq_internal.unit_acquire('q', 0, NULL, %s, true)", [holder])
+        own.kill()
+    own.start()
+    with own.connect() as conn:
+        assert db.value(conn, "SELECT epoch FROM aq_internal.unit_acquire('q', 0, NULL, %s, false)", [holder]) == granted
 
 
 @pytest.mark.parametrize("action", ["error", "terminate", "crash"])
