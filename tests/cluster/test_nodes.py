@@ -15,8 +15,7 @@ from tcp_proxy import Proxy
 from test_reports import report
 from test_snapshots import snapshot
 
-# long until twenty runs in a row under load have passed
-pytestmark = [pytest.mark.test_build, pytest.mark.long]
+pytestmark = pytest.mark.test_build
 
 EXPECTED = r"terminat|crash|signal 9|there is no transaction in progress|test point|canceling|another server has the identity|is not a node"
 QUICK = {"pgaq.node_heartbeat": "100ms", "pgaq.node_timeout": "1s"}
