@@ -154,6 +154,7 @@ aq_client_news_find(AqNotified *notified, const AqRegistration *r, AqNews *news,
 	aq_pins_pin(queue);
 	aq_waiters_watch(queue->shm);
 	aq_point("client-watches");
+	queue = aq_pins_pin_current(queue, false);	/* it may have been started before it was watched */
 	if (!queue->dequeue_enabled)
 		return 0;
 	/* a queue without messages, the usual case, needs no list of those that are known */
@@ -176,8 +177,8 @@ aq_client_news_find(AqNotified *notified, const AqRegistration *r, AqNews *news,
 bool
 aq_client_news_has(AqNotified *notified, const AqRegistration *r, TimestampTz *due)
 {
-	if (r->queue_id == 0)
-		return aq_sql_finds(psprintf("SELECT FROM aq_internal.posting WHERE registration_id = " INT64_FORMAT, r->id));
+	if (r->posted)
+		return aq_posting_name(r) != NULL && aq_posting_exists(r);
 	return aq_client_news_find(notified, r, NULL, r->grouped ? BATCH : 1, due) > 0;
 }
 
@@ -265,25 +266,19 @@ take_of_queue(Taking *taking, const AqRegistration *r)
 static int
 take_postings(Taking *taking, const AqRegistration *r)
 {
-	int			n;
+	char	   *name = aq_posting_name(r);
+	List	   *list = name != NULL ? aq_posting_take(r, r->once ? 1 : taking->left) : NIL;
+	ListCell   *lc;
 
-	aq_sql_run(psprintf("WITH taken AS (DELETE FROM aq_internal.posting WHERE posting_id IN (SELECT posting_id FROM aq_internal.posting "
-						"WHERE registration_id = " INT64_FORMAT " ORDER BY posting_id LIMIT %d) RETURNING posting_id, payload) "
-						"SELECT payload FROM taken ORDER BY posting_id", r->id, r->once ? 1 : taking->left),
-			   0, NULL, NULL, NULL, true);
-	n = (int) SPI_processed;
-	for (int i = 0; i < n; i++)
+	foreach(lc, list)
 	{
 		AqNotification b;
-		bool		isnull;
-		Datum		payload = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
 
-		aq_notification_begin(&b, r, r->name);
-		aq_notification_set_posting(&b, payload, isnull);
+		aq_notification_begin(&b, r, name);
+		aq_notification_set_posting(&b, lfirst(lc));
 		put(taking, &b);
 	}
-	SPI_finish();
-	return n;
+	return list_length(list);
 }
 
 static void
@@ -298,7 +293,7 @@ take(Taking *taking, const AqRegistration *registration)
 	r = lock(registration);
 	aq_point("client-takes");
 	if (r != NULL)
-		finish(r, r->queue_id != 0 ? take_of_queue(taking, r) : take_postings(taking, r));
+		finish(r, r->posted ? take_postings(taking, r) : take_of_queue(taking, r));
 }
 
 static int

@@ -345,6 +345,7 @@ find_news(NewsScan *scan)
 		aq_pins_pin(queue);
 		aq_waiters_watch(queue->shm);
 		aq_point("notifier-watches");
+		queue = aq_pins_pin_current(queue, false);	/* it may have been started before it was watched */
 	}
 	/* aq.start_queue, too, is a wake-up */
 	if (queue != NULL && queue->dequeue_enabled)
@@ -424,68 +425,60 @@ serve_queue(AqRegistration *r)
 /* --- postings -------------------------------------------------------------------------------------- */
 
 static bool
-notify_posting(AqRegistration *r, int64 id, Datum payload, bool isnull)
+notify_posting(AqRegistration *r, const AqPosting *posting)
 {
 	AqNotification b;
+	char	   *name;
 
 	if (!begin())
 		return false;
-	if (!is_registered(r))
+	name = is_registered(r) ? aq_posting_name(r) : NULL;
+	if (name == NULL)
 	{
 		commit();
 		return false;
 	}
-	aq_notification_begin(&b, r, r->name);
-	aq_notification_set_posting(&b, payload, isnull);
-	aq_sql_change(psprintf("DELETE FROM aq_internal.posting WHERE posting_id = " INT64_FORMAT, id), 0, NULL, NULL, NULL);
+	aq_notification_begin(&b, r, name);
+	aq_notification_set_posting(&b, posting);
+	(void) aq_posting_remove(posting);
 	call_procedure(r, &b);
 	commit();
 	called(r);
 	return goes_on(r);
 }
 
-/* The oldest postings; returns their number. */
-static int
-find_postings(const AqRegistration *r, int64 *ids, Datum *payloads, bool *nulls)
+/* The oldest postings. */
+static List *
+find_postings(const AqRegistration *r)
 {
 	MemoryContext context = CurrentMemoryContext;
-	int			n = 0;
+	List	   *list = NIL;
 
 	if (!begin())
-		return 0;
-	aq_sql_run(psprintf("SELECT posting_id, payload FROM aq_internal.posting WHERE registration_id = " INT64_FORMAT
-						" ORDER BY posting_id LIMIT %d", r->id, POSTINGS), 0, NULL, NULL, NULL, true);
-	for (; n < SPI_processed; n++)
+		return NIL;
+	if (aq_posting_name(r) != NULL)
 	{
-		bool		isnull;
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		ids[n] = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[n], SPI_tuptable->tupdesc, 1, &isnull));
-		payloads[n] = SPI_getbinval(SPI_tuptable->vals[n], SPI_tuptable->tupdesc, 2, &nulls[n]);
-		if (!nulls[n])
-			payloads[n] = PointerGetDatum(PG_DETOAST_DATUM_COPY(payloads[n]));
-		MemoryContextSwitchTo(spi);
+		MemoryContextSwitchTo(context);
+		list = aq_posting_read(r, POSTINGS);
 	}
-	SPI_finish();
 	commit();
-	return n;
+	return list;
 }
 
 static TimestampTz
 serve_postings(AqRegistration *r)
 {
-	int64		ids[POSTINGS];
-	Datum		payloads[POSTINGS];
-	bool		nulls[POSTINGS];
-	int			n;
+	List	   *list;
+	ListCell   *lc;
 	bool		more = true;
 
-	while (more && (n = find_postings(r, ids, payloads, nulls)) > 0)
+	while (more && (list = find_postings(r)) != NIL)
 	{
 		if (!mark(r))
 			return GetCurrentTimestamp() + LOCKED_AGAIN;
-		for (int i = 0; i < n && more; i++)
-			more = notify_posting(r, ids[i], payloads[i], nulls[i]);
+		foreach(lc, list)
+			if (more)
+				more = notify_posting(r, lfirst(lc));
 	}
 	if (more)
 		rest(r);
@@ -503,7 +496,7 @@ serve(AqRegistration *r)
 		return r->next_at;
 	if (r->group_end > now)
 		return r->group_end;
-	return r->queue_id != 0 ? serve_queue(r) : serve_postings(r);
+	return r->posted ? serve_postings(r) : serve_queue(r);
 }
 
 /* The same; an error is recorded, and delays only this registration. */

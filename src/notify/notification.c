@@ -71,8 +71,8 @@ aq_notification_make(AqNotification *b)
 }
 
 /* The payload as bytes. */
-static Datum
-bytes_of(Oid type, Datum payload)
+Datum
+aq_notification_bytes(Oid type, Datum payload)
 {
 	Oid			output;
 	bool		varlena;
@@ -93,7 +93,7 @@ set_message(void *arg, const AqMessage *m, int delivery)
 		return;
 	b->found = true;
 	if (b->registration->with_payload && !m->payload_null)
-		set(b, N_PAYLOAD, bytes_of(b->payload_type, m->payload));
+		set(b, N_PAYLOAD, aq_notification_bytes(b->payload_type, m->payload));
 	set(b, N_PRIORITY, Int32GetDatum(m->priority));
 	set(b, N_ATTEMPTS, Int32GetDatum(m->attempts));
 	set_time(b, N_ENQUEUE_TIME, m->enqueue_time);
@@ -139,9 +139,23 @@ aq_notification_set_ids(AqNotification *b, const AqNews *news, int n, bool last)
 
 /* Of a posted notification. */
 void
-aq_notification_set_posting(AqNotification *b, Datum payload, bool isnull)
+aq_notification_set_posting(AqNotification *b, const AqPosting *posting)
 {
+	AqNews		news = {0};
+
 	set(b, N_COUNT, Int32GetDatum(1));
-	if (!isnull)
-		set(b, N_PAYLOAD, payload);
+	if (!posting->no_payload)
+		set(b, N_PAYLOAD, posting->payload);
+	if (posting->msgid == NULL)
+		return;
+	news.id = *posting->msgid;
+	aq_notification_set_ids(b, &news, 1, false);
+	set(b, N_PRIORITY, Int32GetDatum(posting->priority));
+	set(b, N_ATTEMPTS, Int32GetDatum(0));
+	set_time(b, N_ENQUEUE_TIME, posting->posted);
+	set_time(b, N_EXPIRES_AT, posting->expires_at);
+	set_varlena(b, N_CORRELATION, posting->correlation);
+	set_varlena(b, N_SENDER, posting->sender);
+	if (posting->original_id != NULL)
+		set(b, N_ORIGINAL_MSGID, UUIDPGetDatum(posting->original_id));
 }

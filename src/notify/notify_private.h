@@ -23,6 +23,7 @@ typedef struct AqRegistration
 	int64		id;
 	int32		queue_id;		/* 0: anonymous */
 	char	   *name;			/* of the anonymous registration; NULL: a queue */
+	bool		posted;			/* it gets what is posted: anonymous, or of a non-persistent queue */
 	char	   *consumer;		/* NULL: none */
 	char	   *schema;			/* of the procedure; NULL: a program waits for it */
 	char	   *procedure;
@@ -83,6 +84,28 @@ extern void aq_registration_begin(const char *command);
 /* --- registration_rows.c */
 extern List *aq_registration_rows_read(const char *condition, Oid type, Datum value);
 
+/* --- posting.c: posted notifications, among them those of messages of non-persistent queues */
+typedef struct AqPosting
+{
+	int64		id;
+	Datum		payload;
+	bool		no_payload;
+	TimestampTz posted;
+	pg_uuid_t  *msgid;			/* NULL: sent by aq.post, and without the properties of a message */
+	int			priority;
+	text	   *correlation;	/* NULL: none */
+	text	   *sender;			/* NULL: none */
+	TimestampTz expires_at;		/* 0: never */
+	pg_uuid_t  *original_id;	/* NULL: none */
+} AqPosting;
+
+extern void aq_posting_init(void);
+extern char *aq_posting_name(const AqRegistration *r);
+extern bool aq_posting_exists(const AqRegistration *r);
+extern List *aq_posting_read(const AqRegistration *r, int max);
+extern List *aq_posting_take(const AqRegistration *r, int max);
+extern bool aq_posting_remove(const AqPosting *posting);
+
 /* --- notification.c: a value of type aq.notification */
 #define AQ_NOTIFICATION_FIELDS 17
 
@@ -98,7 +121,8 @@ typedef struct AqNotification
 extern void aq_notification_begin(AqNotification *b, const AqRegistration *r, const char *name);
 extern bool aq_notification_look_at(AqNotification *b, AqQueue *queue, const pg_uuid_t *id);
 extern void aq_notification_set_ids(AqNotification *b, const AqNews *news, int n, bool last);
-extern void aq_notification_set_posting(AqNotification *b, Datum payload, bool isnull);
+extern Datum aq_notification_bytes(Oid type, Datum payload);
+extern void aq_notification_set_posting(AqNotification *b, const AqPosting *posting);
 extern Datum aq_notification_make(AqNotification *b);
 
 /* --- notified.c: the messages that registrations were notified of */

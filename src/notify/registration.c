@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * registration.c
- *	  aq.register, aq.unregister and aq.post.
+ *	  aq.register and aq.unregister.
  *
  * A registration is a row of aq_internal.registration.  Everything else is
  * derived from it: see delivery.c.
@@ -90,11 +90,17 @@ check_limit(void)
 				errdetail("A role can have %d registrations in a database.", MAX_REGISTRATIONS));
 }
 
+static void
+refuse_groups(const char *what)
+{
+	ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "notifications of %s cannot be grouped", what));
+}
+
 /* The caller must have the right to dequeue for the consumer, which need not exist. */
 static int32
-check_queue(const char *name, const char *consumer)
+check_queue(const char *name, const char *consumer, bool grouped)
 {
-	AqQueue    *queue = aq_catalog_get_for(name, consumer, 0);
+	AqQueue    *queue = aq_catalog_get_to_notify(name, consumer, 0);
 
 	if (queue->multi && consumer == NULL)
 		ereport(ERROR,
@@ -104,6 +110,8 @@ check_queue(const char *name, const char *consumer)
 		ereport(ERROR,
 				aq_error(AQ_ERR_REGISTRATION_CONSUMER, "queue \"%s\" has a single consumer, which has no name", queue->name),
 				aq_error_hint("Leave the consumer null.", "The name of the registration is that of the queue."));
+	if (queue->non_persistent && grouped)
+		refuse_groups("a non-persistent queue");
 	return queue->id;
 }
 
@@ -135,7 +143,7 @@ set_subject(FunctionCallInfo fcinfo, Datum *values, char *nulls)
 	{
 		if (consumer != NULL)
 			check_name(consumer, "consumer");
-		values[QUEUE_ID] = Int32GetDatum(check_queue(name, consumer));
+		values[QUEUE_ID] = Int32GetDatum(check_queue(name, consumer, !PG_ARGISNULL(8)));
 		return true;
 	}
 	check_name(name, "registration");
@@ -177,7 +185,7 @@ set_times(FunctionCallInfo fcinfo, bool is_queue, Datum *values, char *nulls)
 		return;
 	}
 	if (!is_queue)
-		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "notifications of namespace anonymous cannot be grouped"));
+		refuse_groups("namespace anonymous");
 	if (is_short(PG_GETARG_DATUM(8)))
 		refuse_interval("group_time");
 	if (!PG_ARGISNULL(11) && PG_GETARG_INT32(11) < 1)
@@ -277,27 +285,6 @@ aq_registration_remove(PG_FUNCTION_ARGS)
 					  0, NULL, NULL, NULL) == 0)
 		ereport(ERROR, aq_error(AQ_ERR_REGISTRATION_UNDEFINED, "registration " INT64_FORMAT " does not exist", id));
 	PG_RETURN_VOID();
-}
-
-/* --- aq.post ---------------------------------------------------------------------------------- */
-
-PG_FUNCTION_INFO_V1(aq_registration_post);
-Datum
-aq_registration_post(PG_FUNCTION_ARGS)
-{
-	Oid			argtypes[] = {TEXTOID, BYTEAOID};
-	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)};
-	char		nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' '};
-	uint64		n;
-
-	aq_registration_begin("aq.post()");
-	aq_args_require(fcinfo, 0, "name");
-	aq_jobs_ensure_worker();
-	n = aq_sql_change("INSERT INTO aq_internal.posting (registration_id, payload) SELECT registration_id, $2 "
-					  "FROM aq_internal.registration WHERE name = $1 AND status <> 'disabled' "
-					  "AND (expires_at IS NULL OR expires_at > clock_timestamp()) ORDER BY registration_id",
-					  2, argtypes, values, nulls);
-	PG_RETURN_INT32((int32) n);
 }
 
 PG_FUNCTION_INFO_V1(aq_registration_changed);

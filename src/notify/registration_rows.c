@@ -17,13 +17,14 @@
 enum
 {
 	ID, QUEUE_ID, NAME, CONSUMER, SCHEMA, PROCEDURE, OWNER, CONTEXT, RELIABLE, ONCE, WITH_PAYLOAD, GROUPED, LAST,
-	GROUP_END, NEXT_GROUP_END, NEXT_AT, EXPIRES_AT, FAILURES, GROUP_BEGIN, LAST_NOTIFICATION, NCOLUMNS
+	GROUP_END, NEXT_GROUP_END, NEXT_AT, EXPIRES_AT, FAILURES, GROUP_BEGIN, LAST_NOTIFICATION, POSTED, NCOLUMNS
 };
 
 static const char columns[] =
 "registration_id, queue_id, name, consumer, procedure_schema, procedure_name, procedure_owner::oid, context, reliable, once, "
 "with_payload, group_time IS NOT NULL AND coalesce(groups_left, 1) > 0, coalesce(group_type = 'last', false), group_end, "
-"group_start + groups::float8 * group_time, next_at, expires_at, failures, group_start + (groups - 1)::float8 * group_time, last_notification";
+"group_start + groups::float8 * group_time, next_at, expires_at, failures, group_start + (groups - 1)::float8 * group_time, last_notification, "
+"queue_id IS NULL OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = registration.queue_id AND q.queue_type = 'non_persistent')";
 
 static const char tables[] =
 "aq_internal.registration CROSS JOIN LATERAL (SELECT greatest(ceil(extract(epoch FROM clock_timestamp() - group_start) / "
@@ -69,6 +70,7 @@ read_row(HeapTuple tuple, TupleDesc desc)
 	r->failures = DatumGetInt32(values[FAILURES]);
 	r->group_begin = time_of(values, nulls, GROUP_BEGIN);
 	r->last_notification = time_of(values, nulls, LAST_NOTIFICATION);
+	r->posted = DatumGetBool(values[POSTED]);
 	return r;
 }
 

@@ -298,6 +298,7 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 	begin_change("aq.propagate()");
 	check_times(fcinfo);
 	queue = aq_catalog_get(name, AQ_RIGHT_ANY);
+	aq_non_persistent_refuse(queue, "propagate messages of");
 	multi = queue->multi;
 	id = queue->id;
 	/* the queue is not dropped before this transaction ends */

@@ -105,6 +105,7 @@ typedef struct AqQueue
 	const struct AqStore *store;
 	AqQueueTable table;
 	bool		exception;		/* is it an exception queue: only the worker enqueues */
+	bool		non_persistent; /* its messages are only notified: see catalog/non_persistent.c */
 	int32		rights_id;		/* the queue whose owner view and sequence it uses; not its own id: a default exception queue */
 	Oid			payload_type;
 	bool		multi;
@@ -168,6 +169,7 @@ typedef enum AqRight
  */
 extern AqQueue *aq_catalog_get(const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32 known);	/* to dequeue for the consumer */
+extern AqQueue *aq_catalog_get_to_notify(const char *name, const char *consumer, int32 known);	/* also non-persistent */
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
@@ -502,9 +504,11 @@ extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, boo
 /*
  * --- pins.c
  *
- * aq_pins_pin pins the queue for the session, or for the transaction.
+ * aq_pins_pin pins the queue for the session, or for the transaction;
+ * aq_pins_pin_current also returns the latest description.
  */
 extern void aq_pins_pin(AqQueue *queue);
+extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; the queue is pinned */
 
 /*
@@ -614,6 +618,18 @@ extern text *aq_enqueue_check_later(const char *command, const char *queue_name,
 									bool isnull, const struct varlena *options);
 
 #include "queue/store.h"
+
+/*
+ * --- non_persistent.c
+ *
+ * What becomes of messages of non-persistent queues, for a part above: as
+ * AqStore.put(), but those who are to be notified get them, after the commit.
+ */
+typedef void (*AqNonPersistentPut) (AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
+									const bool *nulls, Bitmapset *const *targets, pg_uuid_t *ids);
+
+extern void aq_non_persistent_on_put(AqNonPersistentPut put);
+extern void aq_non_persistent_refuse(const AqQueue *queue, const char *what);
 
 /*
  * --- dequeue.c

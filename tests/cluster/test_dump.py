@@ -71,6 +71,9 @@ def test_dump_and_restore(server, other, tmp_path, how):
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
         conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
+        conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent')")
+        alarms = db.value(conn, "SELECT aq.register('alarms', 'client://')")
+        put(conn, "alarms", "a1")
     dump(server, how, tmp_path / "dump")
     restore(server, how, tmp_path / "dump", other)
     for name in ("postgres", other):
@@ -93,6 +96,9 @@ def test_dump_and_restore(server, other, tmp_path, how):
             body = "SELECT string_agg(convert_from(aq.jms_read_chunk('java', NULL, %s, n), 'UTF8'), '-' ORDER BY n) FROM generate_series(0, 2) n"
             assert db.value(conn, body, [large]) == "body-more"
             assert db.value(conn, "SELECT msgid FROM aq.dequeue('java', NULL::aq.jms_message)") == large
+            assert db.value(conn, "SELECT convert_from(payload, 'UTF8') FROM aq.notifications(ARRAY[%s]::bigint[])", [alarms]) == '"a1"'
+            put(conn, "alarms", "a2")
+            assert db.value(conn, "SELECT convert_from(payload, 'UTF8') FROM aq.notifications(ARRAY[%s]::bigint[])", [alarms]) == '"a2"'
             # definitions and rights
             assert db.value(conn, "SELECT comment FROM aq_internal.queue WHERE queue_name = 'jobs'") == "c"
             assert db.value(conn, "SELECT rule FROM aq_internal.subscriber WHERE consumer = 'bob'") == "priority < 5"

@@ -63,6 +63,16 @@ def jobs(server):
         conn.execute("SELECT aq.drop_queue('jobs', force => true)")
 
 
+@pytest.fixture
+def alarms(server, jobs):
+    """A non-persistent queue for which ann may be notified."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent'); SELECT aq.grant_queue('alarms', 'ann', 'dequeue')")
+    yield "alarms"
+    with server.connect() as conn:
+        conn.execute("SELECT aq.drop_queue('alarms')")
+
+
 def seen(conn):
     return [row[0] for row in conn.execute("SELECT what FROM n.seen ORDER BY number").fetchall()]
 
@@ -311,6 +321,47 @@ def test_posted_notifications_commit_with_their_transaction(server, jobs):
         noted(conn, "kept", "prepared")
 
 
+def test_messages_of_a_non_persistent_queue_commit_with_their_transaction(server, alarms):
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        ann.execute("SELECT aq.register('alarms', 'plsql://n.note')")
+        conn.execute("BEGIN; SELECT aq.enqueue('alarms', '0'); ROLLBACK")
+        conn.execute("BEGIN; SELECT aq.enqueue('alarms', '3'); PREPARE TRANSACTION 'p'")
+        conn.execute("BEGIN; SELECT aq.enqueue('alarms', '1'); SAVEPOINT s; SELECT aq.enqueue('alarms', '0'); ROLLBACK TO s; SELECT aq.enqueue('alarms', '2'); COMMIT")
+        noted(conn, 1, 2)
+        assert seen(conn) == ["1", "2"]
+        conn.execute("COMMIT PREPARED 'p'")
+        noted(conn, 1, 2, 3)
+
+
+def test_messages_of_a_stopped_non_persistent_queue_wait_for_its_start(server, alarms):
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        ann.execute("SELECT aq.register('alarms', 'plsql://n.note')")
+        conn.execute("SELECT aq.stop_queue('alarms', enqueue => false)")
+        put(conn, 1, queue="alarms")
+        # the notifier has looked at all registrations when it has called this one
+        ann.execute("SELECT aq.register('news', 'plsql://n.note', namespace => 'anonymous')")
+        conn.execute("SELECT aq.post('news', 'news')")
+        noted(conn, "news")
+        conn.execute("SELECT aq.start_queue('alarms')")
+        noted(conn, "news", 1)
+
+
+def test_messages_of_a_non_persistent_queue_wait_for_a_failing_procedure(server, alarms):
+    server.expect_log("registration .* was disabled")
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        ann.execute("CREATE PROCEDURE n.later(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN CALL n.note(n); IF (SELECT fail FROM n.settings) THEN RAISE 'it fails'; END IF; END $$")
+        conn.execute("UPDATE n.settings SET fail = true")
+        ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
+        put(conn, 1, 2, queue="alarms")
+        until(lambda: db.value(conn, "SELECT status = 'disabled' FROM aq.registrations"), "the registration to be disabled")
+        put(conn, 3, queue="alarms")    # nobody is registered for it
+        conn.execute("UPDATE n.settings SET fail = false")
+        ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
+        put(conn, 4, queue="alarms")
+        noted(conn, 1, 2, 4)
+        ann.execute("DROP PROCEDURE n.later")
+
+
 def test_oracles_form(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
         conn.execute("CREATE SCHEMA ora; GRANT USAGE ON SCHEMA ora TO ann; CALL dbms_aqadm.create_sharded_queue('ora.orders', queue_payload_type => 'RAW'); CALL dbms_aqadm.start_queue('ora.orders')")
@@ -394,11 +445,18 @@ def test_a_restart_keeps_what_was_notified_and_finds_what_was_not(new_server):
     with server.connect() as conn:
         conn.execute("COMMIT PREPARED 'p'")
         noted(conn, 1, 2, 3)
+        # what a non-persistent queue has passed on is kept, too
+        conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent'); SELECT aq.grant_queue('alarms', 'ann', 'dequeue')")
+        conn.execute("SET SESSION AUTHORIZATION ann; SELECT aq.register('alarms', 'plsql://n.note'); RESET SESSION AUTHORIZATION")
+        conn.execute("SELECT aq.stop_queue('alarms', enqueue => false)")
+        put(conn, 5, queue="alarms")
     server.kill()
     server.start()
     with server.connect() as conn:
         put(conn, 4)
         noted(conn, 1, 2, 3, 4)
+        conn.execute("SELECT aq.start_queue('alarms')")
+        noted(conn, 1, 2, 3, 4, 5)
 
 
 def test_a_crash_neither_loses_nor_doubles_what_is_sent_to_an_address(new_server):

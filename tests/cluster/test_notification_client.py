@@ -76,6 +76,28 @@ def test_a_commit_wakes_the_session_which_held_neither_snapshot_nor_locks(server
         assert taken(client) == ["1"]
 
 
+def test_a_message_of_a_non_persistent_queue_wakes_the_session(server, jobs, pool):
+    with server.connect() as conn, server.connect() as client:
+        conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent')")
+        try:
+            id = register(client, queue="alarms")
+            waiting = pool.submit(wait, client, [id])
+            asleep(conn)
+            conn.execute("BEGIN; SELECT aq.enqueue('alarms', '1'); ROLLBACK")
+            put(conn, 2, queue="alarms")
+            assert waiting.result(60) == [id]
+            assert taken(client) == ["2"]
+            conn.execute("SELECT aq.stop_queue('alarms', enqueue => false)")
+            put(conn, 3, queue="alarms")
+            waiting = pool.submit(wait, client, [id])
+            asleep(conn)
+            conn.execute("SELECT aq.start_queue('alarms')")
+            assert waiting.result(60) == [id]
+            assert taken(client) == ["3"]
+        finally:
+            conn.execute("SELECT aq.drop_queue('alarms')")
+
+
 def test_one_session_waits_for_hundreds_of_registrations(server, jobs, pool, seed):
     with server.connect() as conn, server.connect() as client:
         conn.execute("SELECT count(aq.create_queue('jobs' || i)) FROM generate_series(1, 150) i")

@@ -5,7 +5,6 @@ SET search_path = ora, public;
 
 SELECT t.error($$CALL dbms_aq.bind_agent(NULL)$$);
 SELECT t.error($$CALL dbms_aq.unbind_agent(NULL)$$);
-SELECT t.error($$CALL dbms_aqadm.create_np_queue('x')$$);
 SELECT t.error($$CALL dbms_aqadm.create_aq_agent('x')$$);
 SELECT t.error($$CALL dbms_aqadm.alter_aq_agent('x')$$);
 SELECT t.error($$CALL dbms_aqadm.drop_aq_agent('x')$$);

@@ -5,6 +5,7 @@ SET client_min_messages = warning;
 SELECT aq.create_queue('x_q'), aq.create_queue('x_topic', multiple_consumers => true), aq.create_queue('x_stopped'), aq.create_queue('x_failed', queue_type => 'exception');
 SELECT aq.create_queue_table('t.x_tab', sort_list => 'priority, enq_time'), aq.create_queue('x_classic', queue_table => 't.x_tab');
 SELECT aq.create_queue_table('t.x_groups_tab', message_grouping => true), aq.create_queue('x_groups', queue_table => 't.x_groups_tab'), aq.create_queue('x_untouched', queue_table => 't.x_groups_tab');
+SELECT aq.create_queue('x_np', multiple_consumers => true, queue_type => 'non_persistent');
 CREATE ROLE regress_aq_errors;
 SELECT aq.stop_queue('x_stopped'), aq.alter_queue('x_q', exception_queue => 'x_failed'), aq.subscribe('x_topic', 'ann'), aq.subscribe('x_topic', 'ANN'), aq.subscribe('x_topic', 'bob');
 SELECT aq.enqueue('x_classic', '1', priority => 5, delay => '1 hour') AS waiting, aq.enqueue('x_classic', '1', priority => 1) AS urgent \gset
@@ -93,7 +94,14 @@ INSERT INTO t.raises VALUES
 ('AQ172', $$SELECT * FROM aq.schedule_times('* * * *')$$),
 ('AQ180', $$SELECT aq.node_remove('none')$$),
 ('AQ183', $$SELECT aq.node_reset()$$),
-('AQ184', $$SELECT aq_internal.unit_break('x_q', 0, NULL)$$);
+('AQ184', $$SELECT aq_internal.unit_break('x_q', 0, NULL)$$),
+('AQ190', $$SELECT aq.purge_queue('x_np')$$),
+('AQ191', $$SELECT * FROM aq.dequeue('x_np')$$),
+('AQ192', $$CALL aq.wait('x_np', '0')$$),
+('AQ194', $$SELECT aq.enqueue('x_np', '1', delay => '1 second')$$),
+('AQ195', $$SELECT aq.enqueue('x_np', '1', deviation => 'top')$$),
+('AQ196', $$SELECT aq.enqueue('x_np', 'a'::bytea)$$),
+('AQ197', $$SELECT aq.subscribe('x_np', '-> x_q')$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
@@ -191,7 +199,7 @@ WHERE e.extname = 'pgaq_oracle' AND p.proname NOT LIKE '\_%' AND l.lanname <> 'c
 	AND 'pgaq.oracle_errors=on' <> ALL (coalesce(p.proconfig, '{}'))
 ORDER BY 1;
 
-SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['x_q', 'x_topic', 'x_stopped', 'x_failed']) q;
+SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['x_q', 'x_topic', 'x_stopped', 'x_failed', 'x_np']) q;
 SELECT aq.drop_queue_table(q, force => true) FROM unnest(ARRAY['t.x_tab', 't.x_groups_tab']) q;
 DROP FUNCTION t.calls;
 DROP ROLE regress_aq_errors;

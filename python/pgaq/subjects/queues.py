@@ -7,6 +7,7 @@ from pgaq.subjects.model import Column, Subject
 STATE = """CASE WHEN q.enqueue_enabled AND q.dequeue_enabled THEN 'started'
         WHEN q.enqueue_enabled THEN 'no dequeue' WHEN q.dequeue_enabled THEN 'no enqueue' ELSE 'stopped' END"""
 KIND = """concat_ws(', ', CASE WHEN q.queue_type = 'exception' THEN 'exception queue' WHEN q.multiple_consumers THEN 'topic' ELSE 'queue' END,
+        CASE WHEN q.queue_type = 'non_persistent' THEN 'non-persistent' END,
         CASE WHEN q.converting THEN 'converting' WHEN q.queue_table IS NOT NULL THEN 'queue table' END,
         CASE WHEN q.temporary THEN 'temporary' END)"""
 

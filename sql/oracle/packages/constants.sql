@@ -75,7 +75,7 @@ COMMENT ON FUNCTION dbms_aqadm.normal_queue() IS 'queue_type: an ordinary queue'
 CREATE FUNCTION dbms_aqadm.exception_queue() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aqadm.exception_queue() IS 'queue_type: for messages that expired or failed';
 CREATE FUNCTION dbms_aqadm.non_persistent_queue() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
-COMMENT ON FUNCTION dbms_aqadm.non_persistent_queue() IS 'queue_type: not supported';
+COMMENT ON FUNCTION dbms_aqadm.non_persistent_queue() IS 'queue_type: a queue of create_np_queue';
 CREATE FUNCTION dbms_aqadm.infinite() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN -1;
 COMMENT ON FUNCTION dbms_aqadm.infinite() IS 'retention_time: forever';
 CREATE FUNCTION dbms_aqadm.persistent() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;

@@ -379,6 +379,24 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_exception_queue(text, text) IS 'The older name of create_eq_exception_queue';
 
+-- Non-persistent queues
+
+CREATE PROCEDURE dbms_aqadm.create_np_queue(queue_name text, multiple_consumers boolean DEFAULT false, comment text DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
+DECLARE
+	new record := dbms_aqadm._new_name(queue_name, 'queue');
+BEGIN
+	IF char_length(new.object_name) > 24 THEN
+		PERFORM sys._raise_error('AQ087', format('queue name "%s" is too long', new.object_name),
+			'Names of non-persistent queues have at most 24 characters.');
+	END IF;
+	PERFORM aq.create_queue(new.native, 'bytea', multiple_consumers => coalesce(multiple_consumers, false), comment => comment,
+		queue_type => 'non_persistent');
+	PERFORM aq.stop_queue(new.native);
+END $$;
+COMMENT ON PROCEDURE dbms_aqadm.create_np_queue(text, boolean, text) IS
+'Create a non-persistent queue of RAW, stopped: its messages, enqueued with immediate visibility, are passed to the registrations of dbms_aq.register only, and cannot be dequeued';
+
 -- All queues
 
 CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries numeric DEFAULT NULL, retry_delay numeric DEFAULT NULL,
@@ -386,8 +404,12 @@ CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries numeric DEF
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	native text := dbms_aqadm._queue(queue_name);
+	q record;
 BEGIN
-	IF (SELECT exception FROM sys._describe_queue(native)) THEN
+	SELECT * INTO q FROM sys._describe_queue(native);
+	IF q.non_persistent THEN
+		PERFORM sys._raise_error('AQ190', format('cannot alter non-persistent queue "%s"', native));
+	ELSIF q.exception THEN
 		PERFORM dbms_aqadm._no_limits(max_retries, retry_delay, retention_time);
 	END IF;
 	PERFORM aq.alter_queue(native, max_retries => dbms_aqadm._max_retries(max_retries),

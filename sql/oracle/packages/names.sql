@@ -26,7 +26,7 @@ COMMENT ON FUNCTION sys._resolve_queue(text, text) IS
 'Internal: native name of a queue that the current role may use (enqueue, dequeue or any); null if there is none';
 
 CREATE FUNCTION sys._describe_queue(name text, OUT payload_type regtype, OUT multiple_consumers boolean,
-	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean, OUT exception boolean, OUT queue_table_id integer)
+	OUT enqueue_enabled boolean, OUT dequeue_enabled boolean, OUT exception boolean, OUT queue_table_id integer, OUT non_persistent boolean)
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_describe_queue';
 COMMENT ON FUNCTION sys._describe_queue(text) IS 'Internal: a queue by its native name, as the session knows it';
 

@@ -15,10 +15,6 @@ CREATE PROCEDURE dbms_aq.unbind_agent(agent sys.aq$_agent)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aq.unbind_agent', 'a directory of agents', 'Name agents in the call.') $$;
 COMMENT ON PROCEDURE dbms_aq.unbind_agent(sys.aq$_agent) IS 'Not supported: ORA-24205';
 
-CREATE PROCEDURE dbms_aqadm.create_np_queue(queue_name text, multiple_consumers boolean DEFAULT false, comment text DEFAULT NULL)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_np_queue', 'non-persistent queues', 'Use buffered messages.') $$;
-COMMENT ON PROCEDURE dbms_aqadm.create_np_queue(text, boolean, text) IS 'Not supported: ORA-24205';
-
 CREATE PROCEDURE dbms_aqadm.create_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;

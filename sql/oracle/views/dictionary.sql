@@ -51,21 +51,24 @@ COMMENT ON FUNCTION sys._yes_no(boolean) IS 'Internal: YES or NO';
 CREATE VIEW sys.dba_queues AS
 SELECT
 	sys._oracle_case(sys._name_schema(q.queue_name)) AS owner, sys._oracle_case(sys._bare_name(q.queue_name)) AS name,
-	sys._oracle_case(coalesce(t.table_name, sys._bare_name(q.queue_name))) AS queue_table, q.queue_id AS qid,
-	CASE q.queue_type WHEN 'exception' THEN 'EXCEPTION_QUEUE' ELSE 'NORMAL_QUEUE' END AS queue_type, q.max_retries,
+	CASE WHEN q.queue_type <> 'non_persistent' THEN sys._oracle_case(coalesce(t.table_name, sys._bare_name(q.queue_name)))
+		WHEN q.multiple_consumers THEN 'AQ$_MEM_MC' ELSE 'AQ$_MEM_SC' END AS queue_table, q.queue_id AS qid,
+	CASE q.queue_type WHEN 'exception' THEN 'EXCEPTION_QUEUE' WHEN 'non_persistent' THEN 'NON_PERSISTENT_QUEUE' ELSE 'NORMAL_QUEUE' END AS queue_type,
+	q.max_retries,
 	extract(epoch FROM q.retry_delay)::integer AS retry_delay, sys._yes_no(q.enqueue_enabled) AS enqueue_enabled,
 	sys._yes_no(q.dequeue_enabled) AS dequeue_enabled,
 	CASE WHEN q.retention >= '1000 years' THEN 'FOREVER' ELSE extract(epoch FROM q.retention)::bigint::text END AS retention,
-	q.comment AS user_comment, NULL::text AS network_name, CASE WHEN q.store <> 'c' THEN 'TRUE' ELSE 'FALSE' END AS sharded,
-	CASE WHEN q.store <> 'c' THEN 'Transactional Event Queue' ELSE 'Classic Queue' END AS queue_category,
+	q.comment AS user_comment, NULL::text AS network_name,
+	CASE WHEN q.store <> 'c' AND q.queue_type <> 'non_persistent' THEN 'TRUE' ELSE 'FALSE' END AS sharded,
+	CASE WHEN q.store <> 'c' AND q.queue_type <> 'non_persistent' THEN 'Transactional Event Queue' ELSE 'Classic Queue' END AS queue_category,
 	CASE WHEN q.multiple_consumers THEN 'MULTIPLE' ELSE 'SINGLE' END AS recipients
 FROM aq_internal.queue q LEFT JOIN aq_internal.queue_table t ON t.queue_table_id = q.queue_table_id;
 COMMENT ON VIEW sys.dba_queues IS 'All queues';
 COMMENT ON COLUMN sys.dba_queues.owner IS 'schema of the queue; null for a queue of aq.create_queue';
 COMMENT ON COLUMN sys.dba_queues.name IS 'name';
-COMMENT ON COLUMN sys.dba_queues.queue_table IS 'queue table; of a sharded queue its own name';
+COMMENT ON COLUMN sys.dba_queues.queue_table IS 'queue table; of a sharded queue its own name, of a non-persistent one AQ$_MEM_SC or AQ$_MEM_MC';
 COMMENT ON COLUMN sys.dba_queues.qid IS 'number of the queue';
-COMMENT ON COLUMN sys.dba_queues.queue_type IS 'NORMAL_QUEUE or EXCEPTION_QUEUE';
+COMMENT ON COLUMN sys.dba_queues.queue_type IS 'NORMAL_QUEUE, EXCEPTION_QUEUE or NON_PERSISTENT_QUEUE';
 COMMENT ON COLUMN sys.dba_queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
 COMMENT ON COLUMN sys.dba_queues.retry_delay IS 'seconds of retry delay after a rolled back dequeue';
 COMMENT ON COLUMN sys.dba_queues.enqueue_enabled IS 'YES or NO';

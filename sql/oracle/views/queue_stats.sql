@@ -48,8 +48,9 @@ FROM aq.queues q CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) c C
 	LEFT JOIN LATERAL (SELECT (array_agg(a.msgid ORDER BY a.enqueue_time, a.msgid))[1] AS oldest_msgid, min(a.enqueue_time) AS oldest_msg_enqtm,
 			extract(epoch FROM avg(clock_timestamp() - a.enqueue_time))::bigint AS age
 		FROM (SELECT DISTINCT x.msgid, x.enqueue_time FROM aq.messages x
-			WHERE x.queue_name = q.queue_name AND x.state IN ('READY', 'LOCKED', 'LEASED', 'WAITING') AND x.delivery_mode = 'persistent') a) m ON true;
-COMMENT ON VIEW sys.v$persistent_queues IS 'Traffic of each queue since it came into use after the start of the server; avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
+			WHERE x.queue_name = q.queue_name AND x.state IN ('READY', 'LOCKED', 'LEASED', 'WAITING') AND x.delivery_mode = 'persistent') a) m ON true
+WHERE q.queue_type <> 'non_persistent';
+COMMENT ON VIEW sys.v$persistent_queues IS 'Traffic of each queue, but non-persistent ones, since it came into use after the start of the server; avg_msg_age and oldest_... read the messages, so restrict queries on them to a queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_id IS 'number of the queue';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_table_id IS 'number of the queue table; null: sharded';
 COMMENT ON COLUMN sys.v$persistent_queues.queue_schema IS 'its schema';

@@ -24,7 +24,7 @@ COMMENT ON FUNCTION aq.unregister(bigint) IS
 'End a registration; its procedure may be running a last time. For members of the role that registered, and the owner of the queue. Errors 22004, 42704';
 
 CREATE FUNCTION aq.post(name text, payload bytea DEFAULT NULL) RETURNS integer
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_registration_post';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_posting_post';
 COMMENT ON FUNCTION aq.post(text, bytea) IS
 'Send a notification, at the commit, to the registrations for this name in namespace anonymous, and return their number. Superusers grant EXECUTE. Errors 22004';
 REVOKE EXECUTE ON FUNCTION aq.post(text, bytea) FROM PUBLIC;

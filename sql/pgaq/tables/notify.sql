@@ -87,14 +87,26 @@ CREATE TABLE aq_internal.posting (
 	posting_id bigint PRIMARY KEY DEFAULT pg_catalog.nextval('aq_internal.posting_id_seq'),
 	registration_id bigint NOT NULL REFERENCES aq_internal.registration ON DELETE CASCADE,
 	payload bytea,
-	posted timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+	posted timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+	msgid uuid,
+	priority integer,
+	correlation text,
+	sender text,
+	expires_at timestamptz,
+	original_msgid uuid
 );
 CREATE INDEX posting_registration_id ON aq_internal.posting (registration_id, posting_id);
-COMMENT ON TABLE aq_internal.posting IS 'Notifications that aq.post has sent and that are not delivered yet';
+COMMENT ON TABLE aq_internal.posting IS 'Notifications that are not delivered yet, of aq.post and of messages of non-persistent queues';
 COMMENT ON COLUMN aq_internal.posting.posting_id IS 'their order';
 COMMENT ON COLUMN aq_internal.posting.registration_id IS 'the registration that gets it';
-COMMENT ON COLUMN aq_internal.posting.payload IS 'what was posted';
+COMMENT ON COLUMN aq_internal.posting.payload IS 'what was posted; the payload of the message, of other types than bytea its text in the database''s encoding';
 COMMENT ON COLUMN aq_internal.posting.posted IS 'when';
+COMMENT ON COLUMN aq_internal.posting.msgid IS 'id of the message; null: sent by aq.post, and so are the following';
+COMMENT ON COLUMN aq_internal.posting.priority IS 'its priority';
+COMMENT ON COLUMN aq_internal.posting.correlation IS 'its correlation; null: none';
+COMMENT ON COLUMN aq_internal.posting.sender IS 'its producer; null: none';
+COMMENT ON COLUMN aq_internal.posting.expires_at IS 'when it is not delivered any more; null: always';
+COMMENT ON COLUMN aq_internal.posting.original_msgid IS 'its id in the queue that it was propagated from; null: none';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.registration', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.notified', '');
@@ -114,7 +126,7 @@ COMMENT ON COLUMN aq.notification.consumer IS 'the consumer; null: a queue with 
 COMMENT ON COLUMN aq.notification.msgids IS 'ids of the messages: one, or all of a group; null: anonymous';
 COMMENT ON COLUMN aq.notification.message_count IS 'how many messages the notification is for';
 COMMENT ON COLUMN aq.notification.context IS 'context of the registration';
-COMMENT ON COLUMN aq.notification.payload IS 'what was posted; of a queue, if the registration is with_payload: the payload, of other types than bytea its text in the database''s encoding; null for a summary of a group';
+COMMENT ON COLUMN aq.notification.payload IS 'what was posted; of a queue, if the registration is with_payload or the queue non-persistent: the payload, of other types than bytea its text in the database''s encoding; null for a summary of a group';
 COMMENT ON COLUMN aq.notification.priority IS 'priority of the message; this and the following properties are null for a summary of a group';
 COMMENT ON COLUMN aq.notification.correlation IS 'its correlation';
 COMMENT ON COLUMN aq.notification.attempts IS 'its failed attempts';
@@ -123,4 +135,4 @@ COMMENT ON COLUMN aq.notification.ready_at IS 'when its delay was over; null: no
 COMMENT ON COLUMN aq.notification.expires_at IS 'when it expires; null: never';
 COMMENT ON COLUMN aq.notification.sender IS 'its producer';
 COMMENT ON COLUMN aq.notification.exception_queue IS 'where it goes when it fails; null: the queue''s own';
-COMMENT ON COLUMN aq.notification.original_msgid IS 'in an exception queue: its id in the queue it came from';
+COMMENT ON COLUMN aq.notification.original_msgid IS 'its id in the queue it came from, by propagation or as a failed message';

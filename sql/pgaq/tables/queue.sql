@@ -63,7 +63,7 @@ CREATE TABLE aq_internal.queue (
 	comment text,
 	store "char" NOT NULL DEFAULT 's' CHECK (store IN ('s', 'c', 'b')),
 	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store <> 's')),
-	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception')),
+	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception', 'non_persistent')),
 	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL),
 	rights_id integer NOT NULL
 );
@@ -87,7 +87,7 @@ COMMENT ON COLUMN aq_internal.queue.created IS 'when the queue was created';
 COMMENT ON COLUMN aq_internal.queue.comment IS 'the creator''s comment';
 COMMENT ON COLUMN aq_internal.queue.store IS 'the store of its messages: s sharded, c a queue table of the classic store, b both: converted, with messages left in the queue table';
 COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sharded';
-COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal, or exception: takes only messages that other queues could not deliver';
+COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal; exception: takes only messages that other queues could not deliver; non_persistent: its messages are only notified';
 COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view and sequence it uses: itself, or, for a default exception queue, the queue that it was made for';
 

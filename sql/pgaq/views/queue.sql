@@ -168,7 +168,7 @@ COMMENT ON COLUMN aq.queues.may_subscribe IS 'the current role can subscribe con
 COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
 COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded queue';
-COMMENT ON COLUMN aq.queues.queue_type IS 'normal or exception';
+COMMENT ON COLUMN aq.queues.queue_type IS 'normal, exception or non_persistent';
 COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
 COMMENT ON COLUMN aq.queues.temporary IS 'true: it is dropped when the session that created it ends';
 COMMENT ON COLUMN aq.queues.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';

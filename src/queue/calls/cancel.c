@@ -104,6 +104,7 @@ aq_cancel(PG_FUNCTION_ARGS)
 	id = PG_GETARG_UUID_P(1);
 	unfinished = PG_GETARG_INT64(2);
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_DEQUEUE);
+	aq_non_persistent_refuse_dequeue(queue);
 	queue = aq_use_begin(queue, false, &begins);
 	removed = 0;
 	if (queue->store->owns(queue, id))

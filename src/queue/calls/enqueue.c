@@ -48,6 +48,8 @@ get_queue(const AqEnqueue *call)
 				aq_error(AQ_ERR_EXCEPTION_ENQUEUE, "queue \"%s\" is an exception queue", queue->name),
 				aq_error_hint("It accepts only messages that could not be delivered. To move a leased message there, use aq.reject.",
 							  "It accepts only messages that could not be delivered."));
+	if (call->on_commit)
+		aq_non_persistent_refuse_on_commit(queue);
 	aq_use_check_started(queue, true);
 	return queue;
 }
@@ -105,7 +107,7 @@ named_exception_queue(AqQueue *queue, const char *name)
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue of \"%s\"", name, queue->name),
 				errhint("A queue can be without an exception queue, not a message: aq.create_queue or aq.alter_queue with exception_queue => 'none'."));
 	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
-	if (target->multi || target->payload_type != queue->payload_type)
+	if (target->multi || target->payload_type != queue->payload_type || target->non_persistent)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE,
 						 "queue \"%s\" cannot be the exception queue of \"%s\"", name, queue->name),
@@ -116,6 +118,7 @@ named_exception_queue(AqQueue *queue, const char *name)
 static void
 refuse_deviation(const AqQueue *queue)
 {
+	aq_non_persistent_refuse_deviation(queue);
 	ereport(ERROR,
 			aq_error(AQ_ERR_NOT_SHARDED, "queue \"%s\" is not in a queue table",
 					 queue->name),
@@ -213,6 +216,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	options->dead_letter = call->dead_letter;
 	options->original_id = call->original_id;
 	read_deviation(call, queue, options);
+	aq_non_persistent_check_options(queue, options);
 	if (options->exception_queue)
 		options->exception_queue_id = named_exception_queue(queue, text_to_cstring((text *) options->exception_queue));
 }
@@ -392,7 +396,7 @@ is_text_to_read(AqQueue *queue, Oid type)
 	if (base == JSONOID && queue->payload_type == JSONBOID)
 		return true;
 	ereport(ERROR,
-			aq_error(AQ_ERR_PAYLOAD_TYPE, "payload is of type %s, but queue \"%s\" holds %s",
+			aq_error(queue->non_persistent ? AQ_ERR_NP_PAYLOAD : AQ_ERR_PAYLOAD_TYPE, "payload is of type %s, but queue \"%s\" holds %s",
 					 format_type_be(type), queue->name, format_type_be(queue->payload_type)),
 			errhint("Cast the payload to %s.", format_type_be(queue->payload_type)));
 }
@@ -409,6 +413,8 @@ side_to_put(const AqEnqueue *call, AqQueue *queue)
 		ereport(ERROR,
 				aq_error(AQ_ERR_DELIVERY_INVALID, "a message is either persistent or buffered"),
 				errhint("Only dequeue, wait and listen accept persistent_or_buffered."));
+	if (delivery == AQ_BUFFERED)
+		aq_non_persistent_refuse(queue, "enqueue buffered messages into");
 	return aq_buffered_ensure(queue, delivery);
 }
 
@@ -462,6 +468,7 @@ recipient_list(AqQueue **queue, const List *names)
 
 		if (name == NULL)
 			ereport(ERROR, aq_error(AQ_ERR_RECIPIENT_INVALID, "recipient %d of the list is null", i + 1));
+		aq_non_persistent_refuse_consumer(*queue, name);
 		consumer = recipient(queue, name);
 		if (bms_is_member(consumer->position, set))
 			ereport(ERROR,
@@ -606,6 +613,16 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 		aq_time_queue_is(queue->id);
 }
 
+static void
+put(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
+	Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	if (queue->non_persistent)
+		aq_non_persistent_put(queue, options, n, payloads, nulls, targets, ids);
+	else
+		queue->store->put(queue, options, n, payloads, nulls, targets, ids);
+}
+
 /*
  * Stores messages with options of their own: those that follow each other and
  * have the same priority, times and sender together.
@@ -623,7 +640,7 @@ put_each(AqQueue *queue, AqPutOptions *each, uint32 n, const Datum *payloads, co
 				each[next].expires_at != common.expires_at || each[next].sender != common.sender)
 				break;
 		common.each = &each[i];
-		queue->store->put(queue, &common, next - i, &payloads[i], &nulls[i], targets ? &targets[i] : NULL, &ids[i]);
+		put(queue, &common, next - i, &payloads[i], &nulls[i], targets ? &targets[i] : NULL, &ids[i]);
 	}
 }
 
@@ -655,7 +672,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	if (is_unwanted(targets, 0))
 		return NULL;
 	queue = begin_put(queue, &options, 1);
-	queue->store->put(queue, &options, 1, &value, &isnull, targets, id);
+	put(queue, &options, 1, &value, &isnull, targets, id);
 	count_put(queue, 1, &value, &isnull);
 	return id;
 }
@@ -710,7 +727,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		if (own != NULL)
 			put_each(queue, own, kept, values, nulls, targets, made);
 		else
-			queue->store->put(queue, &common, kept, values, nulls, targets, made);
+			put(queue, &common, kept, values, nulls, targets, made);
 		count_put(queue, kept, values, nulls);
 	}
 	for (int i = 0; i < n; i++)

@@ -50,7 +50,7 @@ aq_move_exception_queue(const char *name, int32 target, Oid payload_type)
 {
 	AqQueue    *queue = name != NULL ? aq_catalog_get_by_name(name) : NULL;
 
-	if (queue == NULL || queue->id == target || queue->multi || queue->payload_type != payload_type ||
+	if (queue == NULL || queue->id == target || queue->multi || queue->payload_type != payload_type || queue->non_persistent ||
 		!aq_privilege_allows(queue, AQ_RIGHT_ENQUEUE))
 		return NULL;
 	return (struct varlena *) cstring_to_text(name);

@@ -437,6 +437,7 @@ read_enqueue_options(Datum value, bool isnull, AqOraclePut *put)
 
 	aq_record_read(&enqueue_record, value, isnull, o);
 	put->immediate = check_visibility(o[ENQ_VISIBILITY]);
+	put->call.on_commit = !put->immediate;
 	deviation = int_of(o[ENQ_DEVIATION], 0);
 	if (!o[ENQ_DEVIATION].isnull && deviation != DEVIATION_BEFORE && deviation != DEVIATION_TOP)
 		ereport(ERROR,

@@ -162,7 +162,10 @@ typedef struct Listening
 static AqQueue *
 queue_of(const Listening *listening, int i)
 {
-	return aq_catalog_get_for(listening->queues[i], listening->consumers[i], listening->known[i]);
+	AqQueue    *queue = aq_catalog_get_to_notify(listening->queues[i], listening->consumers[i], listening->known[i]);
+
+	aq_non_persistent_refuse_listen(queue);
+	return queue;
 }
 
 /*

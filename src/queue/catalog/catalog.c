@@ -373,13 +373,14 @@ aq_catalog_get(const char *name, AqRight right)
 }
 
 /*
- * The queue, for a role that may dequeue for the consumer: by the privilege on
- * the queue, or by a right on the consumer.  known: the id of the queue that the
- * call has found under this name before, or 0.  A role that has lost its right to
- * that queue since then is told so, not that the queue does not exist.
+ * The queue, for a role that may dequeue for the consumer, or, if the queue is
+ * non-persistent, be notified for it: by the privilege on the queue, or by a right
+ * on the consumer.  known: the id of the queue that the call has found under this
+ * name before, or 0.  A role that has lost its right to that queue since then is
+ * told so, not that the queue does not exist.
  */
 AqQueue *
-aq_catalog_get_for(const char *name, const char *consumer, int32 known)
+aq_catalog_get_to_notify(const char *name, const char *consumer, int32 known)
 {
 	AqQueue    *queue;
 
@@ -393,6 +394,16 @@ aq_catalog_get_for(const char *name, const char *consumer, int32 known)
 	if ((consumer == NULL && queue->multi) || aq_privilege_consumes(queue, consumer))
 		return queue;
 	aq_catalog_refuse_consumer(queue, consumer);
+}
+
+/* The same for a dequeue. */
+AqQueue *
+aq_catalog_get_for(const char *name, const char *consumer, int32 known)
+{
+	AqQueue    *queue = aq_catalog_get_to_notify(name, consumer, known);
+
+	aq_non_persistent_refuse_dequeue(queue);
+	return queue;
 }
 
 AqQueue *

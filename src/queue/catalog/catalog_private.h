@@ -51,6 +51,16 @@ extern void aq_schema_act_for(int64 identity, int number);
 /* --- store.c */
 extern const AqStore *aq_store_find(char kind);
 
+/* --- non_persistent.c: errors for what a non-persistent queue cannot do, and its messages */
+extern void aq_non_persistent_refuse_dequeue(const AqQueue *queue);
+extern void aq_non_persistent_refuse_listen(const AqQueue *queue);
+extern void aq_non_persistent_refuse_consumer(const AqQueue *queue, const char *consumer);
+extern void aq_non_persistent_refuse_on_commit(const AqQueue *queue);
+extern void aq_non_persistent_refuse_deviation(const AqQueue *queue);
+extern void aq_non_persistent_check_options(const AqQueue *queue, const AqPutOptions *options);
+extern void aq_non_persistent_put(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
+								  const bool *nulls, Bitmapset *const *targets, pg_uuid_t *ids);
+
 /*
  * --- interval.c
  *

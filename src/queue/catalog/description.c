@@ -207,6 +207,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->store = aq_store_of(aq_pending_is_converted(queue->id) ? AQ_STORE_CLASSIC
 							   : DatumGetChar(values[QUEUE_STORE]));
 	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
+	queue->non_persistent = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "non_persistent") == 0;
 	if (!nulls[QUEUE_TABLE])
 		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
 	queue->own = aq_pending_is_created(queue->id);

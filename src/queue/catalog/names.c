@@ -265,8 +265,8 @@ Datum
 aq_names_describe_queue(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-	Datum		values[6];
-	bool		nulls[6] = {0};
+	Datum		values[7];
+	bool		nulls[7] = {0};
 
 	values[0] = ObjectIdGetDatum(queue->payload_type);
 	values[1] = BoolGetDatum(queue->multi);
@@ -275,6 +275,7 @@ aq_names_describe_queue(PG_FUNCTION_ARGS)
 	values[4] = BoolGetDatum(queue->exception);
 	values[5] = Int32GetDatum(queue->table.id);
 	nulls[5] = aq_queue_is_sharded(queue);
+	values[6] = BoolGetDatum(queue->non_persistent);
 	return aq_rows_one(fcinfo, values, nulls);
 }
 

@@ -57,7 +57,7 @@ exception_queue_id(const char *name, Oid payload_type)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue", name),
 				errdetail("It is temporary."));
-	if (target->multi || target->payload_type != payload_type)
+	if (target->multi || target->payload_type != payload_type || target->non_persistent)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue", name),
 				errhint("An exception queue has a single consumer and the same payload type."));
@@ -113,16 +113,31 @@ read_retry_delay(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 	d->retry_jitter = PG_GETARG_FLOAT8(14);
 }
 
-static bool
-is_exception_type(const char *type)
+static void
+read_type(AqQueueDefinition *d, const char *type)
 {
-	if (strcmp(type, "exception") == 0)
-		return true;
-	if (strcmp(type, "normal") != 0)
+	d->exception = strcmp(type, "exception") == 0;
+	d->non_persistent = strcmp(type, "non_persistent") == 0;
+	if (!d->exception && !d->non_persistent && strcmp(type, "normal") != 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "queue type \"%s\" does not exist", type),
-				errhint("The types are normal and exception."));
-	return false;
+				errhint("The types are normal, exception and non_persistent."));
+}
+
+/* A non-persistent queue has no messages to which these settings would apply. */
+static void
+clear_settings(AqQueueDefinition *d, FunctionCallInfo fcinfo)
+{
+	if (!PG_ARGISNULL(9) || !PG_ARGISNULL(7) || !PG_ARGISNULL(3))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "a non-persistent queue has neither a queue table nor an exception queue nor shards"),
+				errhint("Leave \"queue_table\", \"exception_queue\" and \"shards\" null."));
+	d->shards = 1;
+	d->max_retries = -1;
+	d->retry_delay = NULL;
+	d->retry_delay_max = NULL;
+	d->retry_jitter = 0;
+	d->retention = NULL;
 }
 
 /* A limit above the maximum count would never be reached, so it is refused. */
@@ -170,7 +185,9 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	d.retention = PG_GETARG_INTERVAL_P(6);
 	if (!PG_ARGISNULL(8))
 		d.comment = PG_GETARG_TEXT_PP(8);
-	d.exception = is_exception_type(aq_args_name(fcinfo, 10, "queue_type"));
+	read_type(&d, aq_args_name(fcinfo, 10, "queue_type"));
+	if (d.non_persistent)
+		clear_settings(&d, fcinfo);
 	if (!PG_ARGISNULL(9))
 		place_in_table(&d, fcinfo);
 	else if (d.exception && d.multi)
@@ -180,7 +197,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
 	else
-		d.default_exception = d.queue_table_id == 0 && !d.exception;
+		d.default_exception = d.queue_table_id == 0 && !d.exception && !d.non_persistent;
 	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
 		aq_definition_create(&d);
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
@@ -311,6 +328,9 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 		aq_definition_refuse_rights(queue);
 	if (!PG_ARGISNULL(7))
 		refuse_temporary(queue, "name");
+	if (!PG_ARGISNULL(1) || !PG_ARGISNULL(2) || !PG_ARGISNULL(3) || !PG_ARGISNULL(4) || !PG_ARGISNULL(8) ||
+		!PG_ARGISNULL(9) || !PG_ARGISNULL(10))
+		aq_non_persistent_refuse(queue, "set retries, retention or an exception queue of");
 	id = queue->id;
 	payload_type = queue->payload_type;
 	if (!PG_ARGISNULL(1))
@@ -403,6 +423,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 						 AQ_MAX_SHARDS, shards));
 	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
 	refuse_temporary(queue, "number of shards");
+	aq_non_persistent_refuse(queue, "set the number of shards of");
 	id = queue->id;
 	if (queue->enqueue_enabled || was_used(id))
 		ereport(ERROR,
@@ -557,6 +578,7 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 
 	aq_session_require_write("aq.purge_queue()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	aq_non_persistent_refuse(queue, "purge");
 	consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	delivery = aq_args_delivery(fcinfo, 3);
 	queue = aq_pins_pin_current(queue, false);

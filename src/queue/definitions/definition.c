@@ -146,7 +146,7 @@ insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 	values[11] = CharGetDatum(d->queue_table_id ? AQ_STORE_CLASSIC : AQ_STORE_SHARDED);
 	values[12] = Int32GetDatum(d->queue_table_id);
 	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
-	values[13] = CStringGetTextDatum(d->exception ? "exception" : "normal");
+	values[13] = CStringGetTextDatum(d->exception ? "exception" : d->non_persistent ? "non_persistent" : "normal");
 	values[14] = Float8GetDatum(d->retry_delay ? d->retry_delay_factor : 1);
 	values[15] = IntervalPGetDatum(d->retry_delay_max);
 	nulls[15] = d->retry_delay_max == NULL ? 'n' : ' ';
@@ -158,7 +158,7 @@ insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 				  "store, queue_table_id, queue_type, retry_delay_factor, retry_delay_max, retry_jitter, "
 				  "enqueue_enabled, dequeue_enabled, rights_id) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-				  "$14 = 'normal', $14 = 'normal' OR $18 <> $1, $18)",
+				  "$14 <> 'exception', $14 <> 'exception' OR $18 <> $1, $18)",
 				  18, types, values, nulls);
 	aq_pending_created(id);
 	aq_catalog_changed();

@@ -43,6 +43,7 @@ typedef struct AqQueueDefinition
 	text	   *comment;		/* or NULL */
 	int32		queue_table_id; /* 0: sharded */
 	bool		exception;
+	bool		non_persistent;
 	bool		default_exception;	/* make a default exception queue for it */
 	bool		temporary;		/* it belongs to the session, and PUBLIC may enqueue */
 } AqQueueDefinition;

@@ -208,6 +208,9 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	int32		id = queue->id;
 
 	aq_args_check_name(name, "consumer");
+	aq_non_persistent_refuse_consumer(queue, name);
+	if (delivery == AQ_BUFFERED)
+		aq_non_persistent_refuse(queue, "subscribe to buffered messages of");
 	if (rule != NULL)
 		(void) aq_rule_compile(queue, rule, GetUserId(), CurrentMemoryContext);
 	consumer = aq_catalog_consumer(queue, name);
@@ -268,6 +271,8 @@ aq_subscriber_set_transformation(PG_FUNCTION_ARGS)
 	char	   *name = aq_args_name(fcinfo, 1, "consumer");
 	int32		id = queue->id;
 
+	if (!PG_ARGISNULL(2))
+		aq_non_persistent_refuse(queue, "set a transformation of");
 	update_consumer(queue, own_subscriber(queue, name, false)->position, "transformation = $3, transformation_role = $4",
 					aq_args_name_or_null(fcinfo, 2, "transformation"));
 	aq_pending_changed(id);

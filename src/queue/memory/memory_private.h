@@ -92,7 +92,6 @@ extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
 /* --- pins.c: a session's pins on queues */
 extern void aq_pins_sweep(void);
-extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern void aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu);
 extern bool aq_pins_give_back(void);
 extern void aq_pins_session_exit(void);
