@@ -233,7 +233,8 @@ def test_wait_schemes(server):
     """
     yields, fixed, backoff, spins = (Waiter(server, scheme) for scheme in (0, 1, 2, 3))
     assert [w.waits for w in (yields, fixed, backoff, spins)] == [1, 1, 1, 1]
-    assert backoff.sleeps * 3 < fixed.sleeps < yields.sleeps and fixed.sleeps * 30 < spins.sleeps
+    # how long a yield takes depends on the other work of the machine, so their number says nothing
+    assert backoff.sleeps * 3 < fixed.sleeps and fixed.sleeps * 30 < spins.sleeps and yields.sleeps > 0
     times = [w.time for w in (yields, fixed, backoff, spins)]
     assert max(times) < 1.5 * min(times)
     assert max(fixed.cpu, backoff.cpu) * 5 < spins.cpu
