@@ -99,6 +99,15 @@ def test_messages_come_without_any_session(server, clean, queue):
     assert state(clean, "tick") == "paused"
 
 
+@pytest.mark.long  # until it has passed 20 times in a row under load
+def test_the_worker_learns_of_schedules(server, clean, queue):
+    """Also when it has found that nothing is due."""
+    for name in ("first", "second", "third"):
+        soon(clean, name, queue)
+        assert arrived(clean, queue, 1) == [name]
+        until(lambda: is_over(clean), "the end of the scheduler")
+
+
 def test_crash_and_restart(new_server):
     """Through crashes and restarts of the server each time gives one message, in order."""
     own = new_server("schedules_crash")
@@ -227,6 +236,10 @@ def test_one_that_fails_does_not_delay_others(server, clean, queue):
     schedule(clean, "good", queue, every="1 second")
     assert arrived(clean, queue, 3)[:3] == ["good"] * 3
     assert state(clean, "bad") == "failing"
+    # when it succeeds, the failure is over
+    clean.execute("UPDATE aq_internal.schedule SET time_zone = 'UTC', retry_at = now() WHERE schedule_name = 'bad'")
+    until(lambda: state(clean, "bad") == "active", "its message")
+    assert clean.execute("SELECT failures, retry_at FROM aq.schedules WHERE schedule_name = 'bad'").fetchone() == (0, None)
 
 
 # -- other sessions

@@ -22,6 +22,9 @@ SELECT count(*) FROM aq.schedule_times('* * * * *');
 -- Days of the month and of the week: either, if both are restricted; both, if one begins with *.
 SELECT e AS expression, t.times(e, '2026-02-01 00:00', 6) AS times FROM unnest(ARRAY['0 0 13 * 5', '0 0 13 * *', '0 0 * * 5', '0 0 */10 * 5', '0 0 13 * */2', '0 0 1-7 * *']) WITH ORDINALITY AS u(e, n) ORDER BY n;
 
+-- Every hour of certain days: from their first minute on.
+SELECT t.times('30 * 13 * *', '2026-02-01 00:00', 3), t.times('0 * * * mon', '2026-02-01 00:00', 2, 'Europe/Berlin');
+
 -- Clocks are put forward on 2026-03-29 in Berlin, from 02:00 to 03:00: a time between them becomes 03:00, once.
 SELECT e AS expression, t.times(e, '2026-03-28 12:00', n, 'Europe/Berlin') AS times FROM (VALUES ('30 2 * * *', 3), ('*/10 2 * * *', 8), ('0,30 2-3 * * *', 8), ('0 3 * * *', 3), ('59 1 29 3 *', 1), ('@daily', 3)) v(e, n);
 SELECT t.times('*/30 * * * *', '2026-03-29 00:30', 5, 'Europe/Berlin'), t.times('30 */2 * * *', '2026-03-29 00:00', 3, 'Europe/Berlin');
