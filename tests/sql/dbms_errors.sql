@@ -133,6 +133,17 @@ INSERT INTO t.raises VALUES
 ('AQ153', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 2, 'plsql://ora.p')], 1)$$),
 ('AQ155', $$CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('e_q', 1, 'plsql://ora.p')], 1)$$),
 ('AQ156', $$CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('e_q', 1, 'mailto://me')], 1)$$);
+CALL dbms_aqadm.create_np_queue('e_np');
+CALL dbms_aqadm.start_queue('e_np');
+INSERT INTO t.raises VALUES
+('AQ190', $$CALL dbms_aqadm.alter_queue('e_np', max_retries => 3)$$),
+('AQ191', $$CALL dbms_aq.dequeue('e_np', dbms_aq.dequeue_options_t(wait => 0), NULL, NULL::bytea, NULL)$$),
+('AQ192', $$CALL dbms_aq.listen(ARRAY[sys.aq$_agent(NULL, 'e_np', NULL)], 0, NULL)$$),
+('AQ193', $$CALL dbms_aq.enqueue('e_np', NULL, NULL, 'a'::bytea, NULL)$$),
+('AQ194', $$CALL dbms_aq.enqueue('e_np', dbms_aq.enqueue_options_t(visibility => 1), dbms_aq.message_properties_t(delay => 1), 'a'::bytea, NULL)$$),
+('AQ195', $$CALL dbms_aq.enqueue('e_np', dbms_aq.enqueue_options_t(visibility => 1, sequence_deviation => dbms_aq.top()), NULL, 'a'::bytea, NULL)$$),
+('AQ196', $$CALL dbms_aq.enqueue('e_np', dbms_aq.enqueue_options_t(visibility => 1), NULL, '1'::jsonb, NULL)$$),
+('AQ197', $$CALL dbms_aqadm.create_np_queue('e_several', multiple_consumers => true); CALL dbms_aqadm.add_subscriber('e_several', sys.aq$_agent('FAR', 'e_q', NULL))$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),
@@ -168,6 +179,8 @@ DROP TABLE t.raised;
 SELECT aq.trace_stop();
 CALL dbms_transform.drop_transformation('ora', 'e_same');
 SELECT format('CALL dbms_aqadm.drop_sharded_queue(%L, force => true)', q) FROM unnest(ARRAY['e_q', 'e_topic', 'e_stopped', 'e_failed']) q \gexec
+CALL dbms_aqadm.stop_queue('e_np');
+CALL dbms_aqadm.drop_queue('e_np');
 CALL dbms_aqadm.drop_queue_table('e_tab', force => true);
 CALL dbms_aqadm.drop_queue_table('e_groups_tab', force => true);
 -- the CONTEXT of an error names the user's functions, not those of the extension
@@ -183,5 +196,5 @@ BEGIN
 END $$;
 CALL t.reads('nobody');
 DROP PROCEDURE t.reads;
-CALL dbms_aqadm.create_np_queue('q');
-DO $$ BEGIN CALL dbms_aqadm.create_np_queue('q'); END $$;
+CALL dbms_aqadm.drop_aq_agent('a');
+DO $$ BEGIN CALL dbms_aqadm.drop_aq_agent('a'); END $$;

@@ -10,6 +10,9 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1)
 RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
+	IF queue_type = 'non_persistent' THEN
+		RETURN aq.create_queue_as_it_is(queue_name, payload_type, multiple_consumers, comment => comment, queue_type => queue_type);
+	END IF;
 	IF queue_table IS NULL THEN
 		PERFORM aq.create_queue_table('public.qt_' || queue_name, payload_type, 'priority, enq_time', multiple_consumers,
 			if_not_exists => if_not_exists);
