@@ -17,7 +17,6 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -93,25 +92,15 @@ keep(void *arg, const AqMessage *m, int delivery)
 	MemoryContextSwitchTo(old);
 }
 
-/* Settings on which the texts of types depend: the same on both sides, as for pg_dump. */
-static void
-set_formats(void)
-{
-	static const char *const formats[][2] = {{"datestyle", "ISO"}, {"intervalstyle", "postgres"}, {"extra_float_digits", "3"}};
-
-	for (int i = 0; i < lengthof(formats); i++)
-		(void) set_config_option(formats[i][0], formats[i][1], PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
+/* With the settings that the other side reads them with. */
 static void
 write_payloads(Leaving *leaving)
 {
-	int			nest = NewGUCNestLevel();
+	int			nest = aq_run_as_begin();
 	FmgrInfo	output;
 	Oid			function;
 	bool		is_varlena;
 
-	set_formats();
 	getTypeOutputInfo(leaving->payload_type, &function, &is_varlena);
 	fmgr_info(function, &output);
 	for (int i = 0; i < leaving->n; i++)
@@ -126,7 +115,7 @@ write_payloads(Leaving *leaving)
 		*payload = CStringGetTextDatum(text);
 		pfree(text);
 	}
-	AtEOXact_GUC(true, nest);
+	aq_run_as_end(nest);
 }
 
 /* The source, which must be one whose messages can leave the database. */
@@ -283,12 +272,11 @@ read_message(const Coming *coming, int i, AqEnqueue *call)
 static void
 read_payloads(Coming *coming, int n)
 {
-	int			nest = NewGUCNestLevel();
+	int			nest = aq_run_as_begin();
 	FmgrInfo	input;
 	Oid			function;
 	Oid			parameter;
 
-	set_formats();
 	getTypeInputInfo(coming->payload_type, &function, &parameter);
 	fmgr_info(function, &input);
 	for (int i = 0; i < n; i++)
@@ -299,7 +287,7 @@ read_payloads(Coming *coming, int n)
 		/* also a null: a domain may refuse it */
 		*payload = InputFunctionCall(&input, isnull ? NULL : TextDatumGetCString(*payload), parameter, -1);
 	}
-	AtEOXact_GUC(true, nest);
+	aq_run_as_end(nest);
 }
 
 /* Enqueues messages, in the current transaction and with the privileges of the current role. */
