@@ -42,7 +42,7 @@ typedef struct Unit
 	int64		consumer;		/* its number, never reused; 0: the only one, without a name; or NOT_A_CONSUMER */
 } Unit;
 
-/* Who holds a unit. */
+/* The holder of a unit. */
 typedef struct Lease
 {
 	bool		held;			/* by another node; else the rest is not set */

@@ -31,7 +31,7 @@ enum
 	ARG_NUMBER = ARG_FIRST, ARG_BATCH, ARG_QUEUE, ARG_RECIPIENT, ARG_PAYLOAD_TYPE, ARG_COLUMNS	/* of aq.propagation_put */
 };
 
-/* What has arrived of a schedule. */
+/* The last batch received from a schedule of another database. */
 typedef struct Arrival
 {
 	int64		epoch;
@@ -80,7 +80,7 @@ raise_diverged(const char *detail)
 			errhint("One of the two databases was restored from an older backup, or there is a copy of the source."));
 }
 
-/* Locks the row of a source; false: there is none. */
+/* Locks the row of a source.  Returns false if there is none. */
 static bool
 lock_arrival(Datum source, Arrival *arrival)
 {

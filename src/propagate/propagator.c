@@ -9,8 +9,8 @@
  * whenever the process or the server ends.  Without messages it waits for them,
  * or for the time of a schedule, in a transaction without a snapshot.
  *
- * What goes to another database is taken into a table, and sent by a stream of
- * part "link": see propagation_batch.c and propagation_stream.c.
+ * Messages for another database are taken into a table, and a stream of part
+ * "link" sends them: see propagation_batch.c and propagation_stream.c.
  *
  * A batch is moved with the privileges of the role that has made the schedule,
  * with SET ROLE and SET SESSION AUTHORIZATION disallowed.  Rules and

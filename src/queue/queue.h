@@ -622,8 +622,8 @@ extern text *aq_enqueue_check_later(const char *command, const char *queue_name,
 /*
  * --- non_persistent.c
  *
- * What becomes of messages of non-persistent queues, for a part above: as
- * AqStore.put(), but those who are to be notified get them, after the commit.
+ * Like AqStore.put(), for non-persistent queues: the messages are not stored but
+ * passed to registrations after the commit.  Set by part "notify".
  */
 typedef void (*AqNonPersistentPut) (AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 									const bool *nulls, Bitmapset *const *targets, pg_uuid_t *ids);

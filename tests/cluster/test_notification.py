@@ -354,7 +354,7 @@ def test_messages_of_a_non_persistent_queue_wait_for_a_failing_procedure(server,
         ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
         put(conn, 1, 2, queue="alarms")
         until(lambda: db.value(conn, "SELECT status = 'disabled' FROM aq.registrations"), "the registration to be disabled")
-        put(conn, 3, queue="alarms")    # nobody is registered for it
+        put(conn, 3, queue="alarms")    # without a registration
         conn.execute("UPDATE n.settings SET fail = false")
         ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
         put(conn, 4, queue="alarms")

@@ -113,7 +113,7 @@ CREATE TABLE aq_internal.propagation_arrival (
 	batch uuid,
 	arrived timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE aq_internal.propagation_arrival IS 'What has arrived from other databases: one row for each of their schedules';
+COMMENT ON TABLE aq_internal.propagation_arrival IS 'Batches received from other databases: one row for each of their schedules';
 COMMENT ON COLUMN aq_internal.propagation_arrival.source IS 'source in aq_internal.propagation_link there';
 COMMENT ON COLUMN aq_internal.propagation_arrival.epoch IS 'epoch in which it has asked last';
 COMMENT ON COLUMN aq_internal.propagation_arrival.number IS 'of the last batch that has arrived; 0: none';

@@ -3,8 +3,8 @@
  * move_away.c
  *	  Messages that go to, and come from, another database: for part "propagate".
  *
- * What is taken from a queue is given away as arrays, which can be stored in a
- * table and sent as text; the same arrays are put into a queue.  Payloads travel
+ * The messages taken from a queue become arrays, which can be stored in a table
+ * and sent as text; the other database puts the same arrays into a queue.  Payloads travel
  * as the text of their types.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -228,7 +228,7 @@ varlena_of(const Coming *coming, AqMovedColumn column, int i)
 	return coming->nulls[column][i] ? NULL : (struct varlena *) DatumGetPointer(coming->values[column][i]);
 }
 
-/* What was left when it was sent; a message that has expired on the way expires here. */
+/* The time that was left when the message was sent.  One that has expired on the way expires here. */
 static Interval *
 expiration_of(const Coming *coming, int i)
 {
