@@ -39,6 +39,14 @@
 	"((CASE WHEN l.state = " CppAsString2(STATE_PROCESSED) " THEN l.xmin ELSE l.xmax END) IN " RUNNING ") AND " \
 	"(l.xmin <> l.xmax OR l.xmax IN " RUNNING " AND pid = pg_backend_pid())))"
 
+/*
+ * The worker consumes nothing: until it commits, a row that it changes keeps its
+ * state.  So a failed message that it moves is EXPIRED, as in a sharded queue.
+ * Only a lease that it ends is LOCKED: the holder has lost it.  %d: the worker.
+ */
+#define IS_TAKEN \
+	IN_USE " AND (l.state = " CppAsString2(STATE_LEASED) " OR l.xmax NOT IN " RUNNING " AND pid = %d))"
+
 /* The columns in aq.messages of a lease and of a dead letter. */
 #define WHILE_LEASED(column) \
 	"CASE WHEN l.state = " CppAsString2(STATE_LEASED) " AND NOT " IN_USE " THEN " column " END"
@@ -85,6 +93,13 @@ append_state(StringInfo s, const char *state)
 		appendStringInfoString(s, " AND false");
 }
 
+/* 0: none, or not known: in recovery no transaction is running. */
+static int
+worker_pid(void)
+{
+	return RecoveryInProgress() ? 0 : aq_jobs_worker_pid();
+}
+
 /*
  * The query over one queue's rows, with the caller's snapshot; l is the
  * consumer's row, m the message's.
@@ -97,14 +112,14 @@ messages_query(AqQueue *queue, const char *more, WantedMessages wanted)
 
 	initStringInfo(&s);
 	appendStringInfo(&s,
-					 "SELECT m.msgid, %s, CASE WHEN " IN_USE " THEN 'LOCKED' WHEN l.state = %d THEN 'PROCESSED' "
+					 "SELECT m.msgid, %s, CASE WHEN " IS_TAKEN " THEN 'LOCKED' WHEN l.state = %d THEN 'PROCESSED' "
 					 "WHEN l.state = %d THEN 'WAITING' WHEN l.state = %d THEN 'LEASED' "
 					 "WHEN l.state > %d OR l.next_at <= clock_timestamp() THEN 'EXPIRED' ELSE 'READY' END, "
 					 "m.priority, m.correlation, m.enqueue_time, CASE WHEN l.state = %d THEN l.next_at ELSE m.ready_at END, "
 					 "m.expires_at, l.dequeue_time, "
 					 "l.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties, NULL::integer, "
 					 "m.session_id, %s%s FROM ",
-					 queue->multi ? "s.consumer" : "NULL::text", STATE_PROCESSED,
+					 queue->multi ? "s.consumer" : "NULL::text", worker_pid(), STATE_PROCESSED,
 					 STATE_WAITING, STATE_LEASED, STATE_PROCESSED, STATE_WAITING, PAYLOAD_TEXT, more);
 	if (queue->multi)
 		appendStringInfo(&s,

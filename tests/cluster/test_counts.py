@@ -317,6 +317,22 @@ def test_what_expires_while_locked_is_moved_once(server, conn, either):
         assert look(other, either) == take(other, dead) == []
 
 
+@pytest.mark.parametrize("how", ["rejected", "expired"])
+def test_a_failed_message_is_expired_while_it_is_moved(server, conn, either, how):
+    """Also while the worker's transaction has its row: no consumer has taken it."""
+    dead = f"dead_{either}"
+    db.execute(conn, "SELECT aq.create_queue(%s), aq.alter_queue(%s, exception_queue => %s)", [dead, either, dead])
+    point = "failed-moved" if how == "rejected" else "timers-fired"
+    with held(server, point) as other:
+        put(conn, either, 1, expiration="0.2 s" if how == "expired" else None)
+        if how == "rejected":
+            leased = conn.execute("SELECT ARRAY[msgid], receipt FROM aq.dequeue(%s, lease => '1 hour')", [either]).fetchone()
+            assert db.value(conn, "SELECT result FROM aq.reject(%s, %s, %s)", [either, *leased]) == "done"
+        until(lambda: db.value(other, "SELECT aq.point_waiting(%s)", [point]), "the worker")
+        assert conn.execute("SELECT payload, state FROM aq.messages WHERE queue_name = %s", [either]).fetchall() == [("1", "EXPIRED")]
+    assert arrived(conn, dead, 1) == [1]
+
+
 def test_a_failed_message_waits_for_its_exception_queue(server, conn):
     """All consumers of a topic have given up while the exception queue's table is locked: the message is moved later, not lost."""
     topic, dead = make_table_queue(conn, multiple=True, max_retries=0), make_table_queue(conn)
