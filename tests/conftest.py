@@ -51,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     global on_queue_tables, _stderr
     _stderr = os.dup(2)  # not captured yet
     on_queue_tables = config.getoption("--queue-tables")
+    # programs that tests start find the package, not pgaq.so where it was built
+    os.environ |= {"PYTHONPATH": str(ROOT / "python"), "PYTHONSAFEPATH": "1"}
     # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "sharded(reason): says something of sharded queues only")

@@ -66,12 +66,6 @@ def roles(server: Server) -> None:
         conn.execute("CREATE DATABASE plain")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def environment(server: Server) -> None:
-    """What subprocesses use."""
-    os.environ["PYTHONPATH"] = str(places.ROOT / "python")
-
-
 class Client(subprocess.Popen[str]):
     """A running command; a test that fails ends it instead of waiting for it."""
 

@@ -17,7 +17,7 @@ from conftest import until
 from pgaq import db
 from pgaq.command import common, main, status
 from pgaq.server import Server
-from test_command import COMMAND, Client, Result, client, environment, one_line, pgaq, roles  # noqa: F401 (fixtures, too)
+from test_command import COMMAND, Client, Result, client, one_line, pgaq, roles  # noqa: F401 (fixtures, too)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.autocompletion.:DeprecationWarning")  # typer 0.7 has no other name for it
 

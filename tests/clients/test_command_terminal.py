@@ -11,7 +11,7 @@ from typing import Iterator
 import pytest
 
 from conftest import put, until
-from pgaq import db, places
+from pgaq import db
 from pgaq.server import Server
 
 pexpect = pytest.importorskip("pexpect", reason="missing: python3-pexpect")
@@ -25,7 +25,7 @@ class Terminal:
 
     def __init__(self, server: Server, columns: int, *arguments: str, **environment: str) -> None:
         env = {**{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}, **server.environment()}
-        env |= {"TERM": "xterm-256color", "PYTHONPATH": str(places.ROOT / "python"), "LC_ALL": "C.UTF-8", **environment}
+        env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environment}
         self.child = pexpect.spawn(sys.executable, ["-m", "pgaq", *arguments], dimensions=(24, columns), env=env, encoding="utf-8", timeout=60)
         self.raw = ""
 
@@ -157,8 +157,7 @@ def test_colors(server: Server, busy: str) -> None:
     finally:
         with server.connect() as conn:
             conn.execute("SELECT aq.start_queue('busy')")
-    environment = {**os.environ, **server.environment(), "PYTHONPATH": str(places.ROOT / "python")}
-    piped = subprocess.run([sys.executable, "-m", "pgaq", "browse", "busy"], env=environment, capture_output=True, text=True, check=True).stdout
+    piped = subprocess.run([sys.executable, "-m", "pgaq", "browse", "busy"], env={**os.environ, **server.environment()}, capture_output=True, text=True, check=True).stdout
     assert "\x1b" not in piped and "x" * 200 in piped  # nothing is cut in a pipe
 
 

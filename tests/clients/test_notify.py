@@ -83,7 +83,7 @@ def start(server, receiver, sink, tmp_path):
         mail = f'[mail]\nserver = "127.0.0.1"\nport = {sink.port}\nsecurity = "none"\nsender = "pgaq@example.org"\nrecipients = ["ann@example.org"]\n'
         path.write_text(f"parallel = 3\ntimeout = 60\n{http}{mail}")
         os.chmod(path, 0o600)
-        environment = {**os.environ, **server.environment(), "PYTHONPATH": str(places.ROOT / "python")}
+        environment = {**os.environ, **server.environment()}
         return Service([sys.executable, "-m", "pgaq", "notify", *name, "--settings", str(path)], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     return make

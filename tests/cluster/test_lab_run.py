@@ -6,7 +6,6 @@ It asks for no finding to show: that depends on the machine.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,15 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SLICE = ["F18", "B3", "E7"]
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-
-
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pgaq.lab.command", *arguments]
 
 
 def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=ENVIRONMENT)
+    return subprocess.run(command(*arguments), capture_output=True, text=True)
 
 
 def results(output: Path) -> dict:
@@ -84,7 +80,7 @@ def test_interrupted(tmp_path):
     """Ctrl-C leaves a page of what was done; the same command continues."""
     output = tmp_path / "out"
     arguments = ["run", "E7", "E8", "F18", "E1", "--quick", "--repeat", "1", "-o", str(output)]
-    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         until(lambda: list(output.glob("runs/*.json")), "a first measurement", 3 * PATIENCE)
         process.send_signal(signal.SIGINT)
