@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from pgaq import text
+
 try:
     import psycopg
     from psycopg import sql
     from psycopg.conninfo import conninfo_to_dict
     from psycopg.rows import dict_row
+    from psycopg.types.json import set_json_loads
 except ImportError as error:  # pragma: no cover - says what to do
     raise SystemExit(
         "pgaq needs psycopg 3: run tools/setup, or apt-get install python3-psycopg, "
@@ -17,7 +20,8 @@ except ImportError as error:  # pragma: no cover - says what to do
     ) from error
 
 __all__ = [
-    "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "parts", "said", "sql", "versions",
+    "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "keep_digits", "parts", "said", "sql",
+    "versions",
 ]  # fmt: skip
 
 Connection = psycopg.Connection
@@ -29,6 +33,11 @@ Canceled = psycopg.errors.QueryCanceled
 def connect(conninfo: str = "", *, autocommit: bool = True, **parameters: Any) -> psycopg.Connection:
     """Open a connection; autocommit unless told otherwise."""
     return psycopg.connect(_with_service(conninfo), autocommit=autocommit, **parameters)
+
+
+def keep_digits(conn: psycopg.Connection) -> None:
+    """JSON that this connection reads has its numbers as they are written, text.Digits."""
+    set_json_loads(text.from_json, conn)
 
 
 def _with_service(conninfo: str) -> str:

@@ -1,11 +1,13 @@
-"""Text output: aligned tables, human-readable numbers, a progress line."""
+"""Text output: aligned tables, human-readable numbers, JSON, a progress line."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
-from typing import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Sequence
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -35,6 +37,37 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) 
 
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([line(head), rule, *(line(row) for row in cells)])
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A number of a JSON document, as it is written there: 1.10 is not 1.1, and no digit is lost."""
+
+    digits: str
+
+    def __str__(self) -> str:
+        return self.digits
+
+
+def from_json(words: str | bytes) -> Any:
+    """A JSON document whose numbers keep their digits."""
+    return json.loads(words, parse_float=Digits, parse_int=Digits)
+
+
+def to_json(value: Any, other: Callable[[Any], Any] | None = None, indent: int | None = None, level: int = 0) -> str:
+    """A JSON document, also with such numbers; `other` turns what JSON does not have into what it has."""
+    if isinstance(value, Digits):
+        return value.digits
+    if isinstance(value, dict):
+        pieces, ends = [f"{json.dumps(key, ensure_ascii=False)}: {to_json(each, other, indent, level + 1)}" for key, each in value.items()], "{}"
+    elif isinstance(value, (list, tuple)):
+        pieces, ends = [to_json(each, other, indent, level + 1) for each in value], "[]"
+    else:
+        return json.dumps(value, default=other, ensure_ascii=False)
+    if indent is None or not pieces:
+        return ends[0] + ", ".join(pieces) + ends[1]
+    line = "\n" + " " * indent * (level + 1)
+    return ends[0] + line + ("," + line).join(pieces) + line[:-indent] + ends[1]
 
 
 class Progress:

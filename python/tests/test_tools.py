@@ -1,5 +1,6 @@
 """Private servers, the load client and the demo's output, without the extension."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -202,6 +203,16 @@ def test_table_is_aligned():
 def test_numbers_for_people():
     assert [text.duration(x) for x in (None, 420, 3140, 1_200_000)] == ["-", "420 us", "3.14 ms", "1.2 s"]
     assert [text.number(x) for x in (None, 1234567.8)] == ["-", "1,234,568"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json(indent):
+    """As Python writes it; numbers have the digits that were read."""
+    value = {"a": [1, -2.5, 1e300, True, None], "ö": {"b": [], "c": {}, "d": [[], [{"e": '"\\\n'}]]}}
+    assert text.to_json(value, indent=indent) == json.dumps(value, ensure_ascii=False, indent=indent)
+    words = '{"a": 1.10, "b": [-0, 100000000000000000000.0, 1E+2], "c": "1.10"}'
+    assert text.to_json(text.from_json(words)) == words
+    assert text.to_json({"a": Path("b")}, str) == '{"a": "b"}'
 
 
 def test_ledger_writer_and_client_agree(plain_server, tmp_path):

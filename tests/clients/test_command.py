@@ -15,8 +15,8 @@ from typing import Any, Callable
 import pytest
 
 from conftest import until
-from pgaq import db, places
-from pgaq.command import common, main, output
+from pgaq import db, places, text
+from pgaq.command import common, main, output, rates
 from pgaq.server import Server
 from pgaq.subjects import RULES, SUBJECTS, UNITS
 
@@ -251,10 +251,28 @@ def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
     pgaq("send", queue, "-m", "-", stdin=written.encode())
     assert '"payload": 1.10' in written
     kept = ("payload", "priority", "correlation", "properties")
-    again = pgaq("receive", queue, "--all", "--json").lines
-    assert [[each[key] for key in kept] for each in again] == [[json.loads(line)[key] for key in kept] for line in written.splitlines()]
+    again = pgaq("receive", queue, "--all", "--json").out
+    assert [[each[key] for key in kept] for each in map(text.from_json, again.splitlines())] == [[text.from_json(line)[key] for key in kept] for line in written.splitlines()]
     wrong = pgaq("send", queue, "-m", "-", stdin=b"{}\n", ok=False)
     assert wrong.code == 2 and "standard input, line 1 is not a JSON object with a payload" in wrong.err
+
+
+def test_numbers_keep_their_digits(pgaq: Callable[..., Result], queue: str) -> None:
+    """Wherever JSON is read or written: trailing zeros, and more digits than a processor's number has."""
+    payload, properties = '{"price": 1.10, "id": 123456789012345678901234567890.50}', '{"rate": 2.00}'
+    (msgid,) = pgaq("send", queue, payload, "--properties", properties, "--json").json["msgids"]
+    whole = text.from_json(f'[{payload}, {properties}]')
+    for arguments in (["browse", queue], ["browse", queue, msgid], ["browse", queue, "--state", "all"]):
+        shown = text.from_json(pgaq(*arguments, "--json").out)
+        (found,) = shown if isinstance(shown, list) else [shown]
+        assert [found["payload"], found["properties"]] == whole, arguments
+        plain = pgaq(*arguments).out
+        assert "1.10" in plain and "901234567890.50" in plain
+    pgaq("send", queue, "--messages", "-", stdin=pgaq("receive", queue, "--json").out.encode())
+    refused = pgaq("receive", queue, "--exec", 'cat > /dev/null; echo "$PGAQ_PROPERTIES" >&2; exit 65', "--json", ok=False)
+    assert refused.lines[0]["error"].endswith(properties)
+    dead = text.from_json(pgaq("dead", "list", queue, "--json").out)[0]
+    assert [dead["payload"], dead["properties"]] == whole
 
 
 def test_other_payloads(pgaq: Callable[..., Result], server: Server, tmp_path: Path) -> None:

@@ -48,10 +48,6 @@ def browse(
                 {"queue": queue, "consumer": consumer, "most": number, "correlation": correlation, "condition": condition, "after": after},
             )
     if msgid is None:
-        if not common.chosen().json:
-            for row in rows:
-                if isinstance(row["payload"], (dict, list)):
-                    row["payload"] = output.drawn(row["payload"], "json")
         output.show(MESSAGES, rows)
     elif not rows:
         raise Failure(f'queue "{queue}" has no message {msgid} that this role can see', code=MISSING)

@@ -198,6 +198,7 @@ def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
         message = re.sub(r"^connection (failed|is bad): ", "", _sentences(str(error)))
         raise Failure(f"cannot connect{_target(chosen().dbname)}: {message}", "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE", CONNECT) from None
     conn.add_notice_handler(_Notices())
+    db.keep_digits(conn)
     if extension and not db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'"):
         name = conn.info.dbname
         conn.close()

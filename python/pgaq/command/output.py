@@ -83,8 +83,8 @@ def drawn(value: Any, unit: str) -> str:
         return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, datetime.timedelta):
         return length(value.total_seconds())
-    if unit == "json" and not isinstance(value, str):
-        return json.dumps(value, default=plain, ensure_ascii=False)
+    if isinstance(value, (dict, list)) or (unit == "json" and not isinstance(value, str)):
+        value = text.to_json(value, plain)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if unit == "rate":
             return text.number(value, 1 if 0 < value < 100 else 0)
@@ -118,7 +118,7 @@ def plain(value: Any) -> Any:
 
 def write_json(value: Any, indent: int | None = 2) -> None:
     """A JSON document; one line if indent is null."""
-    sys.stdout.write(json.dumps(value, default=plain, ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.write(text.to_json(value, plain, indent) + "\n")
     sys.stdout.flush()
 
 
@@ -191,7 +191,7 @@ def payloads(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """In JSON, a jsonb payload that was read as text is what it is."""
     for row in rows:
         if chosen().json and kind == "jsonb" and isinstance(row["payload"], str):
-            row["payload"] = json.loads(row["payload"])
+            row["payload"] = text.from_json(row["payload"])
     return rows
 
 

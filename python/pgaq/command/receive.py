@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
 
@@ -171,8 +171,8 @@ class _Runner:
         elif isinstance(payload, bytes):
             sys.stdout.buffer.write(payload)
         else:
-            text = payload or ""
-            sys.stdout.write((output.printable(text) if sys.stdout.isatty() else text) + "\n")
+            words = payload or ""
+            sys.stdout.write((output.printable(words) if sys.stdout.isatty() else words) + "\n")
 
     def _execute(self, most: int) -> int:
         """Takes with a lease, runs the program for each, and settles it by its exit code."""
@@ -220,7 +220,7 @@ def _write_message(message: dict[str, Any]) -> None:
 
     def word(name: str, value: Any) -> str:
         as_it_is = name == "payload" and message["payload_type"] == "jsonb" and value is not None
-        return value if as_it_is else json.dumps(value, default=output.plain, ensure_ascii=False)
+        return value if as_it_is else text.to_json(value, output.plain)
 
     parts = (f"{json.dumps(name)}: {word(name, value)}" for name, value in message.items() if name != "receipt")
     sys.stdout.write("{" + ", ".join(parts) + "}\n")
@@ -267,7 +267,7 @@ def _program(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int, str]:
     environment = {
         **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
         "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
-        "PGAQ_PROPERTIES": json.dumps(message["properties"]) if message["properties"] is not None else "",
+        "PGAQ_PROPERTIES": text.to_json(message["properties"]) if message["properties"] is not None else "",
     }  # fmt: skip
     # in a session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the program
     process = subprocess.Popen(job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import output
 from pgaq.command.common import MISSING, USAGE, Failure, asking, chosen, command, duration, group, span
 from pgaq.subjects import SNAPSHOTS
@@ -24,9 +24,7 @@ def add_to(root: typer.Typer) -> None:
 
 def _write(conn: db.Connection, model: Any, html: Path | None) -> None:
     """The model in the wanted form."""
-    import json
-
-    document = json.dumps(model, default=output.plain)
+    document = text.to_json(model)
     if html is not None:
         page = db.value(conn, "SELECT aq.report_html(%s::jsonb)", [document])
         if str(html) == "-":

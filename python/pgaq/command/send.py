@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import stat
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tupl
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import FAILURE, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
 
@@ -88,7 +87,7 @@ def _json(word: str | None, option: str) -> Any:
     if word is None:
         return None
     try:
-        return json.loads(word)
+        return text.from_json(word)
     except ValueError as error:
         raise Failure(f"{option} is not JSON: {error}", "Quote it for the shell, such as '{\"key\": 1}'", USAGE) from None
 
@@ -151,13 +150,13 @@ def _read_lines(name: str) -> Iterator[bytes | None]:
 
 def _message(line: bytes, where: str, kind: str) -> Message:
     try:
-        given = json.loads(line)
+        given = text.from_json(line)
         payload = given["payload"]
     except (ValueError, TypeError, KeyError):
         raise Failure(f"{where} is not a JSON object with a payload", "--lines sends each line as a payload", USAGE) from None
     own = {key: given[key] for key in sorted(SETTABLE & given.keys()) if given[key] is not None}
     if kind == "jsonb" or not isinstance(payload, str):
-        return json.dumps(payload).encode(), own, where
+        return text.to_json(payload).encode(), own, where
     if kind == "bytea" and payload.startswith("\\x"):
         try:
             return bytes.fromhex(payload[2:]), own, where
@@ -248,9 +247,9 @@ def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[Message], o
     arguments = [f"{name} => %({name})s{casts.get(name, '')}" for name in given]
     parameters: dict[str, Any] = {**given, "queue": queue, "payloads": values}
     if "properties" in parameters:
-        parameters["properties"] = json.dumps(parameters["properties"])
+        parameters["properties"] = text.to_json(parameters["properties"])
     if any(own for _, own, _ in chunk):
         arguments.append("options => %(options)s::jsonb")
-        parameters["options"] = json.dumps([own for _, own, _ in chunk])
+        parameters["options"] = text.to_json([own for _, own, _ in chunk])
     query = f"SELECT aq.enqueue_array(%(queue)s, %(payloads)s{cast}{''.join(', ' + each for each in arguments)})::text[]"
     return db.value(conn, query, parameters)
