@@ -342,6 +342,17 @@ def test_browse(pgaq: Callable[..., Result], queue: str) -> None:
         one_line(pgaq(*arguments, ok=False), 2, "'77' is not the id of a message")
 
 
+def test_rows_are_told_apart(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    """Rates belong to a row: each has a name of its own, also where a shard has several priorities, a consumer buffered messages."""
+    pgaq("send", queue, "1", "2", "3", "--priority", "0")
+    pgaq("send", queue, "4")
+    pgaq("send", queue, "5", "--buffered")
+    with server.connect() as conn:
+        for name, least in (("shards", 2), ("consumers", 2)):
+            rows = output.ask(conn, SUBJECTS[name], queue=queue)
+            assert len({rates.key(SUBJECTS[name], row) for row in rows}) == len(rows) >= least, rows
+
+
 def test_buffered_messages(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
     """They are received with --messages, also after a wait, and a purge removes them, too."""
     pgaq("send", queue, "1", "--buffered")

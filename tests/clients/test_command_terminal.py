@@ -92,6 +92,21 @@ def test_top(server: Server, busy: str) -> None:
     assert "\x1b[?1049l" in term.raw
 
 
+def test_top_tells_buffered_from_persistent(server: Server) -> None:
+    """In a narrow terminal, too."""
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('mixed'), aq.enqueue('mixed', '1', delivery_mode => 'buffered')")
+        put(conn, "mixed", *range(20))  # more than the others have, so it is the first
+    term = Terminal(server, 60, "top", "--every", "60")
+    term.see("Queues: [0-9]+, by Backlog", "mixed")
+    shown = term.key("\r", "Consumers of mixed: 2", "Shards of mixed")
+    assert "persistent" in shown and "buffered" in shown
+    term.child.send("q")
+    assert term.end()[0] == 0
+    with server.connect() as conn:
+        conn.execute("SELECT aq.drop_queue('mixed', force => true)")
+
+
 def test_top_shows_waiting_sessions(server: Server, busy: str) -> None:
     """A session that waits is seen with its event, and inside it its waits."""
     with server.connect(application_name="worker 7") as worker, server.connect() as conn:

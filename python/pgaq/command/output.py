@@ -148,7 +148,12 @@ def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[in
 def fitting(subject: Subject, cells: list[list[str]], room: int) -> list[int]:
     """Numbers of the columns for which there is room; those that say nothing in any row, and the least important ones, go first."""
     wide = widths(subject.columns, cells)
-    keep = [i for i, column in enumerate(subject.columns) if column.rank < 9]
+    names = [column.name for column in subject.columns]
+    name = names.index(subject.key)
+    # of rows with the same name, what tells them apart is as important as the name
+    alike = len({row[name] for row in cells}) < len(cells)
+    rank = [0 if alike and column.name in subject.within else column.rank for column in subject.columns]
+    keep = [i for i in range(len(names)) if rank[i] < 9]
     for i in list(keep):
         if subject.columns[i].rank and cells and all(row[i] == "-" for row in cells):
             keep.remove(i)
@@ -157,8 +162,8 @@ def fitting(subject: Subject, cells: list[list[str]], room: int) -> list[int]:
         # of a long text the first forty characters must be seen
         return sum(min(wide[i], 40) + 2 for i in keep)
 
-    for i in sorted(keep, key=lambda i: (-subject.columns[i].rank, -i)):
-        if total() <= room or subject.columns[i].rank == 0:
+    for i in sorted(keep, key=lambda i: (-rank[i], -i)):
+        if total() <= room or rank[i] == 0:
             break
         keep.remove(i)
     return keep

@@ -10,9 +10,9 @@ from pgaq.subjects import Subject
 Rows = list[dict[str, Any]]
 
 
-def key(subject: Subject, row: dict[str, Any]) -> tuple[Any, Any]:
-    """Of a row; a consumer can have one for persistent and one for buffered messages."""
-    return row[subject.key], row.get("delivery_mode")
+def key(subject: Subject, row: dict[str, Any]) -> tuple[Any, ...]:
+    """What no other row of the subject has: a consumer can have one for persistent and one for buffered messages."""
+    return (row[subject.key], *(row[name] for name in subject.within))
 
 
 def rate(count: int | None, last: int | None, seconds: float) -> float | None:

@@ -33,6 +33,7 @@ LIMIT %(limit)s""",
         Column("delivery_mode", "Messages", text="persistent or buffered", rank=9),
     ),
     key="msgid",
+    within=("consumer",),
     parameters=("queue", "state", "consumer", "msgid", "limit"),
     empty="no message",
 )

@@ -45,6 +45,7 @@ class Subject:
     query: str
     columns: tuple[Column, ...]
     key: str  # the column that names a row
+    within: tuple[str, ...] = ()  # the columns that tell rows of the same name apart
     order: str = ""  # the column by which a live view sorts at first, descending
     parameters: tuple[str, ...] = ()  # of the query, all required
     needs: str = ""  # the right that it takes, if not every role has it
