@@ -158,14 +158,17 @@ def test_mistakes_are_named(tmp_path, old, new, wrong):
         source_of(tmp_path, FILE.replace(old, new, 1))
 
 
-def test_causes():
-    """Each finding that docs/lab.md does not show, or weakly, has its cause there."""
+def test_page_of_results():
+    """docs/lab.md has each experiment with what its predicates test; a finding that it does not show, or weakly, has its cause there."""
     text = (Path(__file__).parents[2] / "docs/lab.md").read_text()
-    rows = re.findall(r"^\| (\w+) \|.* \| (?:weak|does not show) \| [^|]* \| (.*) \|$", text, re.M)
-    assert rows
-    for id, words in rows:
+    rows = re.findall(r"^\| (\w+) \| (.*) \| (shows|weak|does not show|by design not|cannot be compared) \| [^|]* \| (.*) \|$", text, re.M)
+    assert sorted(id for id, *_ in rows) == sorted(e.id for _, e in EXPERIMENTS)
+    for id, title, found, words in rows:
         e = next(e for _, e in EXPERIMENTS if e.id == id)
-        assert e.note and words != e.finding, id
+        reason = {verdict.BY_DESIGN: e.by_design, verdict.CANNOT: e.cannot}.get(found, e.finding)
+        assert title == e.title and words.startswith(reason), id
+        if found in (verdict.WEAKLY, verdict.DOES_NOT):
+            assert e.note and words != e.finding, id
 
 
 def test_profiles():
@@ -228,6 +231,12 @@ def test_every_profile_has_the_points(source, e):
         tasks = run.tasks([source], [e], profile, 1)
         found = verdict.judge(source, e, [{"run": t.run.name, "point": t.point, "repeat": 1, "metrics": Everything()} for t in tasks], profile)
         assert found.verdict != verdict.CANNOT and not found.account.startswith("not checked"), (profile, found.why, found.account)
+
+
+def test_last_point_of_an_axis(tmp_path):
+    """The highest that was measured, in each profile."""
+    source = source_of(tmp_path, FILE.replace("last(done) > first(done)", "done(n='last') == last(done) and done(n='last') > done(n=2)"))
+    assert verdict.judge(source, source.experiments["X1"], records_of(source), "quick").verdict == verdict.SHOWS
 
 
 def test_account(tmp_path):

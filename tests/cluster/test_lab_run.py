@@ -9,13 +9,18 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from conftest import PATIENCE, until
+from pgaq import db
+from pgaq.lab.workloads import harness
+from test_lab import Holder
 
 ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = {"max_worker_processes": "20"}
 # a wait with its system calls, a trace, views
 SLICE = ["F18", "B3", "E7"]
 
@@ -101,6 +106,35 @@ def test_mistakes():
     assert "exclude each other" in lab("run", "F3", "--quick", "--full").stderr
     listed = lab("list", "F3", "--json")
     assert [e["id"] for e in json.loads(listed.stdout)] == ["F3"]
+
+
+def test_samples_carry_their_parameters(server):
+    """What A2 counts: samples of both events with the parameters of each, here of waits that are made on purpose."""
+    with server.connect() as look, server.connect() as waiter:
+        look.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab; CREATE EXTENSION IF NOT EXISTS pgaq_oracle")
+        harness.prepare(look, 1)
+        waiter.execute(f"{harness.PATH}; SET pgaq.session_pins = off; SET pgaq.listen_wakeup = broadcast")
+        pid = waiter.info.backend_pid
+        look.execute("SELECT aq.trace_start(%s)", [pid])
+        waiter.execute("CALL lab_aq.listen_once(1, 1, NULL, NULL)")
+        look.execute("SELECT aq.trace_stop(%s)", [pid])
+        assert db.value(look, harness.HASH, [pid]) == 1
+        idn = db.value(look, """SELECT hash_value FROM sys."v$db_object_cache" WHERE upper(name) = 'MESSAGES'""")
+        child = db.value(look, "SELECT max(number) FROM aq.trace_objects(%s) WHERE object = %s", [pid, harness.CHANNEL])
+        assert db.row(look, harness.SAMPLED, [3600]) == {"samples": 0, "mutex_x_samples": 0, "latch_free_samples": 0}
+        for figure, call in (("mutex_x_samples", f"hold_mutex('{idn}', 600)"), ("latch_free_samples", f"hold_latch('{harness.CHANNEL}', 600, child => {child})")):
+            holder = Holder(server, f"SELECT aq_lab.{call}", "SELECT EXISTS (SELECT FROM aq.sessions WHERE event = 'aq: lab hold' AND waiting)")
+            waits = threading.Thread(target=waiter.execute, args=["CALL lab_aq.listen_once(1, 1, NULL, NULL)"])
+            waits.start()
+            try:
+                until(lambda figure=figure: db.row(look, harness.SAMPLED, [3600])[figure] > 0, figure)
+            finally:
+                holder.conn.cancel()
+                holder.end()
+                waits.join()
+        found = db.row(look, harness.SAMPLED, [3600])
+        assert found["samples"] == found["mutex_x_samples"] + found["latch_free_samples"]
+        harness.drop(look)
 
 
 @pytest.mark.parametrize("seconds", ["0.2", pytest.param("600", marks=pytest.mark.long)])

@@ -69,7 +69,10 @@ class Measurements:
 
     def value(self, run: str, metric: str, axes: dict[str, Any], repeat: int, x: str) -> Value:
         """A number when one point is left, else a curve over the one axis that is left, or over x."""
-        points = [r for r in self.of(run) if r["repeat"] == repeat and all(_same(r["point"].get(axis), value) for axis, value in axes.items())]
+        points = [r for r in self.of(run) if r["repeat"] == repeat]
+        for axis, wanted in axes.items():
+            chosen = max((r["point"][axis] for r in points if axis in r["point"]), default=None) if wanted == "last" else wanted
+            points = [r for r in points if _same(r["point"].get(axis), chosen)]
         points = [r for r in points if metric in r["metrics"]]
         if not points:
             reasons = {r["unsuitable"] for r in self.of(run) if "unsuitable" in r}

@@ -23,7 +23,15 @@ OPERATIONS = """SELECT operation, object, location, gets::float8 AS gets, releas
 HISTOGRAM = """SELECT value::float8, sum(count)::float8 FROM aq.trace_histogram(%s)
 	WHERE measure = %s AND operation = %s AND object = %s GROUP BY 1 ORDER BY 1"""
 MEASURES = {"both": "ns_histogram", "acquire": "acquire_ns_histogram", "hold": "hold_ns_histogram"}
-SAMPLED = """SELECT count(*)::float8 FROM sys."v$active_session_history" WHERE event = ANY (%s) AND p1 IS NOT NULL AND sample_time > now() - %s * interval '1 s'"""
+# samples of the two events; of each event those that carry its parameters: the idn is that of a cached object, the number that of a latch
+SAMPLED = """SELECT count(*)::float8 AS samples,
+	(count(*) FILTER (WHERE event = 'library cache: mutex X' AND (p1text, p2text, p3text) = ('idn', 'value', 'where')
+		AND p1 IN (SELECT hash_value FROM sys."v$db_object_cache") AND p2 IS NOT NULL AND p3 > 0))::float8 AS mutex_x_samples,
+	(count(*) FILTER (WHERE event = 'latch free' AND (p1text, p2text, p3text) = ('address', 'number', 'why')
+		AND p1 <> 0 AND p2 IN (SELECT "latch#" FROM sys."v$latch") AND p3 > 0))::float8 AS latch_free_samples
+	FROM sys."v$active_session_history" WHERE event IN ('library cache: mutex X', 'latch free') AND sample_time > now() - %s * interval '1 s'"""
+HASH = """SELECT count(DISTINCT t.number)::float8 FROM aq.trace_objects(%s) t JOIN sys."v$db_object_cache" o ON o.hash_value = t.number
+	WHERE t.operation = 'mutex' AND t.object = 'Library Cache' AND upper(o.name) = 'MESSAGES'"""
 
 
 def calibrate(conn: db.Connection, microseconds: float) -> int:
@@ -78,8 +86,8 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         found = _totals(results, change, number, took)
         found |= _traced(look, traced, float(results["deq", number]))
         found |= _windows(look, number, seconds)
-        found["samples"] = db.value(look, SAMPLED, [["library cache: mutex X", "latch free"], seconds])
-        found["hash_values"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$db_object_cache\" WHERE upper(name) = 'MESSAGES' AND hash_value > 0"))
+        found |= db.row(look, SAMPLED, [seconds]) or {}
+        found["hash_values"] = db.value(look, HASH, [traced])
         found["locks_seen"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$libcache_locks\""))
         found["subscribers_seen"] = float(db.value(look, "SELECT count(*) FROM dba_queue_subscribers WHERE upper(queue_name) = 'MESSAGES'"))
         sessions.close()

@@ -26,7 +26,10 @@ BEGIN
 END $$
 """
 EVENTS = ("row cache mutex", "latch: row cache objects")
-WAITING = "SELECT event, p1, p2, p3 FROM sys.\"v$session\" WHERE event = ANY (%s) AND state = 'WAITING'"
+# P1, and whether the parameters are those of a latch: its address and its number
+WAITING = """SELECT event, p1, (p1text, p2text) = ('address', 'number') AND p1 <> 0
+		AND p2 = (SELECT "latch#" FROM sys."v$latch" WHERE name = 'row cache objects') AS described
+	FROM sys."v$session" WHERE event = ANY (%s) AND state = 'WAITING'"""
 
 
 class Sampler(threading.Thread):
@@ -83,6 +86,7 @@ def readers(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]
         "cache_number": float(cache.get("number") or 0), "usage": float(cache.get("usage") or 0), "latch_child": float(cache.get("latch_child") or 0),
         "samples": float(len(seen)), "cache_samples": float(sum(row[1] == cache.get("number") for row in seen if row[0] == EVENTS[0])),
         "mutex_samples": float(sum(row[0] == EVENTS[0] for row in seen)), "latch_samples": float(sum(row[0] == EVENTS[1] for row in seen)),
+        "described_samples": float(sum(row[0] == EVENTS[1] and row[2] for row in seen)),
         "find_sleeps": sum(value for (kind, name, figure), value in change.values.items() if kind == "location" and figure == "sleeps" and name.startswith("row cache: find")),
         "other_sleeps": sum(value for (kind, name, figure), value in change.values.items() if kind == "location" and figure == "sleeps" and name.startswith("row cache:") and "find" not in name),
     }  # fmt: skip

@@ -15,6 +15,11 @@ from pgaq.lab.workloads import harness
 CHANNEL = "channel operations parent latch"
 COUNTS = """SELECT operation, sum(gets)::float AS gets, sum(releases)::float AS releases,
 	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel FROM aq.trace_objects(%s) GROUP BY 1"""
+# a row is out of order if its time is before the one of the row before, or if it releases what was not got
+ROWS = """SELECT count(*)::float AS rows, (count(*) FILTER (WHERE at_ns < before OR held < 0))::float AS unordered FROM (
+	SELECT at_ns, lag(at_ns) OVER (ORDER BY sequence) AS before,
+		sum(CASE action WHEN 'get' THEN 1 ELSE -1 END) OVER (PARTITION BY operation, object, number ORDER BY sequence) AS held
+	FROM aq.trace(%s) WHERE operation = ANY (%s) AND action IN ('get', 'release')) r"""
 SLICE = 0.5  # seconds: what the sources divide a wait into is longer
 BEGUN = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'wait' AND action = 'begin'"
 
@@ -136,6 +141,8 @@ def cases(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
             for name, (before, others, own) in CASES.items():
                 waiting, counts = case.play(before, others, own)
                 found |= _figures(name, counts)
+                rows = db.row(look, ROWS, [case.pid, list(KINDS)]) or {}
+                found |= {f"{name}_{figure}": value for figure, value in rows.items()}
                 if name == "case2":
                     found |= _figures("waiting", waiting)
         finally:
