@@ -322,6 +322,9 @@ def test_page_is_whole(tmp_path):
     assert both.count("shows") >= 2 and both.index("<details>") < both.index(">X1<"), "what is alike is folded"
     other = json.loads(json.dumps(results))
     other["cards"][0]["verdict"] = "weak"
+    other["cards"][0]["verdict"] = results["cards"][0]["verdict"] = verdict.CANNOT
+    assert page.pairs(results, other) == ([], []), "what cannot be compared does not count"
+    other["cards"][0]["verdict"], results["cards"][0]["verdict"] = "weak", "shows"
     apart = page.compare(results, other, ("one", "two"))
     assert apart.index(">X1<") < apart.index("<details>") and "1 of 1 experiments differ" in apart
 

@@ -101,11 +101,14 @@ def test_interrupted(tmp_path):
 
 
 def test_mistakes():
-    """An unknown id, two profiles, a directory of another profile."""
+    """An unknown id, two profiles, a page that is not there; the word run left out, an id in small letters."""
     assert "there is no experiment, run or source F99" in lab("run", "F99").stderr
-    assert "exclude each other" in lab("run", "F3", "--quick", "--full").stderr
-    listed = lab("list", "F3", "--json")
-    assert [e["id"] for e in json.loads(listed.stdout)] == ["F3"]
+    assert lab("rnu").stderr == "lab: No such command 'rnu'. Did you mean 'run'? See lab --help.\n"
+    for arguments in (["run", "F3"], ["f3"], []):
+        assert lab(*arguments, "--quick", "--full").stderr == "lab: --quick and --full exclude each other.\n"
+    assert lab("E7", "--markdown", "/nonexistent/page.md").stderr == "lab: /nonexistent/page.md: No such file or directory.\n"
+    for arguments in (["list", "F3", "b4T", "--json"], ["--json", "list", "F3", "b4T"]):
+        assert [e["id"] for e in json.loads(lab(*arguments).stdout)] == ["B4t", "F3"]
 
 
 def test_samples_carry_their_parameters(server):

@@ -175,9 +175,9 @@ def without_trailing_spaces(words: str) -> str:
     return re.sub(r" +(?=\n|\Z)", "", words)
 
 
-def group(text: str, **more: Any) -> typer.Typer:
+def group(text: str, cls: type[Group] = Group, **more: Any) -> typer.Typer:
     """A group of commands."""
-    return typer.Typer(help=text, cls=Group, no_args_is_help=more.pop("no_args_is_help", True), pretty_exceptions_enable=False, **more)
+    return typer.Typer(help=text, cls=cls, no_args_is_help=more.pop("no_args_is_help", True), pretty_exceptions_enable=False, **more)
 
 
 def command(app: typer.Typer, name: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

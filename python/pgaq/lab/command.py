@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, List, Optional
 
+import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,11 +16,26 @@ from rich.text import Text
 
 from pgaq import places
 from pgaq.command import output
-from pgaq.command.common import FAILURE, INTERRUPTED, OK, USAGE, Failure, chosen, command, group
+from pgaq.command.common import FAILURE, INTERRUPTED, OK, USAGE, Failure, Group, chosen, command, group
 from pgaq.lab import experiment as model
 from pgaq.lab import run as runs
 
-app = group("Repeat the experiments of the sources and draw them beside the published figures.", add_completion=False)
+
+class LabGroup(Group):
+    """The word run may be left out before an experiment or an option of it."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        if arguments and not context.resilient_parsing and self._runs(context, arguments[0]):
+            arguments = ["run", *arguments]
+        return super().parse_args(context, arguments)
+
+    def _runs(self, context: click.Context, word: str) -> bool:
+        if word.startswith("-"):
+            return word.partition("=")[0] not in [name for parameter in self.get_params(context) for name in parameter.opts]
+        return word not in self.list_commands(context) and model.knows(model.load(), word)
+
+
+app = group("Repeat the experiments of the sources and draw them beside the published figures.", LabGroup, add_completion=False)
 COLORS = {"shows": "green", "weak": "yellow", "does not show": "red", "does not add up": "red"}
 
 
@@ -188,7 +204,9 @@ def _marked(markdown: Path) -> None:
 
     try:
         page.read_markdown(markdown)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise Failure(f"{markdown}: {error.strerror}", code=USAGE) from None
+    except ValueError as error:
         raise Failure(str(error), code=USAGE) from None
 
 
@@ -274,10 +292,8 @@ def compare(
 
 
 def main() -> None:
-    """`./lab` alone runs everything; `./lab --quick` does not need the word run."""
-    arguments = sys.argv[1:]
-    if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("--help", "-h")):
-        arguments = ["run", *arguments]
+    """`./lab` alone runs everything."""
+    arguments = sys.argv[1:] or ["run"]
     from pgaq.command.main import run  # noqa: PLC0415  it loads the lab when it is asked for
 
     sys.exit(run(arguments, app, "lab"))

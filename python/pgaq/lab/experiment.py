@@ -261,8 +261,17 @@ def choose(sources: list[Source], wanted: list[str]) -> list[Experiment]:
     every = [experiment for source in sources for experiment in source.experiments.values()]
     if not wanted:
         return every
-    known = {name for e in every for name in (e.id, e.source, *e.runs())}
     for name in wanted:
-        if name not in known:
+        if not knows(sources, name):
             raise ExperimentError(f"there is no experiment, run or source {name}; see pgaq lab list")
-    return [e for e in every if {e.id, e.source, *e.runs()} & set(wanted)]
+    chosen = {name.casefold() for name in wanted}
+    return [e for e in every if chosen & _names(e)]
+
+
+def knows(sources: list[Source], name: str) -> bool:
+    """It is the id, the run or the source of an experiment, in capitals or not."""
+    return any(name.casefold() in _names(e) for source in sources for e in source.experiments.values())
+
+
+def _names(e: Experiment) -> set[str]:
+    return {name.casefold() for name in (e.id, e.source, *e.runs())}

@@ -239,6 +239,7 @@ def pairs(first: dict[str, Any], second: dict[str, Any]) -> tuple[list[tuple[Any
     """The cards that both runs have measured: those whose verdict or account differs, and the others."""
     others = {c["id"]: c for c in second["cards"] if c["verdict"] != verdict.NOT_RUN}
     both = [(card, others[card["id"]]) for card in first["cards"] if card["id"] in others and card["verdict"] != verdict.NOT_RUN]
+    both = [pair for pair in both if any(card["verdict"] != verdict.CANNOT for card in pair)]
     differ = [card["verdict"] != other["verdict"] or card["account"] != other["account"] for card, other in both]
     return [pair for pair, apart in zip(both, differ) if apart], [pair for pair, apart in zip(both, differ) if not apart]
 
