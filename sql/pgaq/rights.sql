@@ -6,7 +6,7 @@ DECLARE
 	function regprocedure;
 	for_all CONSTANT text[] := ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
 		buffered_consumers, buffered_messages, buffered_publishers, buffered_queue, cancel, classic_messages, classic_ready, consumers, dbid, errors, link_worker, links, listeners, may, may_stop_schedule,
-		message_cache, message_cache_returns, message_cache_use, messages, node_own, node_state, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, shows_consumer, snapshot_settings,
+		message_cache, message_cache_returns, message_cache_use, messages, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, shows_consumer, snapshot_settings,
 		streams, table_counters, trace_histogram, trace_objects, trace_rows, traces$list$, ',') name);
 BEGIN
 	FOR function IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'aq_internal'::regnamespace AND p.proname::text <> ALL (for_all) LOOP
@@ -15,7 +15,10 @@ BEGIN
 END $$;
 
 -- A role that may call these can connect this database to others, or speak for another node.
-REVOKE EXECUTE ON FUNCTION aq.node_add(name), aq.node_remove(name), aq.node_reset(boolean), aq.node_beat(uuid, bigint, timestamptz) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION aq.node_add(name), aq.node_remove(name), aq.node_reset(boolean), aq.node_beat(uuid, bigint, timestamptz),
+	aq.node_want(uuid, text, text, text), aq.node_resume(uuid, bigint, bigint[], uuid[]),
+	aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]),
+	aq.node_recall(uuid, bigint), aq.node_finish(uuid, bigint[], uuid[]), aq.node_return(uuid, bigint) FROM PUBLIC;
 
 -- Reports read figures that only members of pg_monitor may see.
 REVOKE EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint),

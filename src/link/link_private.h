@@ -24,7 +24,7 @@
 #define AQ_LINK_TEXT 256
 #define AQ_LINK_HOST 128
 
-#define AQ_LINK_KINDS 4
+#define AQ_LINK_KINDS 8
 #define AQ_LINK_CHECKS 8
 #define AQ_LINK_BUCKETS 32
 

@@ -1,12 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * node_area.c
- *	  Shared memory of nodes: what aq.nodes shows beside the tables.
+ *	  Shared memory of nodes: what aq.nodes shows beside the tables, what other
+ *	  nodes wish for, and the fence of what they send.
  *
- * Nothing depends on it but the view, and how soon another server can take over
- * a node's identity; so it does not matter where the process ends that writes
- * it.  Its times grow old by themselves: a node is unreachable also if the link
- * worker does not run.
+ * A fence that is lost, by a restart or because the entry is, refuses what is
+ * sent until the sender sets it again.  Nothing else depends on this memory but
+ * the view, how soon another server can take over a node's identity, and which
+ * node gets a unit; so it does not matter where the process ends that writes it.
+ * Its times grow old by themselves: a node is unreachable also if the link worker
+ * does not run.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,13 +21,32 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
+/* A node's sessions dequeue from a queue of this one, for a consumer. */
+typedef struct Wish
+{
+	Oid			database;		/* InvalidOid: the entry is free */
+	int32		number;			/* of the node */
+	int32		queue_id;
+	int64		consumer;		/* its number */
+	Oid			role;			/* as which it has said so */
+	TimestampTz at;				/* when it said so last */
+} Wish;
+
+/* a node's wish counts for so long, microseconds */
+#define WISH_TIME ((int64) 5000000)
+
+/* wishes that are remembered, for each of max_nodes */
+#define WISHES 16
+
 typedef struct NodeArea
 {
-	AqLatch		latch;
+	AqLatch		latch;			/* protects all but the next one */
+	pg_atomic_uint32 units;		/* grows with each change of units */
 	AqNodeState states[FLEXIBLE_ARRAY_MEMBER];	/* max_nodes */
 } NodeArea;
 
 static NodeArea *area;
+static Wish *wishes;			/* max_nodes * WISHES */
 static int	max_nodes = 64;
 
 void
@@ -42,17 +64,20 @@ aq_node_area_define(void)
 Size
 aq_node_area_size(void)
 {
-	return add_size(offsetof(NodeArea, states), mul_size(max_nodes, sizeof(AqNodeState)));
+	return add_size(MAXALIGN(add_size(offsetof(NodeArea, states), mul_size(max_nodes, sizeof(AqNodeState)))),
+					mul_size(max_nodes, WISHES * sizeof(Wish)));
 }
 
 void
 aq_node_area_init(void *place, bool found)
 {
 	area = place;
+	wishes = (Wish *) ((char *) place + MAXALIGN(offsetof(NodeArea, states) + max_nodes * sizeof(AqNodeState)));
 	if (found)
 		return;
 	memset(area, 0, aq_node_area_size());
 	aq_latch_init(&area->latch, AQ_LATCH_NODES, 0);
+	pg_atomic_init_u32(&area->units, 1);
 }
 
 /* The caller holds the latch. */
@@ -141,5 +166,81 @@ aq_node_area_forget(Oid database)
 	for (int i = 0; i < max_nodes; i++)
 		if (area->states[i].database == database)
 			area->states[i].database = InvalidOid;
+	for (int i = 0; i < max_nodes * WISHES; i++)
+		if (wishes[i].database == database)
+			wishes[i].database = InvalidOid;
 	aq_latch_free(&area->latch);
+}
+
+/* --- wishes ---------------------------------------------------------------------- */
+
+static bool
+is_fresh(const Wish *wish, TimestampTz now)
+{
+	return OidIsValid(wish->database) && wish->at + WISH_TIME > now;
+}
+
+static bool
+is_of(const Wish *wish, int32 number, int32 queue_id, int64 consumer)
+{
+	return wish->database == MyDatabaseId && wish->number == number && wish->queue_id == queue_id && wish->consumer == consumer;
+}
+
+/* The node's sessions dequeue for the consumer.  Without room it is forgotten: the node says so again soon. */
+void
+aq_node_area_wish(int32 number, int32 queue_id, int64 consumer, Oid role)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Wish	   *place = NULL;
+
+	aq_session_attach();
+	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_NODE);
+	for (int i = 0; i < max_nodes * WISHES; i++)
+	{
+		if (is_of(&wishes[i], number, queue_id, consumer))
+		{
+			place = &wishes[i];
+			break;
+		}
+		if (place == NULL && !is_fresh(&wishes[i], now))
+			place = &wishes[i];
+	}
+	if (place != NULL)
+		*place = (Wish) {MyDatabaseId, number, queue_id, consumer, role, now};
+	aq_latch_free(&area->latch);
+}
+
+/* The role as which it has said so a short time ago; InvalidOid: it has not. */
+Oid
+aq_node_area_wish_role(int32 number, int32 queue_id, int64 consumer)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Oid			role = InvalidOid;
+
+	aq_session_attach();
+	aq_latch_get(&area->latch, AQ_SHARED, AQ_LOC_NODE);
+	for (int i = 0; i < max_nodes * WISHES; i++)
+		if (is_of(&wishes[i], number, queue_id, consumer) && is_fresh(&wishes[i], now))
+			role = wishes[i].role;
+	aq_latch_free(&area->latch);
+	return role;
+}
+
+/* --- units ----------------------------------------------------------------------- */
+
+/* Rows of units were changed, committed.  Never raises. */
+void
+aq_node_area_units_changed(void)
+{
+	pg_atomic_fetch_add_u32(&area->units, 1);
+}
+
+/* Differs from before if units have changed. */
+uint32
+aq_node_area_units(void)
+{
+	uint32		n = pg_atomic_read_u32(&area->units);
+
+	pg_memory_barrier();
+	return n;
 }

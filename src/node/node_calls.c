@@ -61,6 +61,20 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* What is lent to the node would not come back, and what it has lent would not be reported. */
+static void
+refuse_with_units(const char *server)
+{
+	char	   *units = aq_sql_text(psprintf("SELECT count(*) FROM (SELECT holder FROM aq_internal.node_unit UNION ALL SELECT origin FROM aq_internal.node_held) u "
+											 "WHERE u.holder = (SELECT node_id FROM aq_internal.node WHERE server_name = %s)", quote_literal_cstr(server)));
+
+	if (strcmp(units, "0") != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_HAS_UNITS, "messages of distributed queues are lent to, or held of, node \"%s\"", server),
+				errdetail("aq.node_units shows them: %s.", units),
+				errhint("Dequeue on one of the two nodes only, until they have gone back; or drop the queues, or call aq.break_lease."));
+}
+
 /* aq.node_remove(server) */
 PG_FUNCTION_INFO_V1(aq_node_calls_remove);
 Datum
@@ -73,6 +87,7 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	aq_session_require_write("aq.node_remove()");
 	server = server_argument(fcinfo);
 	value = CStringGetTextDatum(server);
+	refuse_with_units(server);
 	if (aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL) == 0)
 		ereport(ERROR, aq_error(AQ_ERR_NODE_UNDEFINED, "server \"%s\" is not a node", server));
 	PG_RETURN_VOID();
@@ -112,6 +127,28 @@ aq_node_calls_number(const char *id)
 		number = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
 	return number;
+}
+
+/*
+ * The identity of the node that calls a function, in the first argument; text.
+ * Raises an error unless this database is a node, and has added that one.
+ */
+const char *
+aq_node_calls_caller(FunctionCallInfo fcinfo, const char *command)
+{
+	AqNodeIdentity own;
+	const char *caller;
+
+	aq_session_require_write(command);
+	aq_session_attach();
+	aq_node_identity_require(&own);
+	aq_args_require(fcinfo, 0, "caller");
+	caller = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)));
+	if (aq_node_calls_number(caller) == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
+				errhint("Call aq.node_add for it."));
+	return caller;
 }
 
 /*

@@ -27,6 +27,10 @@ typedef struct AqNodeIdentity
 	TimestampTz started;		/* when the server was started */
 } AqNodeIdentity;
 
+/* --- node_change.c: what the end of the transaction announces */
+extern void aq_node_change_register(void);
+extern void aq_node_change_note_room(void);
+
 /* --- node_settings.c: parameters, in milliseconds */
 extern int	aq_node_settings_heartbeat;
 extern int	aq_node_settings_timeout;
@@ -57,6 +61,15 @@ typedef struct AqNodeState
 	int			sqlstate;
 	char		message[AQ_NODE_MESSAGE];
 	char		hint[AQ_NODE_HINT];
+	/* one queue on several nodes */
+	int64		fence;			/* only messages that come with this token are taken; 0: none */
+	int64		forwarded;		/* messages sent there, and arrived */
+	int64		batches;		/* with these */
+	int64		reported;		/* messages that it has consumed of this node's */
+	int64		granted;		/* units */
+	int64		returned;		/* units that came back */
+	TimestampTz queue_error_time;	/* 0: no queue has an error */
+	char		queue_error[AQ_NODE_MESSAGE];
 } AqNodeState;
 
 extern void aq_node_area_define(void);
@@ -67,6 +80,10 @@ extern bool aq_node_area_copy(int32 number, AqNodeState *copy);
 extern void aq_node_area_free(void);
 extern void aq_node_area_keep(const int32 *numbers, int n);
 extern void aq_node_area_forget(Oid database);
+extern void aq_node_area_wish(int32 number, int32 queue_id, int64 consumer, Oid role);
+extern Oid	aq_node_area_wish_role(int32 number, int32 queue_id, int64 consumer);
+extern void aq_node_area_units_changed(void);	/* never raises */
+extern uint32 aq_node_area_units(void);
 
 /* --- node_identity.c: who this node is, and whether another one is who it says */
 typedef enum AqNodeOwn
@@ -91,8 +108,77 @@ extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
 
 /* --- node_calls.c: the functions for users */
 extern int32 aq_node_calls_number(const char *id);
+extern const char *aq_node_calls_caller(FunctionCallInfo fcinfo, const char *command);
 
-/* --- node_stream.c: heartbeats */
+/* --- node_stream.c: heartbeats; the nodes to which there are streams */
+typedef struct AqNodeLink
+{
+	int32		number;
+	Oid			server;
+	Oid			role;
+} AqNodeLink;
+
 extern void aq_node_stream_register(void);
+extern bool aq_node_stream_exist(void);
+extern void aq_node_stream_list(void);
+
+/*
+ * --- node_unit.c: units of this node that others hold
+ *
+ * The messages of a consumer in a shard of a distributed queue.
+ */
+typedef struct AqNodeUnit
+{
+	int32		queue_id;
+	int			shard;
+	int64		consumer;		/* its number, never reused; 0: the only one, without a name */
+	int64		epoch;
+	bool		recalled;
+	int			age;			/* of the grant, or the recall; seconds */
+	Oid			role;
+	int32		holder;			/* number of the node; 0: it was removed */
+} AqNodeUnit;
+
+extern List *aq_node_unit_list(int32 holder, int32 queue_id);	/* 0: of any; in the current memory context */
+extern bool aq_node_unit_lock(int32 queue_id, bool wait);
+extern bool aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role);
+extern void aq_node_unit_recall(const AqNodeUnit *unit);
+extern bool aq_node_unit_end(const AqNodeUnit *unit);
+extern void aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
+extern const AqConsumer *aq_node_unit_consumer(const AqQueue *queue, int64 number);
+extern int	aq_node_unit_position(const AqQueue *queue, int64 number);
+
+/* --- node_policy.c: which node gets which unit */
+extern void aq_node_policy_run(AqQueue *queue);
+extern bool aq_node_policy_wished(AqQueue *queue, int position);
+
+/* --- node_want.c: telling other nodes what is dequeued here */
+extern void aq_node_want_register(void);
+
+/* --- node_forward.c: sending units' messages to their holders */
+extern void aq_node_forward_register(void);
+
+/* --- node_held.c: units of other nodes that this one holds */
+typedef struct AqNodeHeld
+{
+	int32		queue_id;
+	int			shard;			/* here */
+	int64		consumer;		/* its number here; 0 as above */
+	bool		returns;
+	int64		epoch;
+} AqNodeHeld;
+
+extern List *aq_node_held_list(const char *origin);
+extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
+extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);
+extern bool aq_node_held_return(const char *origin, int64 epoch);
+extern bool aq_node_held_end(const AqNodeHeld *held, const char *origin);
+
+/* --- node_report.c: reporting what was consumed of them */
+extern void aq_node_report_register(void);
+
+/* --- rows of queries: node_rows.c */
+extern int64 aq_node_rows_int(uint64 row, int column);
+extern bool aq_node_rows_bool(uint64 row, int column);
 
 #endif							/* AQ_NODE_PRIVATE_H */

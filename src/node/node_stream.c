@@ -38,15 +38,16 @@ have_nodes(void)
 	return OidIsValid(schema) && OidIsValid(get_relname_relid("node", schema));
 }
 
-/* The nodes to which heartbeats are sent; their number. */
+/* The nodes to which there are streams; their number. */
 static int
-read_nodes(int32 **numbers, Oid **servers, Oid **roles)
+read_nodes(AqNodeLink **nodes)
 {
 	MemoryContext context = CurrentMemoryContext;
 	AqNodeIdentity own;
 	bool		isnull;
 	int			n;
 
+	*nodes = NULL;
 	if (!have_nodes())
 		return 0;
 	/* a copy of a node does not act as the node */
@@ -55,53 +56,66 @@ read_nodes(int32 **numbers, Oid **servers, Oid **roles)
 			   "JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link' "
 			   "JOIN pg_authid a ON a.oid = n.role", 0, NULL, NULL, NULL, true);
 	n = (int) SPI_processed;
-	*numbers = MemoryContextAlloc(context, sizeof(int32) * Max(n, 1));
-	*servers = MemoryContextAlloc(context, sizeof(Oid) * Max(n, 1));
-	*roles = MemoryContextAlloc(context, sizeof(Oid) * Max(n, 1));
+	*nodes = MemoryContextAlloc(context, sizeof(AqNodeLink) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
 		HeapTuple	tuple = SPI_tuptable->vals[i];
 
-		(*numbers)[i] = DatumGetInt32(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 1, &isnull));
-		(*servers)[i] = DatumGetObjectId(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &isnull));
-		(*roles)[i] = DatumGetObjectId(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 3, &isnull));
+		(*nodes)[i].number = DatumGetInt32(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 1, &isnull));
+		(*nodes)[i].server = DatumGetObjectId(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &isnull));
+		(*nodes)[i].role = DatumGetObjectId(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 3, &isnull));
 	}
 	SPI_finish();
-	aq_node_area_keep(*numbers, n);
 	return n;
 }
 
-static bool
-exist(void)
+bool
+aq_node_stream_exist(void)
 {
-	int32	   *numbers;
-	Oid		   *servers;
-	Oid		   *roles;
+	AqNodeLink *nodes;
 
-	return read_nodes(&numbers, &servers, &roles) > 0;
+	return read_nodes(&nodes) > 0;
 }
 
+/* A stream for each node; for every kind of streams of this part. */
+void
+aq_node_stream_list(void)
+{
+	AqNodeLink *nodes;
+	int			n = read_nodes(&nodes);
+
+	for (int i = 0; i < n; i++)
+		(void) aq_link_add(nodes[i].number, nodes[i].server, nodes[i].role);
+}
+
+/* Also makes the entries in shared memory. */
 static void
 list(void)
 {
-	int32	   *numbers;
-	Oid		   *servers;
-	Oid		   *roles;
-	int			n = read_nodes(&numbers, &servers, &roles);
+	AqNodeLink *nodes;
+	int			n = read_nodes(&nodes);
+	int32	   *numbers = palloc(sizeof(int32) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
+		numbers[i] = nodes[i].number;
+	aq_node_area_keep(numbers, n);
+	for (int i = 0; i < n; i++)
 	{
-		(void) aq_link_add(numbers[i], servers[i], roles[i]);
-		if (aq_node_area_get(numbers[i]) == NULL)
-		{
-			aq_node_area_free();
+		bool		has_room = aq_node_area_get(numbers[i]) != NULL;
+
+		aq_node_area_free();
+		(void) aq_link_add(nodes[i].number, nodes[i].server, nodes[i].role);
+		if (!has_room)
 			ereport(WARNING,
 					aq_error(AQ_ERR_CACHE_FULL, "too many nodes to show the state of all of them"),
 					errhint("Raise pgaq.max_nodes and restart the server."));
-		}
-		else
-			aq_node_area_free();
 	}
+}
+
+/* News are about units: a heartbeat comes at its time. */
+static void
+woken(void)
+{
 }
 
 static Beat *
@@ -249,8 +263,9 @@ longest_pause(void)
 
 static const AqLinkKind heartbeats = {
 	.name = "heartbeat",
-	.exist = exist,
+	.exist = aq_node_stream_exist,
 	.list = list,
+	.woken = woken,
 	.next = next,
 	.done = done,
 	.failed = failed,

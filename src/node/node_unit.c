@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * node_unit.c
- *	  Units of this node's queues that other nodes hold: the origin's rules for
- *	  ACQUIRE, ASK, RELEASE and break of the protocol in link/NODES.md.
+ *	  Units of this node's queues that other nodes hold: their rows, and what a
+ *	  holder says of them.
  *
  * A row of aq_internal.node_unit is a unit that another node holds; without a
  * row, this node itself does.  Epochs come from a sequence, so none is used
- * twice, although rows are deleted.
+ * twice, although rows are deleted.  The messages that the holder has are leased.
  *
- * A unit has a heavyweight lock, held until the end of the transaction that
- * changes the row.  No request waits for it: an administrator may have it for
- * long.
+ * What changes the rows of a queue has its lock, until the end of the
+ * transaction.  The link worker and the requests of other nodes do not wait for
+ * it: an administrator may have it for long.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,215 +20,348 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
-#include "queue/store.h"
 #include "storage/lock.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-/* the arguments of all functions below, the last one of some */
-enum
+/* --- rows ------------------------------------------------------------------------------ */
+
+#define UNITS \
+	"SELECT u.queue_id, u.shard, u.consumer_number, u.epoch, u.recalled IS NOT NULL, " \
+	"extract(epoch FROM clock_timestamp() - coalesce(u.recalled, u.granted))::integer, u.role::oid::bigint, " \
+	"coalesce((SELECT min(n.node_number) FROM aq_internal.node n WHERE n.node_id = u.holder), 0) FROM aq_internal.node_unit u "
+
+/* The units that the query returns, in the current memory context. */
+static List *
+read_units(const char *query)
 {
-	ARG_QUEUE, ARG_SHARD, ARG_CONSUMER, ARG_CALLER, ARG_MORE
-};
+	MemoryContext context = CurrentMemoryContext;
+	List	   *units = NIL;
 
-#define NOT_A_CONSUMER (-1)
+	aq_sql_run(query, 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+		AqNodeUnit *unit = palloc(sizeof(AqNodeUnit));
 
-typedef struct Unit
-{
-	int32		queue_id;
-	int			shard;
-	int64		consumer;		/* its number, never reused; 0: the only one, without a name; or NOT_A_CONSUMER */
-} Unit;
-
-/* The holder of a unit. */
-typedef struct Lease
-{
-	bool		held;			/* by another node; else the rest is not set */
-	bool		by_caller;
-	int64		epoch;
-} Lease;
-
-/* --- arguments --------------------------------------------------------------------- */
-
-static int64
-consumer_number(AqQueue *queue, const char *name)
-{
-	int			position = aq_args_consumer_position(queue, name);
-
-	if (!queue->multi)
-		return 0;
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].position == position)
-			return queue->consumers[i].number;
-	return NOT_A_CONSUMER;
+		*unit = (AqNodeUnit) {
+			.queue_id = (int32) aq_node_rows_int(i, 1),
+			.shard = (int) aq_node_rows_int(i, 2),
+			.consumer = aq_node_rows_int(i, 3),
+			.epoch = aq_node_rows_int(i, 4),
+			.recalled = aq_node_rows_bool(i, 5),
+			.age = (int) aq_node_rows_int(i, 6),
+			.role = (Oid) aq_node_rows_int(i, 7),
+			.holder = (int32) aq_node_rows_int(i, 8)
+		};
+		units = lappend(units, unit);
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+	return units;
 }
 
-static Unit
-unit_of(AqQueue *queue, FunctionCallInfo fcinfo)
+/* Those of a holder, or of a queue; 0: of any. */
+List *
+aq_node_unit_list(int32 holder, int32 queue_id)
 {
-	int			shard;
-
-	aq_args_require(fcinfo, ARG_SHARD, "shard");
-	shard = PG_GETARG_INT32(ARG_SHARD);
-	if (queue->store->kind != AQ_STORE_SHARDED)
-		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "messages of queue \"%s\" cannot be held by other nodes", queue->name),
-				errdetail("It is not a sharded queue."));
-	if (shard < 0 || shard >= AQ_MAX_SHARDS)
-		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"shard\" must be between 0 and %d", AQ_MAX_SHARDS - 1));
-	return (Unit) {
-		queue->id, shard, consumer_number(queue, aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"))
-	};
+	return read_units(psprintf(UNITS "WHERE (%d = 0 OR u.queue_id = %d) AND "
+							   "(%d = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = %d)) "
+							   "ORDER BY u.queue_id, u.consumer_number, u.shard", queue_id, queue_id, holder, holder));
 }
 
-/* The unit that another node asks for, as which this role may dequeue. */
-static Unit
-requested_unit(FunctionCallInfo fcinfo)
+/* The unit that this node holds with this epoch; NULL: none. */
+static AqNodeUnit *
+unit_of(const char *holder, int64 epoch)
 {
-	AqNodeIdentity own;
+	List	   *units = read_units(psprintf(UNITS "WHERE u.holder = '%s' AND u.epoch = " INT64_FORMAT, holder, epoch));
 
-	aq_session_require_write("a request of another node");
-	aq_node_identity_require(&own);
-	aq_args_require(fcinfo, ARG_CALLER, "caller");
-	return unit_of(aq_catalog_get_for(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"),
-									  aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"), 0), fcinfo);
+	return units != NIL ? linitial(units) : NULL;
 }
 
-static const char *
-caller_of(FunctionCallInfo fcinfo)
-{
-	return DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(ARG_CALLER)));
-}
-
-/* --- the row and its lock -------------------------------------------------------------- */
-
-static char *
-condition(const Unit *unit)
-{
-	return psprintf("queue_id = %d AND shard = %d AND consumer_number = " INT64_FORMAT, unit->queue_id, unit->shard, unit->consumer);
-}
-
-/* Two units can have the same lock: a request for one of them then fails, and is repeated. */
-static bool
-lock_unit(const Unit *unit, bool wait)
+/* Locks the units of a queue against other changes. */
+bool
+aq_node_unit_lock(int32 queue_id, bool wait)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_unit"),
-					   hash_combine(hash_bytes_uint32((uint32) unit->queue_id), (uint32) unit->consumer), unit->shard);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_unit"), (uint32) queue_id, 0);
 	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
-static Lease
-read_lease(const Unit *unit, const char *caller)
-{
-	char	   *text = aq_sql_text(psprintf("SELECT CASE WHEN holder = '%s'::uuid THEN epoch ELSE -epoch END FROM aq_internal.node_unit WHERE %s",
-											caller, condition(unit)));
-	int64		epoch = text == NULL ? 0 : strtoi64(text, NULL, 10);
-
-	return (Lease) {
-		epoch != 0, epoch > 0, epoch
-	};
-}
-
-/* --- requests ------------------------------------------------------------------------------ */
-
-/* Errors, unless the unit can be granted to the caller. */
 static void
-check_grant(const Unit *unit, const char *caller, const char *consumer)
+require_lock(int32 queue_id)
 {
-	if (unit->consumer == NOT_A_CONSUMER)
-		ereport(ERROR, aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a consumer of the queue", consumer));
-	if (aq_node_calls_number(caller) == 0)
-		ereport(ERROR,
-				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
-				errhint("Call aq.node_add for it."));
-}
-
-/* Gives the unit to the caller, unless another node holds it, or is about to. */
-static bool
-grant(const Unit *unit, const char *caller)
-{
-	if (!lock_unit(unit, false))
-		return false;
-	/* what removed consumers have left */
-	aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit u WHERE queue_id = %d AND consumer_number <> 0 AND NOT EXISTS "
-						   "(SELECT FROM aq_internal.subscriber s WHERE s.queue_id = u.queue_id AND s.number = u.consumer_number AND s.consumer IS NOT NULL)",
-						   unit->queue_id), 0, NULL, NULL, NULL);
-	return aq_sql_change(psprintf("INSERT INTO aq_internal.node_unit (queue_id, shard, consumer_number, holder) VALUES (%d, %d, " INT64_FORMAT ", '%s') "
-								  "ON CONFLICT DO NOTHING", unit->queue_id, unit->shard, unit->consumer, caller), 0, NULL, NULL, NULL) > 0;
-}
-
-/*
- * aq_internal.unit_acquire(queue_name, shard, consumer, caller, wishes): ACQUIRE,
- * or ASK if the caller does not wish for the unit.
- *
- * The row is read first: whatever else happens to the unit, its holder is never
- * told that it does not hold it, because it would forget what it has consumed.
- */
-PG_FUNCTION_INFO_V1(aq_node_unit_acquire);
-Datum
-aq_node_unit_acquire(PG_FUNCTION_ARGS)
-{
-	Unit		unit = requested_unit(fcinfo);
-	const char *caller = caller_of(fcinfo);
-	Lease		lease = read_lease(&unit, caller);
-	Datum		values[2];
-	bool		nulls[2] = {false};
-	bool		granted = false;
-
-	aq_args_require(fcinfo, ARG_MORE, "wishes");
-	if (!lease.held && PG_GETARG_BOOL(ARG_MORE))
-	{
-		check_grant(&unit, caller, aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"));
-		granted = grant(&unit, caller);
-		lease = read_lease(&unit, caller);
-		ForceSyncCommit();		/* the holder is durable before it knows */
-	}
-	nulls[0] = !lease.by_caller;
-	values[0] = Int64GetDatum(lease.epoch);
-	values[1] = BoolGetDatum(granted);
-	return aq_rows_one(fcinfo, values, nulls);
-}
-
-/*
- * aq_internal.unit_release(queue_name, shard, consumer, caller, epoch): RELEASE.
- * False: the caller does not hold the unit with this epoch.
- */
-PG_FUNCTION_INFO_V1(aq_node_unit_release);
-Datum
-aq_node_unit_release(PG_FUNCTION_ARGS)
-{
-	Unit		unit = requested_unit(fcinfo);
-	const char *caller = caller_of(fcinfo);
-	Lease		lease = read_lease(&unit, caller);
-
-	aq_args_require(fcinfo, ARG_MORE, "epoch");
-	if (!lease.by_caller || lease.epoch != PG_GETARG_INT64(ARG_MORE))
-		PG_RETURN_BOOL(false);
-	if (!lock_unit(&unit, false))
+	if (!aq_node_unit_lock(queue_id, false))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("another transaction is changing the holder of the unit")));
-	PG_RETURN_BOOL(aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE %s AND holder = '%s' AND epoch = " INT64_FORMAT,
-										  condition(&unit), caller, lease.epoch), 0, NULL, NULL, NULL) > 0);
+				 errmsg("another transaction is changing which nodes hold messages of the queue")));
 }
 
-/* aq_internal.unit_break(queue_name, shard, consumer): takes the unit from the node that holds it. */
+/* Gives the unit to another node; false: one holds it.  The caller has the lock. */
+bool
+aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role)
+{
+	if (aq_sql_change(psprintf("INSERT INTO aq_internal.node_unit (queue_id, shard, consumer_number, holder, role) "
+							   "VALUES (%d, %d, " INT64_FORMAT ", '%s', %u::oid) ON CONFLICT DO NOTHING",
+							   queue_id, shard, consumer, holder, role), 0, NULL, NULL, NULL) == 0)
+		return false;
+	aq_catalog_units_changed(queue_id);
+	ForceSyncCommit();			/* the holder is durable before it has a message */
+	return true;
+}
+
+/* Asks the unit back.  The caller has the lock. */
+void
+aq_node_unit_recall(const AqNodeUnit *unit)
+{
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE epoch = " INT64_FORMAT
+								  " AND recalled IS NULL", unit->epoch), 0, NULL, NULL, NULL);
+	ForceSyncCommit();			/* nothing is sent any more, also after a crash */
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+/* The consumer with this number, which is not removed; NULL: none. */
+const AqConsumer *
+aq_node_unit_consumer(const AqQueue *queue, int64 number)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].number == number && queue->consumers[i].name != NULL)
+			return &queue->consumers[i];
+	return NULL;
+}
+
+/* Its position; -1: it was removed. */
+int
+aq_node_unit_position(const AqQueue *queue, int64 number)
+{
+	const AqConsumer *consumer;
+
+	if (!queue->multi)
+		return number == 0 ? 0 : -1;
+	consumer = aq_node_unit_consumer(queue, number);
+	return consumer != NULL ? consumer->position : -1;
+}
+
+/*
+ * What becomes of messages that the holder had, or has consumed.  Those that are
+ * not lent any more do not matter; but none is left to a transaction that may be
+ * rolled back.
+ */
+static void
+settle(AqQueue *queue, int position, AqMode mode, const pg_uuid_t *ids, uint32 n)
+{
+	AqLeaseOptions options = {.position = position,.mode = mode,.any_receipt = true,.node = true};
+	AqLeaseResult *results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
+
+	if (n > 0)
+		queue->store->settle_leases(queue, &options, ids, n, results);
+	for (uint32 i = 0; i < n; i++)
+		if (results[i] == AQ_LEASE_BUSY)
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("another transaction is about to decide on messages of queue \"%s\"", queue->name),
+					 errhint("Try again.")));
+}
+
+/* The messages are ready again, at their place; it was no attempt. */
+void
+aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n)
+{
+	settle(queue, position, AQ_MODE_UNSEEN, ids, n);
+}
+
+/*
+ * The unit is this node's again, with all messages that the holder has not
+ * reported.  The caller has the lock.  False: it was not held any more.
+ */
+bool
+aq_node_unit_end(const AqNodeUnit *unit)
+{
+	AqQueue    *queue;
+	pg_uuid_t  *ids;
+	uint32		n;
+	int			position;
+
+	if (aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, unit->epoch), 0, NULL, NULL, NULL) == 0)
+		return false;
+	queue = aq_catalog_get_by_id(unit->queue_id, true);
+	if (queue == NULL)
+		return true;
+	aq_pins_pin(queue);
+	position = aq_node_unit_position(queue, unit->consumer);
+	if (position >= 0)
+	{
+		n = queue->store->units->lent(queue, unit->shard, position, &ids);
+		aq_node_unit_give_back(queue, position, ids, n);
+	}
+	aq_catalog_units_changed(unit->queue_id);
+	ForceSyncCommit();
+	return true;
+}
+
+/* --- what a holder says -------------------------------------------------------------------- */
+
+static void
+note_reported(const char *caller, uint32 n, uint32 units)
+{
+	AqNodeState *state = aq_node_area_get(aq_node_calls_number(caller));
+
+	if (state != NULL)
+	{
+		state->reported += n;
+		state->returned += units;
+	}
+	aq_node_area_free();
+}
+
+/* Messages of one unit are consumed; false: the caller does not hold it. */
+static bool
+finish_unit(const char *caller, int64 epoch, const pg_uuid_t *ids, uint32 n)
+{
+	AqNodeUnit *unit = unit_of(caller, epoch);
+	AqQueue    *queue;
+	int			position;
+
+	if (unit == NULL)
+		return false;
+	queue = aq_catalog_get_by_id(unit->queue_id, true);
+	if (queue == NULL)
+		return false;
+	aq_pins_pin(queue);
+	position = aq_node_unit_position(queue, unit->consumer);
+	if (position >= 0)
+		settle(queue, position, AQ_MODE_ACKNOWLEDGE, ids, n);
+	return true;
+}
+
+/*
+ * aq.node_finish(caller, epochs, ids): what was consumed is never ready here again,
+ * so the unit's row may not be deleted at the same time.
+ */
+PG_FUNCTION_INFO_V1(aq_node_unit_finish);
+Datum
+aq_node_unit_finish(PG_FUNCTION_ARGS)
+{
+	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_finish()");
+	Datum	   *epochs;
+	Datum	   *values;
+	bool	   *nulls;
+	Datum	   *strange;
+	pg_uuid_t  *ids;
+	int			n,
+				nids,
+				nstrange = 0;
+	uint32		reported = 0;
+
+	aq_args_require(fcinfo, 1, "epochs");
+	aq_args_require(fcinfo, 2, "ids");
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &epochs, NULL, &n);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(2), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, &nids);
+	if (n != nids)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "the arrays must have the same number of elements"));
+	strange = palloc(Max(n, 1) * sizeof(Datum));
+	ids = palloc(Max(n, 1) * sizeof(pg_uuid_t));
+	for (int i = 0, next; i < n; i = next)
+	{
+		uint32		count = 0;
+
+		for (next = i; next < n && DatumGetInt64(epochs[next]) == DatumGetInt64(epochs[i]); next++)
+			if (!nulls[next])
+				ids[count++] = *DatumGetUUIDP(values[next]);
+		if (finish_unit(caller, DatumGetInt64(epochs[i]), ids, count))
+			reported += count;
+		else
+			strange[nstrange++] = epochs[i];
+	}
+	ForceSyncCommit();			/* the answer is the proof on which the holder forgets them */
+	note_reported(caller, reported, 0);
+	if (reported > 0)
+		aq_node_change_note_room();
+	aq_point("node-finished");
+	PG_RETURN_POINTER(construct_array(strange, nstrange, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+/* aq.node_return(caller, epoch) */
+PG_FUNCTION_INFO_V1(aq_node_unit_return);
+Datum
+aq_node_unit_return(PG_FUNCTION_ARGS)
+{
+	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_return()");
+	AqNodeUnit *unit;
+
+	aq_args_require(fcinfo, 1, "epoch");
+	unit = unit_of(caller, PG_GETARG_INT64(1));
+	if (unit == NULL)
+		PG_RETURN_BOOL(false);
+	require_lock(unit->queue_id);
+	if (!aq_node_unit_end(unit))
+		PG_RETURN_BOOL(false);
+	note_reported(caller, 0, 1);
+	aq_point("node-returned");
+	PG_RETURN_BOOL(true);
+}
+
+/* --- an administrator ----------------------------------------------------------------------- */
+
+static bool
+is_reachable(int32 number)
+{
+	AqNodeState state;
+
+	return number != 0 && aq_node_area_copy(number, &state) && state.answered != 0 &&
+		!TimestampDifferenceExceeds(state.answered, GetCurrentTimestamp(), aq_node_settings_timeout);
+}
+
+/* aq.break_lease(queue_name, shard, consumer, force) */
 PG_FUNCTION_INFO_V1(aq_node_unit_break);
 Datum
 aq_node_unit_break(PG_FUNCTION_ARGS)
 {
 	AqQueue    *queue;
-	Unit		unit;
+	AqNodeUnit *unit = NULL;
+	int32		id;
+	int64		consumer = 0;
+	int			shard;
+	ListCell   *lc;
 
-	aq_session_require_write("aq_internal.unit_break()");
-	queue = aq_catalog_get(aq_args_name(fcinfo, ARG_QUEUE, "queue_name"), AQ_RIGHT_OWNER);
-	unit = unit_of(queue, fcinfo);
-	(void) lock_unit(&unit, true);
-	if (aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE %s", condition(&unit)), 0, NULL, NULL, NULL) == 0)
-		ereport(ERROR, aq_error(AQ_ERR_UNIT_NOT_HELD, "no other node holds the unit"));
+	aq_session_require_write("aq.break_lease()");
+	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
+	aq_args_require(fcinfo, 1, "shard");
+	aq_args_require(fcinfo, 3, "force");
+	shard = PG_GETARG_INT32(1);
+	if (queue->multi)
+	{
+		const char *name = aq_args_name(fcinfo, 2, "consumer");
+		AqConsumer *found = aq_catalog_consumer(queue, name);
+
+		if (found == NULL)
+			ereport(ERROR, aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a consumer of the queue", name));
+		consumer = found->number;
+	}
+	id = queue->id;
+	(void) aq_node_unit_lock(id, true);
+	foreach(lc, aq_node_unit_list(0, id))
+	{
+		AqNodeUnit *one = lfirst(lc);
+
+		if (one->shard == shard && one->consumer == consumer)
+			unit = one;
+	}
+	if (unit == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_UNIT_NOT_HELD, "no other node holds these messages"),
+				errhint("aq.node_units shows what other nodes hold."));
+	if (!PG_GETARG_BOOL(3) && is_reachable(unit->holder))
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_REACHABLE, "the node that holds these messages is reachable"),
+				errdetail("It would go on with messages that are dequeued here, too."),
+				errhint("Stop its consumers, and the messages come back. Use force => true if you accept that some are consumed twice."));
+	(void) aq_node_unit_end(unit);
 	PG_RETURN_VOID();
 }

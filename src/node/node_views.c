@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_views.c
- *	  The function under aq.nodes.
+ *	  The functions under aq.nodes and aq.node_units.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -53,7 +53,33 @@ AQ_ROWS(aq_node_views_state)
 	aq_rows_text(row, state.error_time != 0 ? unpack_sql_state(state.sqlstate) : NULL);
 	aq_rows_text(row, state.error_time != 0 && sees ? state.message : NULL);
 	aq_rows_text(row, state.error_time != 0 && sees && state.hint[0] != '\0' ? state.hint : NULL);
+	aq_rows_number(row, state.forwarded);
+	aq_rows_number(row, state.batches);
+	aq_rows_number(row, state.reported);
+	aq_rows_number(row, state.granted);
+	aq_rows_number(row, state.returned);
+	aq_rows_text(row, state.queue_error_time != 0 && sees ? state.queue_error : NULL);
+	aq_rows_time(row, state.queue_error_time);
 	aq_rows_end(row);
+}
+
+/*
+ * Of a consumer in a shard: leased and ready messages.  The view has checked the
+ * role's privileges.
+ */
+AQ_ROWS(aq_node_views_unit)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(PG_GETARG_INT32(0), true);
+	int			shard = PG_GETARG_INT32(1);
+	int			position = queue != NULL ? aq_node_unit_position(queue, PG_GETARG_INT64(2)) : -1;
+	AqPeek		peek;
+
+	if (position < 0 || queue->store->units == NULL || RecoveryInProgress() || !aq_pins_peek(queue, &peek))
+		return;
+	aq_rows_number(row, queue->store->units->count_lent(queue, shard, position));
+	aq_rows_number(row, queue->store->units->count_ready(queue, shard, position));
+	aq_rows_end(row);
+	aq_pins_peek_end(&peek);
 }
 
 /* One row about this server: system identifier, database, timeline, start. */

@@ -28,7 +28,7 @@ enum
 {
 	ARG_SOURCE, ARG_EPOCH,
 	ARG_FIRST, ARG_LAST, ARG_BEGIN_QUEUE,	/* of aq.propagation_begin */
-	ARG_NUMBER = ARG_FIRST, ARG_BATCH, ARG_QUEUE, ARG_RECIPIENT, ARG_PAYLOAD_TYPE, ARG_COLUMNS	/* of aq.propagation_put */
+	ARG_NUMBER = ARG_FIRST, ARG_BATCH, ARG_QUEUE, ARG_RECIPIENT, ARG_PAYLOAD_TYPE	/* of aq.propagation_put */
 };
 
 /* The last batch received from a schedule of another database. */
@@ -178,21 +178,13 @@ PG_FUNCTION_INFO_V1(aq_propagation_arrival_put);
 Datum
 aq_propagation_arrival_put(PG_FUNCTION_ARGS)
 {
-	static const char *const names[AQ_MOVED_COLUMNS] = {
-		"payloads", "priorities", "lifetimes", "correlations", "properties", "senders", "exception_queues", "originals"
-	};
 	AqMove		move = {0};
-	AqMoved		moved = {0};
+	AqMoved		moved;
 	char	   *source;
 
 	require(fcinfo, ARG_NUMBER, "number");
 	require(fcinfo, ARG_BATCH, "batch");
-	require(fcinfo, ARG_PAYLOAD_TYPE, "payload_type");
-	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
-	{
-		require(fcinfo, ARG_COLUMNS + i, names[i]);
-		moved.columns[i] = PG_GETARG_DATUM(ARG_COLUMNS + i);
-	}
+	moved = aq_move_away_arguments(fcinfo, ARG_PAYLOAD_TYPE);
 	move.destination = begin_call(fcinfo, ARG_QUEUE, "aq.propagation_put()");
 	if (has_arrived(fcinfo))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(ARG_NUMBER));
@@ -200,8 +192,6 @@ aq_propagation_arrival_put(PG_FUNCTION_ARGS)
 	move.recipient = text_arg(fcinfo, ARG_RECIPIENT);
 	/* all batches of a schedule are one producer, so that they keep their order */
 	move.producer = (struct varlena *) cstring_to_text(psprintf("propagation %s", source));
-	moved.payload_type = text_arg(fcinfo, ARG_PAYLOAD_TYPE);
-	moved.n = ArrayGetNItems(ARR_NDIM(PG_GETARG_ARRAYTYPE_P(ARG_COLUMNS)), ARR_DIMS(PG_GETARG_ARRAYTYPE_P(ARG_COLUMNS)));
 	aq_move_away_put(&move, &moved);
 	note_arrival(fcinfo);
 	aq_point("propagation-put");

@@ -44,6 +44,15 @@
 #define AQ_RECIPIENT_POSITIONS (AQ_POSITIONS - AQ_SUBSCRIBER_POSITIONS)
 #define AQ_MAX_SHARDS 32
 
+/*
+ * A distributed queue also has shards with the messages that it holds of other
+ * nodes: numbers from AQ_MAX_SHARDS on.  Such a message has one more consumer, at
+ * the position that otherwise has none: what is left there alone was finished
+ * with, and its origin is told of it.
+ */
+#define AQ_ALL_SHARDS 128
+#define AQ_ORIGIN_POSITION AQ_NO_CONSUMER
+
 /* Maximum number of attempts that a sharded queue counts, in one byte. */
 #define AQ_MAX_ATTEMPTS 255
 #define AQ_PRIORITIES 10
@@ -95,6 +104,13 @@ typedef struct AqQueueTable
 #define AQ_SORT_ENQUEUE_TIME 'e'
 #define AQ_SORT_COMMIT_TIME 'c'
 
+/* A shard of which a consumer's messages are, for now, not dequeued on this node. */
+typedef struct AqClosedShard
+{
+	int16		shard;
+	int16		position;
+} AqClosedShard;
+
 typedef struct AqQueue
 {
 	int32		id;				/* negative: a buffered queue */
@@ -106,6 +122,9 @@ typedef struct AqQueue
 	AqQueueTable table;
 	bool		exception;		/* is it an exception queue: only the worker enqueues */
 	bool		non_persistent; /* its messages are only notified: see catalog/non_persistent.c */
+	bool		distributed;	/* other nodes can consume its messages: see part "node" */
+	int			nclosed;
+	AqClosedShard *closed;		/* units that other nodes hold, or that go back to them */
 	int32		rights_id;		/* the queue whose owner view and sequence it uses; not its own id: a default exception queue */
 	Oid			payload_type;
 	bool		multi;
@@ -182,6 +201,8 @@ extern void aq_catalog_retain(void);
 extern void aq_catalog_release(void);
 extern List *aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first);
 extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
+extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern void aq_catalog_units_changed(int32 id);
 
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
@@ -317,7 +338,11 @@ typedef struct AqConsumerShm
 	pg_atomic_uint64 counted_delayed;
 	pg_atomic_uint32 counted_in_flight; /* at most PG_UINT32_MAX */
 	pg_atomic_uint32 counted_leased;	/* part of them */
-	pg_atomic_uint64 counted_oldest;
+	union
+	{
+		pg_atomic_uint64 counted_oldest;
+		pg_atomic_uint64 wanted;	/* of a distributed queue, which is not counted so: the latest dequeue; see peers.c */
+	};
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
 	/* for a recipient: see holds.c */
@@ -350,6 +375,7 @@ struct AqQueueShm
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* number of wait entries for all its consumers */
 	pg_atomic_uint32 watched;	/* 1: the next wake-up also posts AQ_WORK_WATCHED; set when the queue is loaded */
+	pg_atomic_uint32 forwarded; /* 1: other nodes hold units of it: wake-ups are news for part "node" */
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when the worker must check waiters; 0: never */
 	pg_atomic_uint32 uncounted; /* how many times it could not write retry counts */
@@ -495,6 +521,16 @@ extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
+/*
+ * --- peers.c: what part "node" wants to know of distributed queues.  Only the
+ * second one raises errors.
+ */
+extern void aq_peers_on_news(void (*prepare) (void), void (*news) (void));
+extern void aq_peers_prepare(void);
+extern void aq_peers_news(void);
+extern void aq_peers_note_wish(AqQueueShm *shm, int position, TimestampTz now);
+extern TimestampTz aq_peers_wish(AqQueueShm *shm, int position);
+
 /* --- retries.c: retry counts, which the worker writes */
 extern void aq_retries_later(AqQueueShm *shm, int64 microseconds);
 extern void aq_retries_counted(AqQueueShm *shm);
@@ -568,6 +604,7 @@ typedef struct AqMove
 	const char *recipient;		/* NULL: its subscribers; only for a topic */
 	struct varlena *producer;	/* text: under this name, messages keep their order */
 	int			max;			/* messages */
+	int			unit;			/* for part "node": AqTakeOptions.unit, AqPutOptions.held; else 0 */
 	int64		bytes;			/* of the moved payloads; set by the call */
 } AqMove;
 
@@ -606,6 +643,7 @@ typedef struct AqMoved
 
 extern void aq_move_away_take(const AqMove *move, AqMoved *moved);
 extern void aq_move_away_put(const AqMove *move, const AqMoved *moved);
+extern AqMoved aq_move_away_arguments(FunctionCallInfo fcinfo, int first);
 
 /*
  * --- enqueue.c
@@ -656,6 +694,7 @@ typedef struct AqDequeue
 	int64		lease;			/* microseconds; 0: none */
 	bool		ends;			/* see AqTakeOptions */
 	bool		patient;		/* see AqTakeOptions */
+	int			unit;			/* see AqTakeOptions */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;
 } AqDequeue;

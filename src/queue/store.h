@@ -34,6 +34,7 @@ typedef struct AqPutOptions
 	/* for a message moved to an exception queue */
 	int			attempts;
 	struct varlena *dead_letter;	/* jsonb: see memory/exception.c */
+	int			held;			/* shard for messages of another node; 0: none */
 	/* sequence deviation */
 	bool		top;			/* put it before all others */
 	const pg_uuid_t *before;	/* this one */
@@ -112,6 +113,8 @@ typedef struct AqTakeOptions
 	const AqPlace *place;		/* position of "after", if known */
 	bool		patient;		/* the call waits without limit, or redrives: see queue/README.md, "Poison messages" */
 	int			below;			/* only messages more urgent than this; 0: any; sharded only */
+	int			unit;			/* 0, or for another node: only of this shard, plus 1; sharded only */
+	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: unset */
 	int64		group;			/* only this group; 0: any */
 	int64		not_group;
 	bool		one_group;		/* not more than one group */
@@ -127,13 +130,17 @@ typedef struct AqTakeOptions
  */
 #define AQ_RECEIPT_ALONE INT64CONST(1)
 
+/* This bit of a receipt: another node has the message.  No session gets such a receipt. */
+#define AQ_RECEIPT_NODE (INT64CONST(1) << 60)
+
 /* What a call does with leased messages. */
 typedef struct AqLeaseOptions
 {
 	int			position;		/* of the consumer */
 	AqMode		mode;			/* AQ_MODE_ACKNOWLEDGE and those behind it */
 	int64		receipt;
-	bool		any_receipt;	/* whatever the receipt is, mode AQ_MODE_RELEASE; receipt is 0 */
+	bool		any_receipt;	/* whatever the receipt is; receipt is 0 */
+	bool		node;			/* leases of another node, else those of sessions */
 	int64		time;			/* microseconds: of an extension, or until it can be dequeued again ... */
 	bool		retry_delay;	/* ... instead: after the queue's retry delay */
 	const char *error;			/* NULL: none */
@@ -215,6 +222,40 @@ typedef enum AqBodyWrite
 	AQ_BODY_NOT_OWN,			/* this transaction has not enqueued the message */
 	AQ_BODY_IS_THERE			/* it has written a chunk with this number */
 } AqBodyWrite;
+
+/* A message that this node holds of another one, and that its consumer has finished with. */
+typedef struct AqFinished
+{
+	pg_uuid_t	origin_id;		/* its id there */
+	uint32		partition;
+	uint16		slot;
+} AqFinished;
+
+/*
+ * For part "node": see its README.  A unit is a shard and a consumer's position;
+ * a shard with messages of another node has one consumer.  The queue is pinned.
+ */
+typedef struct AqStoreUnits
+{
+	/* Ids of the unit's messages that another node has, in an array; their number. */
+	uint32		(*lent) (AqQueue *queue, int shard, int position, pg_uuid_t **ids);
+	/* The number of leased messages of the shard, as far as memory knows it. */
+	uint32		(*count_lent) (AqQueue *queue, int shard, int position);
+	/* The number of ready messages of the unit, as far as memory knows it; not 0 if it is not known whether there is one. */
+	uint32		(*count_ready) (AqQueue *queue, int shard, int position);
+	/* Messages of another node that were finished with, durably, and are not reported yet; at most max. */
+	uint32		(*finished) (AqQueue *queue, int shard, AqFinished *list, uint32 max);
+	/* They were reported, in the current transaction; false: try again, a user has locked a table. */
+	bool		(*reported) (AqQueue *queue, int shard, const AqFinished *list, uint32 n);
+	/* Does no transaction, prepared or not, and no lease have one of its messages, and no attempt wait to be counted? */
+	bool		(*is_quiet) (AqQueue *queue, int shard);
+	/* Which of the ids at the origin, sorted by their bytes, are those of messages in the shard? */
+	void		(*find) (AqQueue *queue, int shard, const pg_uuid_t *ids, uint32 n, bool *known);
+	/* Drops what is left in the shard, in the current transaction; false: try again, as above. */
+	bool		(*forget) (AqQueue *queue, int shard);
+	/* Is there nothing in the shard? */
+	bool		(*is_empty) (AqQueue *queue, int shard);
+} AqStoreUnits;
 
 /* Each queue has one of the stores, given by aq_internal.queue.store. */
 typedef struct AqStore
@@ -344,6 +385,7 @@ typedef struct AqStore
 	void		(*check) (AqQueue *queue, AqFindings *findings);
 	void		(*check_pool) (AqFindings *findings);
 	uint32		(*chunks) (AqQueueShm *shm);
+	const AqStoreUnits *units;	/* NULL: other nodes cannot consume its messages */
 } AqStore;
 
 #define AQ_STORE_SHARDED 's'

@@ -171,6 +171,8 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 		while ((position = targets_next(targets, position)) >= 0)
 			add_todo(p, position, number);
 	}
+	if (stream_is_held(stream_at(p->partition->stream)))
+		add_todo(p, AQ_ORIGIN_POSITION, number);
 }
 
 /* Adds a retry delay of a rolled back dequeue, with the time of its end. */

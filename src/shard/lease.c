@@ -213,7 +213,7 @@ set_receipt(Settling *settling, const Lease *lease, LeaseTerms *terms)
 static bool
 is_wanted(const AqLeaseOptions *options, const Lease *lease)
 {
-	if (lease == NULL || lease->receipt <= 0)
+	if (lease == NULL || lease->receipt <= 0 || ((lease->receipt & AQ_RECEIPT_NODE) != 0) != options->node)
 		return false;
 	return options->any_receipt || lease->receipt == options->receipt;
 }

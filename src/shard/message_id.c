@@ -12,7 +12,8 @@
 
 #include "port/pg_bswap.h"
 
-#define ORDINAL_BITS 52
+#define ORDINAL_BITS 50
+#define STREAM_MASK 0xFFF
 
 pg_uuid_t
 aq_message_id(uint64 key, int stream, int64 ordinal)
@@ -40,7 +41,7 @@ aq_message_id_parse(const pg_uuid_t *id, uint64 key, int *stream, int64 *ordinal
 	memcpy(&low, id->data + sizeof(high), sizeof(low));
 	high = pg_ntoh64(high);
 	low = pg_ntoh64(low);
-	*stream = low >> ORDINAL_BITS & 0x3FF;
+	*stream = low >> ORDINAL_BITS & STREAM_MASK;
 	*ordinal = low & ((UINT64CONST(1) << ORDINAL_BITS) - 1);
 	return (high >> 16 << 12 | (high & 0xFFF)) == key && (high & 0xF000) == 0x8000 &&
 		low >> 62 == 2;

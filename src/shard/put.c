@@ -210,7 +210,7 @@ row_slots(TupleDesc desc, uint32 n)
 
 static void
 insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPutOptions *each,
-			const Datum *payloads, const bool *payload_nulls, Bitmapset *const *targets)
+			const Datum *payloads, const bool *payload_nulls, Bitmapset *const *row_targets)
 {
 	Frame	   *frame = frame_of(note->partition);
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -232,9 +232,9 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 			nulls[MSG_PAYLOAD] = payload_nulls[m];
 			if (each != NULL)
 				own_columns(&each[m], values, nulls);
-			if (targets != NULL && targets[m] != last_targets)
+			if (row_targets != NULL && row_targets[m] != last_targets)
 			{
-				last_targets = targets[m];
+				last_targets = row_targets[m];
 				values[MSG_TARGETS] = PointerGetDatum(aq_store_targets_to_bytes(last_targets));
 				nulls[MSG_TARGETS] = false;
 			}
@@ -264,15 +264,29 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 
 /* --- put ------------------------------------------------------------------------------------------ */
 
+/* A message of another node has its origin as a consumer; its row does not say so. */
+static Bitmapset *
+with_origin(Bitmapset *const *targets)
+{
+	return bms_add_member(targets != NULL ? bms_copy(targets[0]) : bms_make_singleton(0), AQ_ORIGIN_POSITION);
+}
+
 /* Copies the consumers into the note, for the commit callback. */
 static void
-note_targets(PutNote *note, uint32 n, Bitmapset *const *targets)
+note_targets(PutNote *note, uint32 n, Bitmapset *const *targets, bool held)
 {
 	MemoryContext old;
 
-	if (targets == NULL)
+	if (targets == NULL && !held)
 		return;
 	old = MemoryContextSwitchTo(aq_notes_context());
+	if (held)
+	{
+		/* all are for the unit's consumer */
+		note->shared_targets = with_origin(targets);
+		MemoryContextSwitchTo(old);
+		return;
+	}
 	note->shared_targets = bms_copy(targets[0]);
 	for (uint32 i = 1; i < n; i++)
 	{
@@ -306,7 +320,9 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	   Bitmapset *const *targets, pg_uuid_t *ids)
 {
 	int64		session = options->producer ? options->producer : aq_schema_session_identity();
-	int			shard = (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+	int			shard = options->held != 0 ? options->held
+		: (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+	bool		held = options->held != 0;
 	Stream	   *stream = aq_stream_make(queue->shm, stream_number(shard, options->priority,
 																  options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);
@@ -324,8 +340,9 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 
 		note->ready_at = options->ready_at;
 		note->expires_at = options->expires_at;
-		note_targets(note, n - done, targets ? targets + done : NULL);
-		reserve(queue, stream, session, n - done, union_of(n - done, targets ? targets + done : NULL),
+		note_targets(note, n - done, targets ? targets + done : NULL, held);
+		reserve(queue, stream, session, n - done,
+				held ? note->shared_targets : union_of(n - done, targets ? targets + done : NULL),
 				timers_each, note);
 		aq_point("slots-reserved");
 

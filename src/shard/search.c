@@ -109,6 +109,12 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 		aq_latch_free(&stream->latch);
 		return false;
 	}
+	if (take->options->mode != AQ_MODE_BROWSE && take_is_closed(take, stream))
+	{
+		aq_latch_free(&stream->latch);
+		*cursor = PARTITION_SLOTS;
+		return true;
+	}
 	partition->referenced = true;
 	sub = frame_sub(frame_of(partition), position);
 	while (take->nitems < SEARCH_BATCH)
@@ -185,7 +191,7 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
-		partition->frame != 0 && !aq_held_back_is(take, partition, number))
+		partition->frame != 0 && !aq_held_back_is(take, partition, number) && !take_is_closed(take, stream))
 		taken = aq_slot_take(stream, partition, take->options->position, number) ||
 			(may_take_waiting(take, number) &&
 			 aq_slot_take_waiting(partition, take->options->position, number));

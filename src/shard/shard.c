@@ -225,4 +225,5 @@ static const AqStore shard_store = {
 	.check = aq_compare_queue,
 	.check_pool = aq_shard_check_pool,
 	.chunks = aq_shard_check_chunks,
+	.units = &aq_foreign_units,
 };

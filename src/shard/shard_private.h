@@ -21,12 +21,12 @@
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
-/* see stream_number */
 /*
  * P3 of a wait for tables, to distinguish it from other waits for the worker
  */
 #define AQ_WAITS_FOR_TABLES 1
 
+/* of the streams with this node's own messages */
 #define STREAM_NUMBERS (AQ_MAX_SHARDS * AQ_PRIORITIES * 2)
 
 /* The store's part of an AqQueueShm, with the same index. */
@@ -104,6 +104,13 @@ static inline int
 stream_number(int shard, int priority, bool delayed)
 {
 	return (shard * AQ_PRIORITIES + priority) * 2 + delayed;
+}
+
+/* Are its messages another node's? */
+static inline bool
+stream_is_held(const Stream *stream)
+{
+	return stream->shard >= AQ_MAX_SHARDS;
 }
 
 /* --- columns of the tables ------------------------------------------------------------ */
@@ -382,6 +389,9 @@ extern bool aq_settle_lease_goes_on(Partition *partition, int position, uint32 n
 extern char aq_settle_kind(AqMode mode);
 extern void aq_settle_failed(AqQueueShm *shm, Partition *partition, int position, uint32 number);
 extern void aq_settle_check_done(Stream *stream, Partition *partition);
+
+/* --- foreign.c: messages between nodes */
+extern const AqStoreUnits aq_foreign_units;
 
 /* --- evict.c: latch held unless said otherwise ------------------------------------------- */
 extern bool aq_evict_allowed(const Partition *partition);

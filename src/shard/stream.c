@@ -101,14 +101,25 @@ dequeue_rank(int number)
 {
 	int			shard = number / (2 * AQ_PRIORITIES);
 
-	return (number % (2 * AQ_PRIORITIES)) * AQ_MAX_SHARDS + shard;
+	return (number % (2 * AQ_PRIORITIES)) * AQ_ALL_SHARDS + shard;
+}
+
+/* Those of shards with messages of other nodes are few, and not in the array by number. */
+static Stream *
+find_held(ShardQueue *queue, int number)
+{
+	Stream	   *stream = stream_at(queue->streams);
+
+	while (stream != NULL && stream->number != number)
+		stream = stream_at(stream->next);
+	return stream;
 }
 
 Stream *
 aq_stream_find(AqQueueShm *shm, int number)
 {
 	/* the number may come from an invalid message id */
-	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : NULL;
+	return number < STREAM_NUMBERS ? stream_at(shard_queue(shm)->numbered[number]) : find_held(shard_queue(shm), number);
 }
 
 Stream *
@@ -155,7 +166,8 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->next = *link;
 		pg_write_barrier();		/* complete before it becomes visible */
 		*link = stream->index;
-		queue->numbered[number] = stream->index;
+		if (number < STREAM_NUMBERS)
+			queue->numbered[number] = stream->index;
 		queue->nstreams++;
 	}
 	aq_latch_free(&queue->latch);

@@ -111,6 +111,11 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 
 	aq_notes_reserve_take(take->shm, Min(max, TAKE_BATCH));
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
+	if (take_is_closed(take, stream))
+	{
+		aq_latch_free(&stream->latch);
+		return FOUND_NOTHING;
+	}
 	if (stream_sub(stream, position) == NULL && aq_chunks_reserved() == 0)
 	{
 		aq_latch_free(&stream->latch);
@@ -259,7 +264,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->shm = queue->shm;
 	take->options = options;
 	take->limit = options->max;
-	take->careful = options->id == NULL && (options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
+	take->careful = options->id == NULL && options->unit == 0 &&
+		(options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
 	take->now = GetCurrentTimestamp();
 	if (aq_wait_take_uses_snapshot())
 	{
@@ -273,11 +279,15 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	{
 		take->terms = (LeaseTerms) {.receipt = options->ends ? aq_lease_session_receipt(queue) : aq_lease_receipt(queue),
 			.span = options->lease,.detail = aq_lease_holder()};
-		if (options->max == 1)
+		if (options->unit != 0)
+			take->terms.receipt |= AQ_RECEIPT_NODE;
+		else if (options->max == 1)
 			take->terms.receipt |= AQ_RECEIPT_ALONE;
 	}
 	else
 		take->own_puts = aq_notes_have_puts(queue->shm);	/* what is leased is committed */
+	if (queue->distributed && options->unit == 0 && options->mode != AQ_MODE_BROWSE)
+		aq_peers_note_wish(queue->shm, options->position, take->now);
 	pg_memory_barrier();		/* a waiter enters the list before it searches; see aq_slot_stream_is_empty */
 }
 
@@ -294,6 +304,18 @@ is_withheld(const Take *take)
 	return true;
 }
 
+/* The messages of one shard, in the order of dequeue. */
+static void
+take_unit(Take *take)
+{
+	int			shard = take->options->unit - 1;
+
+	for (Stream *stream = stream_at(shard_queue(take->shm)->streams); stream != NULL && take->taken < take->limit;
+		 stream = stream_at(stream->next))
+		if (stream->shard == shard)
+			take_from_stream(take, stream);
+}
+
 uint32
 aq_take(AqQueue *queue, const AqTakeOptions *options)
 {
@@ -308,6 +330,8 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 		aq_search_id(&take);
 	else if (options->mode == AQ_MODE_BROWSE)
 		aq_search_browse(&take);
+	else if (options->unit != 0)
+		take_unit(&take);
 	else
 	{
 		stream = stream_at(shard_queue(queue->shm)->streams);

@@ -144,6 +144,31 @@ take_prepare(const Take *take, FrameSub *sub, uint32 number, int attempts)
 		aq_slot_make_lease(sub, number);
 }
 
+/*
+ * Are the stream's messages for the consumer with another node, or about to go
+ * back to it?  A description older than the latest change cannot tell, and the
+ * call has to begin again.  Latch held: what another node gets is taken under it,
+ * after the change was committed, so no message is taken here that comes after it.
+ */
+static inline bool
+take_is_closed(const Take *take, const Stream *stream)
+{
+	const AqQueue *queue = take->queue;
+
+	if (!queue->distributed || take->options->unit != 0)
+		return false;
+	if (queue->definition < pg_atomic_read_u64(&take->shm->definition))
+	{
+		if (take->options->outdated != NULL)
+			*take->options->outdated = true;
+		return true;
+	}
+	for (int i = 0; i < queue->nclosed; i++)
+		if (queue->closed[i].shard == stream->shard && queue->closed[i].position == take->options->position)
+			return true;
+	return false;
+}
+
 /* Can this transaction take the message now? */
 static inline bool
 is_due(const Take *take, const Slot *slot)

@@ -128,7 +128,9 @@ take_expired(Round *round, uint32 i)
 	if (slot->open == 0)
 		return;
 	while ((position = aq_frame_next_sub(frame_of(round->partition), position)) >= 0)
-		if (aq_slot_take(round->stream, round->partition, position, number) ||
+		if (position == AQ_ORIGIN_POSITION)
+			leased++;			/* it is told of it */
+		else if (aq_slot_take(round->stream, round->partition, position, number) ||
 			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
 		else if (aq_slot_is_leased(frame_sub(frame_of(round->partition), position), number))

@@ -94,7 +94,7 @@ INSERT INTO t.raises VALUES
 ('AQ172', $$SELECT * FROM aq.schedule_times('* * * *')$$),
 ('AQ180', $$SELECT aq.node_remove('none')$$),
 ('AQ183', $$SELECT aq.node_reset()$$),
-('AQ184', $$SELECT aq_internal.unit_break('x_q', 0, NULL)$$),
+('AQ184', $$SELECT aq.break_lease('x_q', 0)$$),
 ('AQ190', $$SELECT aq.purge_queue('x_np')$$),
 ('AQ191', $$SELECT * FROM aq.dequeue('x_np')$$),
 ('AQ192', $$CALL aq.wait('x_np', '0')$$),
@@ -112,7 +112,11 @@ INSERT INTO t.raises VALUES
 ('AQ173', NULL, 'is raised by the scheduler: tests/cluster/test_schedules.py'),
 ('AQ135', NULL, 'needs messages on their way: tests/sql/propagate_link.sql'),
 ('AQ181', NULL, 'needs a node: tests/sql/nodes.sql'),
-('AQ182', NULL, 'needs a copy of a node: tests/cluster/test_nodes.py');
+('AQ182', NULL, 'needs a copy of a node: tests/cluster/test_nodes.py'),
+('AQ185', NULL, 'needs another node, as the next three: tests/cluster/test_distributed.py'),
+('AQ186', NULL, 'comes late'),
+('AQ187', NULL, 'is for links of other nodes'),
+('AQ188', NULL, 'needs units');
 -- every row of the list has a statement or a reason, and nothing else has
 SELECT e.code, r.code FROM aq.errors e FULL JOIN t.raises r USING (code) WHERE e.code IS NULL OR r.code IS NULL;
 -- each statement raises its error: those that do not

@@ -1,6 +1,6 @@
 -- Nodes: the databases on other servers that this one belongs together with. None of these functions is for PUBLIC: see rights.sql.
 
-CREATE FUNCTION aq_internal.nodes_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_changed';
+CREATE FUNCTION aq_internal.nodes_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_change_nodes';
 COMMENT ON FUNCTION aq_internal.nodes_changed() IS 'Internal: the link worker sends heartbeats to the nodes that there are now';
 CREATE TRIGGER changed AFTER INSERT OR DELETE ON aq_internal.node FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.nodes_changed();
 CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_identity FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.nodes_changed();
@@ -13,7 +13,7 @@ COMMENT ON FUNCTION aq.node_add(name) IS
 CREATE FUNCTION aq.node_remove(server name)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_remove';
 COMMENT ON FUNCTION aq.node_remove(name) IS
-'Send no heartbeats to a node any more, and forget its identity. server: as in aq.nodes; it need not exist any more. For superusers, and roles to which they grant it. Errors 22004, 42704';
+'Send no heartbeats to a node any more, and forget its identity. server: as in aq.nodes; it need not exist any more. It is refused while one of the two holds messages of the other: see aq.node_units. For superusers, and roles to which they grant it. Errors 22004, 42704, 55006';
 
 CREATE FUNCTION aq.node_reset(keep boolean DEFAULT false)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_reset';
@@ -25,18 +25,45 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_beat';
 COMMENT ON FUNCTION aq.node_beat(uuid, bigint, timestamptz) IS
 'A heartbeat, called by links of other nodes; grant it to the roles as which they connect. caller_id, caller_timeline, caller_started: identity of the calling node, timeline and start of its server; node_id, timeline, started: the same of this one; mutual: has aq.node_add been called for it here, and has it answered. Errors 22004, 55000, AQ182';
 
--- The origin's side of one queue on several nodes: see src/link/NODES.md. Nothing calls these yet.
-CREATE FUNCTION aq_internal.unit_acquire(queue_name text, shard integer, consumer text, caller uuid, wishes boolean, OUT epoch bigint, OUT is_new boolean)
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_acquire';
-COMMENT ON FUNCTION aq_internal.unit_acquire(text, integer, text, uuid, boolean) IS
-'Internal: the epoch with which the calling node holds a unit of this one, null if it does not. wishes: grant it if no other node holds it; is_new: this call has granted it. Errors 22004, 22023, 42704, 0A000, 55000, AQ182';
+-- One queue on several nodes: see src/node/NODES.md.
 
-CREATE FUNCTION aq_internal.unit_release(queue_name text, shard integer, consumer text, caller uuid, epoch bigint)
-RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_release';
-COMMENT ON FUNCTION aq_internal.unit_release(text, integer, text, uuid, bigint) IS
-'Internal: the calling node gives a unit back; false: it does not hold it with this epoch. Errors 22004, 22023, 42704, 0A000, 55000, 55P03, AQ182';
+CREATE FUNCTION aq_internal.units_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_change_units';
+COMMENT ON FUNCTION aq_internal.units_changed() IS 'Internal: the link worker reads its units again';
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_unit FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.units_changed();
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_held FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.units_changed();
 
-CREATE FUNCTION aq_internal.unit_break(queue_name text, shard integer, consumer text)
+CREATE FUNCTION aq.node_want(caller uuid, queue_name text, consumer text, payload_type text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_want';
+COMMENT ON FUNCTION aq.node_want(uuid, text, text, text) IS
+'Called by links of other nodes: sessions there dequeue from the distributed queue of this name, for the consumer (null: it has one, without a name), so they get a share of its messages here. caller: identity of the calling node; payload_type: of the queue there, with the schema. The role needs the privilege to dequeue; its messages are sent with that. Errors 0A000, 22004, 42501, 42704, 55000, AQ182';
+
+CREATE FUNCTION aq.node_resume(caller uuid, token bigint, epochs bigint[], ids uuid[])
+RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_arrival_resume';
+COMMENT ON FUNCTION aq.node_resume(uuid, bigint, bigint[], uuid[]) IS
+'Called by links of other nodes: the numbers, from 1 on, of those messages of theirs that have not arrived here. From now on, only messages that are sent with this token are taken. caller: identity of the calling node; epochs: of the unit of each message. Errors 22004, 42704, 55000, AQ182';
+
+CREATE FUNCTION aq.node_deliver(caller uuid, token bigint, epoch bigint, queue_name text, shard integer, consumer text, payload_type text, payloads text[], priorities integer[],
+	lifetimes bigint[], correlations text[], properties jsonb[], senders text[], exception_queues text[], originals uuid[])
+RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_arrival_deliver';
+COMMENT ON FUNCTION aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]) IS
+'Called by links of other nodes: messages of theirs for a consumer here. caller: identity of the calling node; token: of the last aq.node_resume; epoch, shard: of their unit; payload_type: with its schema, must be the queue''s; lifetimes: what is left of expirations, microseconds; originals: their ids there; the arrays have an element for each message. False: an earlier grant of the unit has not ended here, and ends now; nothing was taken. The role needs the privilege to enqueue. Errors 0A000, 22004, 22023, 42501, 42704, 53400, 55000, AQ182';
+
+CREATE FUNCTION aq.node_recall(caller uuid, epoch bigint)
+RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_arrival_recall';
+COMMENT ON FUNCTION aq.node_recall(uuid, bigint) IS
+'Called by links of other nodes: their unit is to go back; false: this node does not hold it. caller: identity of the calling node; epoch: of the unit. Errors 22004, 55000, AQ182';
+
+CREATE FUNCTION aq.node_finish(caller uuid, epochs bigint[], ids uuid[])
+RETURNS bigint[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_finish';
+COMMENT ON FUNCTION aq.node_finish(uuid, bigint[], uuid[]) IS
+'Called by links of other nodes: messages of this node that were consumed there. Returns the epochs of units that the calling node does not hold. caller: identity of the calling node; epochs: of the unit of each message; ids: of the messages here, null: only asks for the epoch. Errors 22004, 22023, 55000, AQ182';
+
+CREATE FUNCTION aq.node_return(caller uuid, epoch bigint)
+RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_return';
+COMMENT ON FUNCTION aq.node_return(uuid, bigint) IS
+'Called by links of other nodes: a unit of this one comes back, all of whose consumed messages were reported; the others are ready again, at their place. False: the calling node does not hold it. caller: identity of the calling node; epoch: of the unit. Errors 22004, 55000, AQ182';
+
+CREATE FUNCTION aq.break_lease(queue_name text, shard integer, consumer text DEFAULT NULL, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_break';
-COMMENT ON FUNCTION aq_internal.unit_break(text, integer, text) IS
-'Internal: take a unit from the node that holds it. What it has consumed and not acknowledged is consumed again. For the queue''s owner. Errors 22004, 22023, 42704, 0A000, 55000';
+COMMENT ON FUNCTION aq.break_lease(text, integer, text, boolean) IS
+'Take a unit of a distributed queue from the node that holds it, because that is down for good, or for too long: its messages are ready here again, at their place. Those that were consumed there, and not yet reported, come twice. queue_name, shard, consumer: as in aq.node_units; force: also if the node is reachable, which then goes on with its messages until it hears of it. For the queue''s owner. Errors 22004, 22023, 42501, 42704, 55000';

@@ -39,23 +39,50 @@ COMMENT ON COLUMN aq_internal.node_identity.created IS 'when it was made';
 CREATE SEQUENCE aq_internal.node_epoch_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.node_epoch_seq IS 'Epochs of units: each grant has a higher one than all before';
 
--- Not dumped, either: other nodes hold nothing of a restored database.
+-- Not dumped, either: other nodes hold nothing of a restored database, and it holds nothing of them. description.c reads the first columns of both.
 CREATE TABLE aq_internal.node_unit (
 	queue_id integer NOT NULL,
 	shard smallint NOT NULL CHECK (shard BETWEEN 0 AND 31),
 	consumer_number bigint NOT NULL,
 	holder uuid NOT NULL,
-	epoch bigint NOT NULL DEFAULT nextval('aq_internal.node_epoch_seq'),
+	epoch bigint NOT NULL DEFAULT nextval('aq_internal.node_epoch_seq') UNIQUE,
 	granted timestamptz NOT NULL DEFAULT now(),
+	recalled timestamptz,
+	role aq_internal.role NOT NULL,
 	PRIMARY KEY (queue_id, shard, consumer_number)
 );
-COMMENT ON TABLE aq_internal.node_unit IS 'Units of this node that other nodes hold; nothing uses them yet';
+COMMENT ON TABLE aq_internal.node_unit IS 'Units of this node that other nodes hold: messages of one consumer in one shard of a queue';
 COMMENT ON COLUMN aq_internal.node_unit.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.node_unit.shard IS 'shard of the queue';
 COMMENT ON COLUMN aq_internal.node_unit.consumer_number IS 'number of the consumer; 0: the queue has one, without a name';
 COMMENT ON COLUMN aq_internal.node_unit.holder IS 'identity of the node that holds it';
 COMMENT ON COLUMN aq_internal.node_unit.epoch IS 'number of the grant, never used again';
 COMMENT ON COLUMN aq_internal.node_unit.granted IS 'when it was granted';
+COMMENT ON COLUMN aq_internal.node_unit.recalled IS 'when it was asked back; null: it was not';
+COMMENT ON COLUMN aq_internal.node_unit.role IS 'role as which the node has asked for it, with whose privileges its messages are sent';
+
+CREATE TABLE aq_internal.node_held (
+	queue_id integer NOT NULL,
+	shard smallint NOT NULL CHECK (shard BETWEEN 32 AND 127),
+	consumer_number bigint NOT NULL,
+	returns boolean NOT NULL DEFAULT false,
+	origin uuid NOT NULL,
+	epoch bigint NOT NULL,
+	origin_shard smallint NOT NULL,
+	begun timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (queue_id, shard),
+	UNIQUE (origin, epoch),
+	UNIQUE (queue_id, origin, origin_shard, consumer_number)
+);
+COMMENT ON TABLE aq_internal.node_held IS 'Units of other nodes that this one holds';
+COMMENT ON COLUMN aq_internal.node_held.queue_id IS 'the queue here';
+COMMENT ON COLUMN aq_internal.node_held.shard IS 'shard with its messages here';
+COMMENT ON COLUMN aq_internal.node_held.consumer_number IS 'number of the consumer here; 0: the queue has one, without a name';
+COMMENT ON COLUMN aq_internal.node_held.returns IS 'it goes back: no session begins to dequeue its messages';
+COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs';
+COMMENT ON COLUMN aq_internal.node_held.epoch IS 'number of the grant there';
+COMMENT ON COLUMN aq_internal.node_held.origin_shard IS 'shard of the queue there';
+COMMENT ON COLUMN aq_internal.node_held.begun IS 'when its first messages came';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.node', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.node_number_seq', '');

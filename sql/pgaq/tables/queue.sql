@@ -65,7 +65,8 @@ CREATE TABLE aq_internal.queue (
 	queue_table_id integer CHECK ((queue_table_id IS NOT NULL) = (store <> 's')),
 	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception', 'non_persistent')),
 	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL),
-	rights_id integer NOT NULL
+	rights_id integer NOT NULL,
+	distributed boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE aq_internal.queue IS 'One row per queue; its owner and privileges are those of the view aq_data.q<rights_id>';
 COMMENT ON COLUMN aq_internal.queue.queue_id IS 'number of the queue, part of its tables'' names';
@@ -90,6 +91,7 @@ COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sh
 COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal; exception: takes only messages that other queues could not deliver; non_persistent: its messages are only notified';
 COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view and sequence it uses: itself, or, for a default exception queue, the queue that it was made for';
+COMMENT ON COLUMN aq_internal.queue.distributed IS 'true: consumers on other nodes get its messages, too';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';

@@ -143,7 +143,8 @@ SELECT q.queue_name, q.queue_id,
 	q.created, q.comment,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted,
-	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary
+	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary,
+	q.distributed
 FROM aq_internal.queue q
 WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
@@ -171,6 +172,7 @@ COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded que
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal, exception or non_persistent';
 COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
 COMMENT ON COLUMN aq.queues.temporary IS 'true: it is dropped when the session that created it ends';
+COMMENT ON COLUMN aq.queues.distributed IS 'true: consumers on other nodes get its messages, too';
 COMMENT ON COLUMN aq.queues.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 
 CREATE VIEW aq.queue_tables AS

@@ -74,6 +74,7 @@ typedef struct AqEnqueue
 	text	   *producer;
 	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
 	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
+	int			held;			/* see AqPutOptions */
 	bool		on_commit;		/* Oracle's visibility, which a non-persistent queue does not have */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;

@@ -53,6 +53,7 @@ typedef struct Request
 	void	   *emit_arg;
 	ReturnSetInfo *result;		/* of the functions of schema aq */
 	uint32		found;
+	bool		outdated;		/* the description was, before it was found out what can be dequeued here */
 	int64		bytes;			/* of returned payloads */
 } Request;
 
@@ -208,6 +209,7 @@ open_queue(Request *request, const char *queue_name, Oid payload_type, const cha
 	request->take.position = aq_args_consumer_position(request->queue, consumer);
 	request->take.emit = emit_message;
 	request->take.emit_arg = request;
+	request->take.outdated = &request->outdated;
 }
 
 static void
@@ -421,10 +423,9 @@ take_from(Request *request, Source *source)
 
 /* The sources are tried first in turn, so that none starves. */
 static bool
-attempt(void *arg)
+attempt_once(Request *request)
 {
 	static unsigned int turn;
-	Request    *request = arg;
 	bool		begins = false,
 				held;
 
@@ -458,6 +459,22 @@ attempt(void *arg)
 	if (request->found > 0 && request->take.mode != AQ_MODE_BROWSE)
 		aq_stat_touched = true;
 	return request->found > 0;
+}
+
+/* Again if it was changed meanwhile which shards are dequeued here. */
+static bool
+attempt(void *arg)
+{
+	Request    *request = arg;
+	bool		found;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		request->outdated = false;
+		found = attempt_once(request);
+	} while (!found && request->outdated);
+	return found;
 }
 
 static void
@@ -531,6 +548,7 @@ aq_dequeue_now(const AqDequeue *call)
 	if (call->lease != 0)
 		set_lease(&request, call->lease, call->navigation != NULL);
 	request.take.ends = call->ends;
+	request.take.unit = call->unit;
 	return run(&request, call->navigation, 0);
 }
 

@@ -215,6 +215,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	options->properties = call->properties;
 	options->dead_letter = call->dead_letter;
 	options->original_id = call->original_id;
+	options->held = call->held;
 	read_deviation(call, queue, options);
 	aq_non_persistent_check_options(queue, options);
 	if (options->exception_queue)

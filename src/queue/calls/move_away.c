@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * move_away.c
- *	  Messages that go to, and come from, another database: for part "propagate".
+ *	  Messages that go to, and come from, another database: for the parts
+ *	  "propagate" and "node".
  *
  * The messages taken from a queue become arrays, which can be stored in a table
  * and sent as text; the other database puts the same arrays into a queue.  Payloads travel
@@ -19,6 +20,9 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+
+/* for which messages are lent to another node: until it says what has become of them, microseconds */
+#define UNIT_LEASE (INT64CONST(100) * 365 * USECS_PER_DAY)
 
 /* element types of the arrays, by AqMovedColumn */
 static const struct
@@ -73,7 +77,8 @@ keep(void *arg, const AqMessage *m, int delivery)
 	MemoryContext old = MemoryContextSwitchTo(leaving->context);
 	pg_uuid_t  *original = palloc(sizeof(pg_uuid_t));
 
-	*original = m->original_id != NULL ? *m->original_id : m->id;
+	/* a node that holds the message for another one acknowledges it by its id */
+	*original = m->original_id != NULL && leaving->move->unit == 0 ? *m->original_id : m->id;
 	if (aq_message_body_is_apart(leaving->payload_type, m->payload, m->payload_null))
 		ereport(ERROR,
 				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "a message with a large body cannot be propagated to another database"),
@@ -154,6 +159,12 @@ aq_move_away_take(const AqMove *move, AqMoved *moved)
 	AqDequeue	call = {.queue = pstrdup(source->name),.payload_type = source->payload_type,.consumer = move->consumer,
 		.max = move->max,.mode = AQ_MODE_MOVE,.delivery = AQ_PERSISTENT,.emit = keep,.arg = &leaving};
 
+	if (move->unit != 0)
+	{
+		call.mode = AQ_MODE_REMOVE;
+		call.unit = move->unit;
+		call.lease = UNIT_LEASE;
+	}
 	get_typlenbyval(leaving.payload_type, &leaving.length, &leaving.by_value);
 	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
 	{
@@ -264,6 +275,7 @@ read_message(const Coming *coming, int i, AqEnqueue *call)
 		.recipients = coming->multi && move->recipient != NULL ? list_make1((char *) move->recipient) : NIL,
 		.producer = (text *) move->producer,
 		.original_id = coming->nulls[AQ_MOVED_ORIGINAL][i] ? NULL : DatumGetUUIDP(coming->values[AQ_MOVED_ORIGINAL][i]),
+		.held = move->unit,
 	};
 	if (exception_queue != NULL)
 		call->exception_queue = aq_move_exception_queue(text_to_cstring(exception_queue), coming->target, coming->payload_type);
@@ -290,6 +302,26 @@ read_payloads(Coming *coming, int n)
 	aq_run_as_end(nest);
 }
 
+/* Arguments of a function that another database calls: the payload type, and the arrays. */
+AqMoved
+aq_move_away_arguments(FunctionCallInfo fcinfo, int first)
+{
+	static const char *const names[AQ_MOVED_COLUMNS] = {
+		"payloads", "priorities", "lifetimes", "correlations", "properties", "senders", "exception_queues", "originals"
+	};
+	AqMoved		moved = {.payload_type = aq_args_name(fcinfo, first, "payload_type")};
+	ArrayType  *payloads;
+
+	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	{
+		aq_args_require(fcinfo, first + 1 + i, names[i]);
+		moved.columns[i] = PG_GETARG_DATUM(first + 1 + i);
+	}
+	payloads = DatumGetArrayTypeP(moved.columns[0]);
+	moved.n = ArrayGetNItems(ARR_NDIM(payloads), ARR_DIMS(payloads));
+	return moved;
+}
+
 /* Enqueues messages, in the current transaction and with the privileges of the current role. */
 void
 aq_move_away_put(const AqMove *move, const AqMoved *moved)
@@ -297,7 +329,7 @@ aq_move_away_put(const AqMove *move, const AqMoved *moved)
 	Coming		coming = {.move = move};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
 	AqEnqueue	call = {.command = "aq.propagation_put()",.queue = pstrdup(move->destination),
-		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = (text *) move->producer};
+		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = (text *) move->producer,.held = move->unit};
 
 	read_arrays(&coming, moved);
 	read_target(&coming, moved);

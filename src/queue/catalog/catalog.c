@@ -93,6 +93,17 @@ aq_catalog_changed(void)
 }
 
 /*
+ * Part "node" has changed which shards of the queue are dequeued on this node:
+ * sessions read the description again, and waiting ones check again.
+ */
+void
+aq_catalog_units_changed(int32 id)
+{
+	aq_pending_altered(id);
+	aq_catalog_changed();
+}
+
+/*
  * Reads the current description from the catalog, for the caller's own use;
  * NULL if there is no such queue.
  */

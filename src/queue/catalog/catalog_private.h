@@ -144,7 +144,6 @@ pg_noreturn extern void aq_catalog_refuse_consumer(AqQueue *queue, const char *c
 extern int	aq_catalog_hint_dequeue(const char *name);
 extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
 extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
-extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
 extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);

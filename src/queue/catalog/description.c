@@ -117,7 +117,7 @@ enum
 	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
 	QUEUE_RETRY_DELAY, QUEUE_RETRY_FACTOR, QUEUE_RETRY_MAX, QUEUE_RETRY_JITTER, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
 	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
-	QUEUE_RIGHTS, QUEUE_COLUMNS
+	QUEUE_RIGHTS, QUEUE_DISTRIBUTED, QUEUE_COLUMNS
 };
 
 enum
@@ -212,6 +212,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
 	queue->own = aq_pending_is_created(queue->id);
 	queue->rights_id = DatumGetInt32(values[QUEUE_RIGHTS]);
+	queue->distributed = DatumGetBool(values[QUEUE_DISTRIBUTED]);
 
 	snprintf(name, sizeof(name), "q%d", queue->rights_id);
 	queue->owner_view = aq_schema_data_relation(name);
@@ -235,6 +236,61 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	fmgr_info_cxt(input, &queue->input, queue->context);
 }
 
+/* --- units, see part "node" ------------------------------------------------------------ */
+
+/* The columns of aq_internal.node_unit and aq_internal.node_held that matter here. */
+enum
+{
+	UNIT_QUEUE, UNIT_SHARD, UNIT_CONSUMER, UNIT_RETURNS
+};
+
+/* The consumer with this number; NULL: removed meanwhile, or 0 of a queue with a single consumer. */
+static const AqConsumer *
+consumer_numbered(const AqQueue *queue, int64 number)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].number == number && queue->consumers[i].name != NULL)
+			return &queue->consumers[i];
+	return NULL;
+}
+
+static void
+close_shard(AqQueue *queue, int shard, int64 number)
+{
+	const AqConsumer *consumer = consumer_numbered(queue, number);
+
+	if (queue->multi && consumer == NULL)
+		return;
+	if (queue->nclosed % 16 == 0)
+		queue->closed = queue->closed == NULL ? palloc(16 * sizeof(AqClosedShard))
+			: repalloc(queue->closed, (queue->nclosed + 16) * sizeof(AqClosedShard));
+	queue->closed[queue->nclosed++] = (AqClosedShard) {shard, queue->multi ? consumer->position : 0};
+}
+
+/* Rows of units that other nodes hold, or, of node_held, that go back to them. */
+static void
+read_closed(AqQueue *queue, const char *table, bool only_returning, Snapshot snapshot)
+{
+	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
+	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+
+		if (only_returning && !DatumGetBool(heap_getattr(tuple, UNIT_RETURNS + 1, RelationGetDescr(rel), &isnull)))
+			continue;
+		close_shard(queue, DatumGetInt16(heap_getattr(tuple, UNIT_SHARD + 1, RelationGetDescr(rel), &isnull)),
+					DatumGetInt64(heap_getattr(tuple, UNIT_CONSUMER + 1, RelationGetDescr(rel), &isnull)));
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+}
+
 /*
  * The description of the buffered queue of a queue that was just read, in the
  * same memory context; NULL: it has none.
@@ -253,6 +309,8 @@ describe_buffered(AqQueue *queue)
 	buffered->delivery = AQ_BUFFERED;
 	buffered->store = aq_store_of(AQ_STORE_CLASSIC);
 	buffered->retention = 0;
+	buffered->distributed = false;
+	buffered->nclosed = 0;
 	buffered->converted = false;
 	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* ids of both are made in the same way */
 	memset(&buffered->table, 0, sizeof(AqQueueTable));
@@ -326,6 +384,11 @@ aq_description_read(Relation rel, const char *name, int32 id)
 			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
 			if (queue->multi)
 				read_consumers(queue, snapshot);
+			if (queue->distributed)
+			{
+				read_closed(queue, "node_unit", false, snapshot);
+				read_closed(queue, "node_held", true, snapshot);
+			}
 			queue->buffered = describe_buffered(queue);
 		}
 		PG_CATCH();

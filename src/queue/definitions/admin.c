@@ -194,6 +194,12 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "an exception queue has a single consumer"),
 				errhint("Leave \"multiple_consumers\" false."));
+	aq_args_require(fcinfo, 15, "distributed");
+	d.distributed = PG_GETARG_BOOL(15);
+	if (d.distributed && (d.queue_table_id != 0 || d.exception || d.non_persistent))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "only a sharded queue of type normal can be distributed"),
+				errhint("Leave \"queue_table\" null and \"queue_type\" normal."));
 	if (!PG_ARGISNULL(7))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
 	else

@@ -122,11 +122,11 @@ refuse_name(const char *name)
 static void
 insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 {
-	Oid			types[18] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
+	Oid			types[19] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
 		INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID,
-	FLOAT8OID, INTERVALOID, FLOAT8OID, INT4OID};
-	Datum		values[18];
-	char		nulls[19] = "                  ";
+	FLOAT8OID, INTERVALOID, FLOAT8OID, INT4OID, BOOLOID};
+	Datum		values[19];
+	char		nulls[20] = "                   ";
 	Interval	none = {0};
 
 	values[0] = Int32GetDatum(id);
@@ -152,14 +152,15 @@ insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 	nulls[15] = d->retry_delay_max == NULL ? 'n' : ' ';
 	values[16] = Float8GetDatum(d->retry_jitter);
 	values[17] = Int32GetDatum(rights_id);
+	values[18] = BoolGetDatum(d->distributed);
 	aq_pending_set_ddl();		/* before the INSERT: see aq_restored_trigger */
 	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
 				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
 				  "store, queue_table_id, queue_type, retry_delay_factor, retry_delay_max, retry_jitter, "
-				  "enqueue_enabled, dequeue_enabled, rights_id) "
+				  "enqueue_enabled, dequeue_enabled, rights_id, distributed) "
 				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-				  "$14 <> 'exception', $14 <> 'exception' OR $18 <> $1, $18)",
-				  18, types, values, nulls);
+				  "$14 <> 'exception', $14 <> 'exception' OR $18 <> $1, $18, $19)",
+				  19, types, values, nulls);
 	aq_pending_created(id);
 	aq_catalog_changed();
 }
@@ -210,6 +211,7 @@ drop_definition(int32 id, bool sharded, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_temporary_forget_queue(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);

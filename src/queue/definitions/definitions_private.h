@@ -46,6 +46,7 @@ typedef struct AqQueueDefinition
 	bool		non_persistent;
 	bool		default_exception;	/* make a default exception queue for it */
 	bool		temporary;		/* it belongs to the session, and PUBLIC may enqueue */
+	bool		distributed;	/* other nodes can consume its messages */
 } AqQueueDefinition;
 
 extern void aq_definition_create(const AqQueueDefinition *definition);

@@ -336,6 +336,9 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 		aq_work_post(shm, AQ_WORK_CONVERT);
 	current->shm = shm;
 	make_consumers(current);
+	if (current->distributed)
+		(void) aq_shm_consumer_make(shm, AQ_ORIGIN_POSITION);
+	pg_atomic_write_u32(&shm->forwarded, current->nclosed > 0);
 	current->store->load(current, shm);
 	if (has_recipients(current))
 		aq_work_post(shm, AQ_WORK_IDLE);
@@ -487,6 +490,8 @@ pin_queue(AqQueue *queue, bool modest)
 void
 aq_pins_pin(AqQueue *queue)
 {
+	if (queue->distributed)
+		aq_peers_prepare();
 	(void) pin_queue(queue, false);
 }
 

@@ -121,7 +121,9 @@ aq_traffic_done(AqQueueShm *shm, int position, uint64 n)
 	if (consumer == NULL)
 		return;
 	pg_atomic_fetch_add_u64(&consumer->dequeued, n);
-	pg_atomic_fetch_add_u64(&shm->dequeued, n);
+	/* a message of another node was dequeued before it is reported there */
+	if (position != AQ_ORIGIN_POSITION)
+		pg_atomic_fetch_add_u64(&shm->dequeued, n);
 }
 
 void

@@ -117,7 +117,7 @@ bool
 aq_waiters_exist(AqQueueShm *shm)
 {
 	return pg_atomic_read_u32(&shm->waiting) > 0 || pg_atomic_read_u32(&shm->watched) != 0 ||
-		aq_channel_has_listeners();
+		pg_atomic_read_u32(&shm->forwarded) != 0 || aq_channel_has_listeners();
 }
 
 /*
@@ -134,6 +134,8 @@ aq_waiters_watch(AqQueueShm *shm)
 static void
 wake_watcher(AqQueueShm *shm)
 {
+	if (pg_atomic_read_u32(&shm->forwarded) != 0)
+		aq_peers_news();
 	if (pg_atomic_read_u32(&shm->watched) != 0 && pg_atomic_exchange_u32(&shm->watched, 0) != 0)
 		aq_work_post(shm, AQ_WORK_WATCHED);
 }

@@ -1,0 +1,608 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_forward.c
+ *	  Messages of this node's units go to the nodes that hold them.
+ *
+ * A stream for each other node: it sends the messages of the units that the node
+ * holds, in the order of dequeue, not more than WINDOW of a unit ahead of what
+ * the node has reported.  A message that is sent is lent: a lease without an end,
+ * durable before the other node has it.
+ *
+ * After a start, and after a request that failed, it is not known what has
+ * arrived.  Then the stream first asks for that, with a new token: all that is
+ * older is refused there from then on.  What has not arrived is ready again, at
+ * its place, and is sent anew.
+ *
+ * The worker writes payloads as text, which runs no users' code: a type's output
+ * function belongs to a base type, and only superusers make those.  Messages
+ * are read with the privileges of the role as which the node has asked for them.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node/node_private.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#define RESUME "SELECT unnest(aq.node_resume($1, $2, $3, $4))"
+#define DELIVER "SELECT aq.node_deliver($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+#define RECALL "SELECT aq.node_recall($1, $2)"
+
+/* messages of a unit that the other node can have */
+#define WINDOW 2000
+
+/* messages in a request, at most */
+#define BATCH 500
+
+/* with fewer ready messages than in half a batch, a request goes out at most so often, microseconds */
+#define GATHER ((int64) 2000)
+
+/* a recalled unit is asked for again after this time, microseconds */
+#define RECALL_AGAIN ((int64) 2000000)
+
+/* pause after an error with a unit, or while another transaction changes units, microseconds */
+#define TROUBLE_PAUSE ((int64) 1000000)
+#define LOCKED_PAUSE ((int64) 20000)
+
+typedef enum RequestKind
+{
+	NOTHING, RESUMING, DELIVERING, RECALLING
+} RequestKind;
+
+/* What is remembered of a unit, beside its row. */
+typedef struct Unit
+{
+	AqNodeUnit	row;
+	TimestampTz not_before;		/* after an error, or a recall */
+} Unit;
+
+/* A message that was lent to the other node. */
+typedef struct Lent
+{
+	int64		epoch;			/* of its unit */
+	pg_uuid_t	id;
+} Lent;
+
+typedef struct Forwarding
+{
+	MemoryContext context;		/* of the units */
+	List	   *units;			/* of Unit; those the other node holds */
+	uint32		version;		/* of aq_node_area_units() when they were read */
+	int			turn;			/* the unit from which on one with messages is looked for */
+	int64		token;			/* 0: what has arrived is not known */
+	int64		asked;			/* the token of the question in flight */
+	MemoryContext question;		/* of the next two: what was asked for */
+	Lent	   *lent;
+	int			nlent;
+	RequestKind kind;			/* in flight */
+	int64		epoch;			/* of its unit */
+	uint32		n;				/* its messages */
+	TimestampTz sent;
+} Forwarding;
+
+static Forwarding *
+forwarding_of(AqLinkStream *stream)
+{
+	if (stream->data == NULL)
+	{
+		Forwarding *forwarding = MemoryContextAllocZero(stream->context, sizeof(Forwarding));
+
+		forwarding->context = AllocSetContextCreate(stream->context, "pgaq units", ALLOCSET_SMALL_SIZES);
+		forwarding->question = AllocSetContextCreate(stream->context, "pgaq question", ALLOCSET_SMALL_SIZES);
+		stream->data = forwarding;
+	}
+	return stream->data;
+}
+
+static int32
+node_of(const AqLinkStream *stream)
+{
+	return (int32) stream->key;
+}
+
+static Unit *
+find_unit(const Forwarding *forwarding, int64 epoch)
+{
+	ListCell   *lc;
+
+	foreach(lc, forwarding->units)
+		if (((Unit *) lfirst(lc))->row.epoch == epoch)
+			return lfirst(lc);
+	return NULL;
+}
+
+/* Reads the units again if they have changed. */
+static void
+read_units(AqLinkStream *stream)
+{
+	Forwarding *forwarding = stream->data;
+	uint32		version = aq_node_area_units();
+	MemoryContext context;
+	MemoryContext old;
+	List	   *units = NIL;
+	ListCell   *lc;
+
+	if (version == forwarding->version)
+		return;
+	context = AllocSetContextCreate(stream->context, "pgaq units", ALLOCSET_SMALL_SIZES);
+	foreach(lc, aq_node_unit_list(node_of(stream), 0))
+	{
+		AqNodeUnit *row = lfirst(lc);
+		Unit	   *before = find_unit(forwarding, row->epoch);
+		AqQueue    *queue = aq_catalog_get_by_id(row->queue_id, true);
+		Unit	   *unit;
+
+		old = MemoryContextSwitchTo(context);
+		unit = palloc0(sizeof(Unit));
+		unit->row = *row;
+		if (before != NULL && before->row.recalled == row->recalled)
+			unit->not_before = before->not_before;
+		units = lappend(units, unit);
+		MemoryContextSwitchTo(old);
+		if (queue == NULL)
+			continue;
+		/* commits are news from now on */
+		aq_pins_pin(queue);
+		pg_atomic_write_u32(&queue->shm->forwarded, 1);
+	}
+	MemoryContextDelete(forwarding->context);
+	forwarding->context = context;
+	forwarding->units = units;
+	forwarding->version = version;
+}
+
+/* --- requests ----------------------------------------------------------------------------- */
+
+static void
+add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
+{
+	request->timeout_ms = aq_node_settings_timeout;
+	aq_link_text(request, UUIDOID, pstrdup(own->id));
+}
+
+static void
+add_number(AqLinkRequest *request, Oid type, int64 value)
+{
+	aq_link_text(request, type, psprintf(INT64_FORMAT, value));
+}
+
+/*
+ * A token is used once, whatever happens to this server: a number of a sequence,
+ * and above it the timeline.
+ */
+static int64
+new_token(void)
+{
+	return (int64) GetWALInsertionTimeLine() << 44 | nextval_internal(aq_schema_relation("node_epoch_seq"), false);
+}
+
+/* Collects what the other node should have. */
+static void
+find_lent(Forwarding *forwarding)
+{
+	int			size = 0;
+	ListCell   *lc;
+
+	MemoryContextReset(forwarding->question);
+	forwarding->lent = NULL;
+	forwarding->nlent = 0;
+	foreach(lc, forwarding->units)
+	{
+		const AqNodeUnit *row = &((Unit *) lfirst(lc))->row;
+		AqQueue    *queue = aq_catalog_get_by_id(row->queue_id, true);
+		int			position = queue != NULL ? aq_node_unit_position(queue, row->consumer) : -1;
+		pg_uuid_t  *ids;
+		uint32		n;
+
+		if (position < 0)
+			continue;
+		aq_pins_pin(queue);
+		n = queue->store->units->lent(queue, row->shard, position, &ids);
+		if (forwarding->nlent + n > size)
+		{
+			size = 2 * (forwarding->nlent + n);
+			forwarding->lent = forwarding->lent == NULL ? MemoryContextAlloc(forwarding->question, size * sizeof(Lent))
+				: repalloc(forwarding->lent, size * sizeof(Lent));
+		}
+		for (uint32 i = 0; i < n; i++)
+			forwarding->lent[forwarding->nlent++] = (Lent) {row->epoch, ids[i]};
+	}
+}
+
+/* What of the units' messages has arrived? */
+static void
+resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
+{
+	Forwarding *forwarding = stream->data;
+	StringInfoData epochs;
+	StringInfoData ids;
+
+	initStringInfo(&epochs);
+	initStringInfo(&ids);
+	find_lent(forwarding);
+	for (int i = 0; i < forwarding->nlent; i++)
+	{
+		appendStringInfo(&epochs, "%c" INT64_FORMAT, i > 0 ? ',' : '{', forwarding->lent[i].epoch);
+		appendStringInfo(&ids, "%c%s", i > 0 ? ',' : '{',
+						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&forwarding->lent[i].id))));
+	}
+	forwarding->kind = RESUMING;
+	forwarding->asked = new_token();
+	request->sql = RESUME;
+	add_identity(request, own);
+	add_number(request, INT8OID, forwarding->asked);
+	aq_link_text(request, INT8ARRAYOID, forwarding->nlent > 0 ? psprintf("%s}", epochs.data) : "{}");
+	aq_link_text(request, UUIDARRAYOID, forwarding->nlent > 0 ? psprintf("%s}", ids.data) : "{}");
+	aq_link_flush();
+}
+
+static const char *
+array_text(Datum array)
+{
+	return OidOutputFunctionCall(F_ARRAY_OUT, array);
+}
+
+/* What is left of the expirations, which are times in the array. */
+static const char *
+lifetimes(Datum array)
+{
+	StringInfoData s;
+	Datum	   *times;
+	bool	   *nulls;
+	int			n;
+	TimestampTz now = GetCurrentTimestamp();
+
+	deconstruct_array(DatumGetArrayTypeP(array), TIMESTAMPTZOID, sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &times, &nulls, &n);
+	initStringInfo(&s);
+	for (int i = 0; i < n; i++)
+	{
+		appendStringInfoChar(&s, i > 0 ? ',' : '{');
+		if (nulls[i])
+			appendStringInfoString(&s, "NULL");
+		else
+			appendStringInfo(&s, INT64_FORMAT, Max(DatumGetTimestampTz(times[i]) - now, 1));
+	}
+	appendStringInfoChar(&s, '}');
+	return s.data;
+}
+
+static void
+note_error(const AqLinkStream *stream, const char *message, const char *hint)
+{
+	AqNodeState *state = aq_node_area_get(node_of(stream));
+
+	if (state != NULL)
+	{
+		state->queue_error_time = GetCurrentTimestamp();
+		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
+	}
+	aq_node_area_free();
+}
+
+/* Can the role as which the node has asked for the unit still dequeue? */
+static bool
+is_allowed(AqQueue *queue, const AqNodeUnit *row)
+{
+	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
+	bool		allowed;
+	Oid			user;
+	int			context;
+
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(row->role)))
+		return false;
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(row->role, context | SECURITY_LOCAL_USERID_CHANGE);
+	allowed = aq_privilege_consumes(queue, consumer != NULL ? consumer->name : NULL);
+	SetUserIdAndSecContext(user, context);
+	return allowed;
+}
+
+/* Takes a batch of the unit, with the privileges of that role. */
+static void
+take_batch(AqQueue *queue, const AqNodeUnit *row, int max, AqMoved *moved)
+{
+	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
+	AqMove		move = {.source = queue->id,.max = max,.unit = row->shard + 1};
+	Oid			user;
+	int			context;
+
+	if (consumer != NULL)
+		move.consumer = pstrdup(consumer->name);
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(row->role, context | SECURITY_LOCAL_USERID_CHANGE);
+	aq_move_away_take(&move, moved);
+	SetUserIdAndSecContext(user, context);
+}
+
+/* The request with messages of the unit; false: there are none, or the other node has enough. */
+static bool
+deliver(AqLinkStream *stream, const Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own, TimestampTz *again)
+{
+	Forwarding *forwarding = stream->data;
+	const AqNodeUnit *row = &unit->row;
+	AqQueue    *queue = aq_catalog_get_by_id(row->queue_id, true);
+	int			position = queue != NULL ? aq_node_unit_position(queue, row->consumer) : -1;
+	TimestampTz now = GetCurrentTimestamp();
+	const AqConsumer *consumer;
+	uint32		ready;
+	uint32		lent;
+	AqMoved		moved;
+
+	if (position < 0 || !queue->dequeue_enabled)
+		return false;
+	aq_pins_pin(queue);
+	ready = queue->store->units->count_ready(queue, row->shard, position);
+	if (ready == 0)
+		return false;
+	if (ready < BATCH / 2 && now < forwarding->sent + GATHER)
+	{
+		*again = forwarding->sent + GATHER;
+		return false;
+	}
+	lent = queue->store->units->count_lent(queue, row->shard, position);
+	if (lent >= WINDOW)
+		return false;			/* until some are reported */
+	if (!aq_node_unit_lock(queue->id, false))
+	{
+		*again = now + LOCKED_PAUSE;
+		return false;
+	}
+	/* under the lock: nobody takes the unit away */
+	if (!aq_sql_finds(psprintf("SELECT FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT " AND recalled IS NULL", row->epoch)))
+		return false;
+	if (!is_allowed(queue, row))
+	{
+		note_error(stream, psprintf("the role that has asked for messages of queue \"%s\" may not dequeue them any more", queue->name),
+				   "Grant it the privilege to dequeue.");
+		*again = now + TROUBLE_PAUSE;
+		return false;
+	}
+	consumer = aq_node_unit_consumer(queue, row->consumer);
+	request->sql = DELIVER;
+	add_identity(request, own);
+	add_number(request, INT8OID, forwarding->token);
+	add_number(request, INT8OID, row->epoch);
+	aq_link_text(request, TEXTOID, pstrdup(queue->name));
+	add_number(request, INT4OID, row->shard);
+	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
+	take_batch(queue, row, Min(BATCH, WINDOW - lent), &moved);
+	if (moved.n == 0)
+		return false;
+	aq_link_text(request, TEXTOID, moved.payload_type);
+	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+		aq_link_text(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved.columns[i]) : array_text(moved.columns[i]));
+	request->rows = moved.n;
+	aq_link_flush();
+	forwarding->kind = DELIVERING;
+	forwarding->epoch = row->epoch;
+	forwarding->n = moved.n;
+	forwarding->sent = now;
+	aq_point("node-lent");
+	return true;
+}
+
+static void
+recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own)
+{
+	Forwarding *forwarding = stream->data;
+
+	forwarding->kind = RECALLING;
+	forwarding->epoch = unit->row.epoch;
+	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
+	request->sql = RECALL;
+	add_identity(request, own);
+	add_number(request, INT8OID, unit->row.epoch);
+}
+
+static void
+sooner(TimestampTz *again, TimestampTz when)
+{
+	if (when != 0 && (*again == 0 || when < *again))
+		*again = when;
+}
+
+static bool
+next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+{
+	Forwarding *forwarding = forwarding_of(stream);
+	TimestampTz now = GetCurrentTimestamp();
+	AqNodeIdentity own;
+	int			n;
+
+	(void) aq_chunks_set_impatient(true);
+	forwarding->kind = NOTHING;
+	read_units(stream);
+	n = list_length(forwarding->units);
+	if (n == 0 || aq_node_identity_own(&own) != AQ_NODE_OWN)
+		return false;
+	if (forwarding->token == 0)
+	{
+		resume(stream, request, &own);
+		return true;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		Unit	   *unit = list_nth(forwarding->units, (forwarding->turn + i) % n);
+		TimestampTz later = 0;
+
+		if (unit->not_before > now)
+		{
+			sooner(again, unit->not_before);
+			continue;
+		}
+		if (unit->row.recalled)
+		{
+			recall(stream, unit, request, &own);
+			return true;
+		}
+		if (deliver(stream, unit, request, &own, &later))
+		{
+			forwarding->turn = (forwarding->turn + i + 1) % n;
+			return true;
+		}
+		sooner(again, later);
+	}
+	return false;
+}
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+/*
+ * Does the other node hold the unit with this epoch, and will until the end of the
+ * transaction?  It may have given it back since it was asked about it, and another
+ * one may have it.  Raises an error if that cannot be said now.
+ */
+static bool
+still_holds(const AqNodeUnit *row)
+{
+	if (!aq_node_unit_lock(row->queue_id, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another transaction is changing which nodes hold messages of the queue")));
+	return aq_sql_finds(psprintf("SELECT FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, row->epoch));
+}
+
+/* Those that have not arrived, by unit, are ready again. */
+static void
+give_back_missing(Forwarding *forwarding, const PGresult *result)
+{
+	bool	   *missing = palloc0(Max(forwarding->nlent, 1) * sizeof(bool));
+	pg_uuid_t  *ids = palloc(Max(forwarding->nlent, 1) * sizeof(pg_uuid_t));
+	ListCell   *lc;
+
+	for (int i = 0; i < PQntuples(result); i++)
+	{
+		int			number = atoi(PQgetvalue(result, i, 0));
+
+		if (number < 1 || number > forwarding->nlent)
+			elog(ERROR, "unexpected answer to a question about messages");
+		missing[number - 1] = true;
+	}
+	foreach(lc, forwarding->units)
+	{
+		const AqNodeUnit *row = &((Unit *) lfirst(lc))->row;
+		AqQueue    *queue;
+		int			position;
+		uint32		n = 0;
+
+		for (int i = 0; i < forwarding->nlent; i++)
+			if (missing[i] && forwarding->lent[i].epoch == row->epoch)
+				ids[n++] = forwarding->lent[i].id;
+		if (n == 0 || !still_holds(row))
+			continue;
+		queue = aq_catalog_get_by_id(row->queue_id, true);
+		position = queue != NULL ? aq_node_unit_position(queue, row->consumer) : -1;
+		if (position < 0)
+			continue;
+		aq_pins_pin(queue);
+		aq_node_unit_give_back(queue, position, ids, n);
+	}
+}
+
+static void
+note_arrived(AqLinkStream *stream, uint32 n)
+{
+	AqNodeState *state = aq_node_area_get(node_of(stream));
+
+	if (state != NULL)
+	{
+		state->forwarded += n;
+		state->batches++;
+	}
+	aq_node_area_free();
+}
+
+/* The other node does not have the unit, so nothing of it can be consumed there. */
+static void
+take_back(const Forwarding *forwarding)
+{
+	Unit	   *unit = find_unit(forwarding, forwarding->epoch);
+
+	if (unit != NULL && aq_node_unit_lock(unit->row.queue_id, false))
+		(void) aq_node_unit_end(&unit->row);
+}
+
+/* Its messages were not taken: they are asked for, given back, and sent again later. */
+static void
+pause_unit(Forwarding *forwarding)
+{
+	Unit	   *unit = find_unit(forwarding, forwarding->epoch);
+
+	forwarding->token = 0;
+	if (unit != NULL)
+		unit->not_before = GetCurrentTimestamp() + TROUBLE_PAUSE;
+}
+
+static void
+done(AqLinkStream *stream, const PGresult *result)
+{
+	Forwarding *forwarding = stream->data;
+
+	switch (forwarding->kind)
+	{
+		case RESUMING:
+			give_back_missing(forwarding, result);
+			forwarding->token = forwarding->asked;
+			aq_point("node-resumed");
+			break;
+		case DELIVERING:
+			if (PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "t") == 0)
+				note_arrived(stream, forwarding->n);
+			else
+				pause_unit(forwarding);
+			aq_point("node-delivered");
+			break;
+		case RECALLING:
+			if (PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "f") == 0)
+				take_back(forwarding);
+			break;
+		case NOTHING:
+			break;
+	}
+}
+
+/* Whatever it was: ask first what has arrived. */
+static TimestampTz
+failed(AqLinkStream *stream, const AqLinkFailure *failure)
+{
+	Forwarding *forwarding = forwarding_of(stream);
+
+	if (forwarding->kind == RESUMING || failure->phase != AQ_LINK_REFUSED)
+		forwarding->token = 0;
+	else
+		pause_unit(forwarding);
+	if (failure->phase != AQ_LINK_REFUSED)
+		return 0;
+	note_error(stream, failure->message, failure->hint);
+	return GetCurrentTimestamp() + (forwarding->kind == RESUMING ? TROUBLE_PAUSE : 0);
+}
+
+static const AqLinkKind forwards = {
+	.name = "node forward",
+	.exist = aq_node_stream_exist,
+	.list = aq_node_stream_list,
+	.next = next,
+	.done = done,
+	.failed = failed,
+};
+
+void
+aq_node_forward_register(void)
+{
+	aq_link_register(&forwards);
+}

@@ -1,0 +1,273 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_want.c
+ *	  Consumers of distributed queues here, told to the other nodes.
+ *
+ * A stream for each other node says for which consumers sessions have dequeued
+ * here lately, each about once a second.  It is soft: the other node forgets it
+ * after a few seconds, and nothing depends on it but which node gets which unit.
+ *
+ * The same stream looks, once a second, whether this node's own units are well
+ * distributed: its own consumers may want them back.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node/node_private.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#define WANT "SELECT aq.node_want($1, $2, $3, $4)"
+
+/* a wish is told again after this time, and looked for after the next one; microseconds */
+#define TELL_AGAIN ((int64) 1000000)
+#define LOOK_AGAIN ((int64) 50000)
+
+/* A consumer of this node's queue that is wanted here. */
+typedef struct Wanted
+{
+	int32		queue_id;
+	int64		consumer;		/* its number here */
+	TimestampTz told;			/* 0: not yet */
+} Wanted;
+
+typedef struct Wanting
+{
+	List	   *wanted;			/* of Wanted, in the stream's context */
+	Wanted	   *asking;			/* in flight */
+	TimestampTz looked;
+	TimestampTz distributed;	/* this node's own units */
+} Wanting;
+
+/* --- the other node ---------------------------------------------------------------- */
+
+/* aq.node_want(caller, queue_name, consumer, payload_type) */
+PG_FUNCTION_INFO_V1(aq_node_want);
+Datum
+aq_node_want(PG_FUNCTION_ARGS)
+{
+	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_want()");
+	const char *name = aq_args_name(fcinfo, 1, "queue_name");
+	const char *consumer = aq_args_name_or_null(fcinfo, 2, "consumer");
+	const char *type = aq_args_name(fcinfo, 3, "payload_type");
+	AqQueue    *queue = aq_catalog_get_for(name, consumer, 0);
+	const char *own = format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+	AqConsumer *found;
+
+	if (!queue->distributed)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NOT_DISTRIBUTED, "queue \"%s\" is not distributed", name),
+				errhint("Create it with distributed => true on all nodes."));
+	if (strcmp(type, own) != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s on this node, but %s on node %s", name, own, type, caller),
+				errhint("Create it with the same payload type on all nodes."));
+	(void) aq_args_consumer_position(queue, consumer);
+	found = consumer != NULL ? aq_catalog_consumer(queue, consumer) : NULL;
+	if (queue->multi && found == NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a consumer of queue \"%s\" on this node", consumer, name),
+				errhint("Subscribe it on all nodes."));
+	aq_node_area_wish(aq_node_calls_number(caller), queue->id, found != NULL ? found->number : 0, GetUserId());
+	aq_pins_pin(queue);
+	aq_node_policy_run(queue);
+	PG_RETURN_VOID();
+}
+
+/* --- this node ---------------------------------------------------------------------- */
+
+static Wanting *
+wanting_of(AqLinkStream *stream)
+{
+	if (stream->data == NULL)
+		stream->data = MemoryContextAllocZero(stream->context, sizeof(Wanting));
+	return stream->data;
+}
+
+/* Remembers that the consumer is wanted. */
+static void
+note_wanted(AqLinkStream *stream, int32 queue_id, int64 consumer)
+{
+	Wanting    *wanting = stream->data;
+	MemoryContext old;
+	Wanted	   *wanted;
+	ListCell   *lc;
+
+	foreach(lc, wanting->wanted)
+	{
+		wanted = lfirst(lc);
+		if (wanted->queue_id == queue_id && wanted->consumer == consumer)
+			return;
+	}
+	old = MemoryContextSwitchTo(stream->context);
+	wanted = palloc0(sizeof(Wanted));
+	wanted->queue_id = queue_id;
+	wanted->consumer = consumer;
+	wanting->wanted = lappend(wanting->wanted, wanted);
+	MemoryContextSwitchTo(old);
+}
+
+static List *
+distributed_queues(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *ids = NIL;
+
+	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed", 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		ids = lappend_int(ids, (int) aq_node_rows_int(i, 1));
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+	return ids;
+}
+
+/* Which consumers are wanted now, and, from time to time, who gets this node's units. */
+static void
+look(AqLinkStream *stream)
+{
+	Wanting    *wanting = stream->data;
+	bool		distribute = wanting->distributed + TELL_AGAIN <= wanting->looked;
+	ListCell   *lc;
+
+	foreach(lc, distributed_queues())
+	{
+		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
+
+		if (queue == NULL)
+			continue;
+		aq_pins_pin(queue);
+		if (!queue->multi && aq_node_policy_wished(queue, 0))
+			note_wanted(stream, queue->id, 0);
+		for (int i = 0; i < queue->nconsumers; i++)
+			if (queue->consumers[i].name != NULL && aq_node_policy_wished(queue, queue->consumers[i].position))
+				note_wanted(stream, queue->id, queue->consumers[i].number);
+		if (distribute && queue->nclosed > 0)
+			aq_node_policy_run(queue);
+	}
+	if (distribute)
+		wanting->distributed = wanting->looked;
+}
+
+/* Fills in the request; false: the consumer is not wanted any more. */
+static bool
+ask(Wanted *wanted, AqLinkRequest *request)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(wanted->queue_id, true);
+	AqNodeIdentity own;
+	const AqConsumer *consumer;
+	int			position;
+
+	if (queue == NULL || !queue->distributed || aq_node_identity_own(&own) != AQ_NODE_OWN)
+		return false;
+	position = aq_node_unit_position(queue, wanted->consumer);
+	if (position < 0)
+		return false;
+	aq_pins_pin(queue);
+	if (!aq_node_policy_wished(queue, position))
+		return false;
+	consumer = aq_node_unit_consumer(queue, wanted->consumer);
+	request->sql = WANT;
+	request->timeout_ms = aq_node_settings_timeout;
+	aq_link_text(request, UUIDOID, pstrdup(own.id));
+	aq_link_text(request, TEXTOID, pstrdup(queue->name));
+	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
+	aq_link_text(request, TEXTOID, format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY));
+	return true;
+}
+
+static bool
+next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+{
+	Wanting    *wanting = wanting_of(stream);
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *lc;
+
+	if (wanting->looked + LOOK_AGAIN > now)
+	{
+		*again = wanting->looked + LOOK_AGAIN;
+		return false;
+	}
+	(void) aq_chunks_set_impatient(true);
+	wanting->looked = now;
+	look(stream);
+	*again = now + TELL_AGAIN;
+	foreach(lc, wanting->wanted)
+	{
+		Wanted	   *wanted = lfirst(lc);
+
+		if (wanted->told + TELL_AGAIN > now)
+			continue;
+		if (ask(wanted, request))
+		{
+			wanting->asking = wanted;
+			/* the next one at once */
+			wanting->looked = 0;
+			return true;
+		}
+		wanting->wanted = foreach_delete_current(wanting->wanted, lc);
+		pfree(wanted);
+	}
+	return false;
+}
+
+/* message NULL: the queue has no error any more. */
+static void
+note_error(AqLinkStream *stream, const char *message, const char *hint)
+{
+	AqNodeState *state = aq_node_area_get((int32) stream->key);
+
+	if (state != NULL)
+	{
+		state->queue_error_time = message != NULL ? GetCurrentTimestamp() : 0;
+		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message != NULL ? message : "",
+				 hint != NULL ? "; " : "", hint != NULL ? hint : "");
+	}
+	aq_node_area_free();
+}
+
+static void
+done(AqLinkStream *stream, const PGresult *result)
+{
+	Wanting    *wanting = stream->data;
+
+	wanting->asking->told = GetCurrentTimestamp();
+	note_error(stream, NULL, NULL);
+}
+
+static TimestampTz
+failed(AqLinkStream *stream, const AqLinkFailure *failure)
+{
+	Wanting    *wanting = wanting_of(stream);
+
+	if (failure->phase == AQ_LINK_REFUSED)
+	{
+		if (wanting->asking != NULL)
+			wanting->asking->told = GetCurrentTimestamp();
+		note_error(stream, failure->message, failure->hint);
+	}
+	return GetCurrentTimestamp() + TELL_AGAIN;
+}
+
+static const AqLinkKind wishes = {
+	.name = "node want",
+	.exist = aq_node_stream_exist,
+	.list = aq_node_stream_list,
+	.next = next,
+	.done = done,
+	.failed = failed,
+};
+
+void
+aq_node_want_register(void)
+{
+	aq_link_register(&wishes);
+}
