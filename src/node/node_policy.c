@@ -168,6 +168,7 @@ aq_node_policy_run(AqQueue *queue)
 	aq_catalog_retain();
 	PG_TRY();
 	{
+		aq_node_unit_forget_removed(queue->id);
 		nodes = aq_catalog_numbers("node", 1, NULL);
 		units = aq_node_unit_list(0, queue->id);
 		if (!queue->multi)

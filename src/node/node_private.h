@@ -142,6 +142,7 @@ typedef struct AqNodeUnit
 extern List *aq_node_unit_list(int32 holder, int32 queue_id);	/* 0: of any; in the current memory context */
 extern bool aq_node_unit_lock(int32 queue_id, bool wait);
 extern bool aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role);
+extern void aq_node_unit_forget_removed(int32 queue_id);
 extern void aq_node_unit_recall(const AqNodeUnit *unit);
 extern bool aq_node_unit_end(const AqNodeUnit *unit);
 extern void aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);

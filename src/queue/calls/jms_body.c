@@ -62,6 +62,11 @@ aq_jms_body_write(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "queue \"%s\" holds %s, not aq.jms_message", queue->name,
 						 format_type_be(queue->payload_type)));
 	queue = aq_pins_pin_current(queue, true);
+	if (queue->distributed)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "queue \"%s\" cannot hold large messages", queue->name),
+				errdetail("It is distributed, and their bodies cannot be sent to other nodes."),
+				errhint("Create the queue without distributed => true."));
 	result = queue->store->write_body(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3));
 	if (result != AQ_BODY_WRITTEN)
 		refuse(result, queue, PG_GETARG_DATUM(1), number);
