@@ -428,12 +428,17 @@ abstract class ConformanceTest {
         return element;
     }
 
-    /** Runs the action in a thread of its own. */
-    static <T> Future<T> thread(Callable<T> action) {
-        FutureTask<T> task = new FutureTask<>(action);
+    /** Runs the action in a thread of its own, which has begun: on a busy machine that may take long. */
+    static <T> Future<T> thread(Callable<T> action) throws InterruptedException {
+        CountDownLatch begun = new CountDownLatch(1);
+        FutureTask<T> task = new FutureTask<>(() -> {
+            begun.countDown();
+            return action.call();
+        });
         Thread thread = new Thread(task, "conformance");
         thread.setDaemon(true);
         thread.start();
+        begun.await();
         return task;
     }
 

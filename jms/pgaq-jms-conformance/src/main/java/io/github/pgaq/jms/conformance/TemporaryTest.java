@@ -280,7 +280,7 @@ class TemporaryTest extends ConformanceTest {
     }
 
     /** Answers one request in a thread of its own. */
-    private static Future<?> answer(jakarta.jms.Destination service, Session server) throws JMSException {
+    private static Future<?> answer(jakarta.jms.Destination service, Session server) throws Exception {
         MessageConsumer requests = server.createConsumer(service);
         return thread(() -> {
             TextMessage request = (TextMessage) receive(requests);

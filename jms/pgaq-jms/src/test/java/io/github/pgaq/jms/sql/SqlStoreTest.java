@@ -242,8 +242,9 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void sendsWithADelay() throws SQLException {
-        store.send(List.of(new Outgoing(queue, text(queue, "later").body(), 4, 300, 0, null, null, false)));
+        store.send(List.of(new Outgoing(queue, text(queue, "much later").body(), 4, 3_600_000, 0, null, null, false)));
         assertEquals(List.of(), take(all(queue)).messages());
+        store.send(List.of(new Outgoing(queue, text(queue, "later").body(), 4, 300, 0, null, null, false)));
         Received received = store.receive(List.of(all(queue)), Duration.ofSeconds(20), null, List.of());
         assertEquals(List.of("later"), texts(received));
         assertTrue(received.messages().get(0).readyTime() > received.messages().get(0).enqueueTime());
