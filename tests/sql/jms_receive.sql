@@ -1,4 +1,4 @@
--- What the Jakarta Messaging provider calls: several sources, acknowledgements with the next dequeue, the binary form of messages.
+-- What the Jakarta Messaging provider calls: several sources, acknowledgements with the next dequeue, a dequeue with the commit, the binary form of messages.
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('java', 'aq.jms_message', retry_delay => '0');
@@ -240,6 +240,41 @@ SELECT aq.drop_queue('sized', true), aq.drop_queue('sized_table', true), aq.drop
 DROP PROCEDURE t.receive_bytes;
 DROP FUNCTION t.sized();
 DROP TABLE t.sized;
+
+-- aq.jms_commit: sends, acknowledges and dequeues in one transaction; messages and leases as in aq.jms_send
+CREATE FUNCTION t.jms_one(queue text, body text) RETURNS bytea LANGUAGE sql AS $$
+	SELECT int4send(length(queue)) || convert_to(queue, 'UTF8') || int4send(4) || int8send(0) || int8send(0) || int4send(-1) || int4send(-1) || int4send(-1) || int4send(1)
+		|| int4send(4) || 'text' || int4send(2) || '{}' || int4send(-1) || int4send(-1) || int4send(length(body)) || convert_to(body, 'UTF8') || int4send(-1) $$;
+CREATE FUNCTION t.jms_leased(wanted text) RETURNS bytea LANGUAGE sql AS $$
+	SELECT string_agg(int4send(length(queue)) || convert_to(queue, 'UTF8') || coalesce(int4send(length(consumer)) || convert_to(consumer, 'UTF8'), int4send(-1))
+		|| int8send(receipt) || int4send(1) || uuid_send(msgid), '') FROM t.held WHERE text = wanted $$;
+TRUNCATE t.held;
+SELECT aq.purge_queue('java') >= 0, aq.purge_queue('java_topic') >= 0;
+SELECT count(aq.enqueue('java', t.jms('text', body))) FROM unnest(ARRAY['first', 'second', 'third', 'fourth']) WITH ORDINALITY b(body, n);
+CALL t.receive('java', NULL, 1, '1 hour');
+WITH taken AS (SELECT r.* FROM t.jms_read(aq.jms_commit(t.jms_one('java_topic', 'sent'), t.jms_leased('first'), 'java', NULL, NULL, 2, '1 hour')) r),
+	kept AS (INSERT INTO t.held SELECT 'java', NULL, msgid, receipt, text FROM taken)
+SELECT stale, source, text, attempts, receipt > 0 AS leased FROM taken;
+SELECT (payload).text, state FROM aq.messages WHERE queue_name = 'java' AND state IN ('READY', 'LEASED') ORDER BY 1;
+SELECT text FROM t.jms_read(aq.jms_browse('java_topic', 'ann'));
+-- with a condition, for a consumer, within a limit of bytes, without a lease, and nothing at all
+SELECT text FROM t.jms_read(aq.jms_commit(NULL, NULL, 'java', NULL, $$payload.text = 'fourth'$$, 5, '1 hour'));
+SELECT text FROM t.jms_read(aq.jms_commit(t.jms_one('java_topic', 'again'), NULL, 'java_topic', 'bob', NULL, 2, NULL, 1));
+SELECT source, text FROM t.jms_read(aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 2, '1 hour'));
+-- a lease that has ended, or a source that is not there: nothing happens
+SELECT t.error($$SELECT aq.jms_commit(t.jms_one('java', 'never'), t.jms_leased('first'), 'java_topic', 'ann', NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq.jms_commit(t.jms_one('java', 'never'), t.jms_leased('second'), 'gone', NULL, NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, NULL, NULL, NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, NULL, '1 hour')$$);
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 0, '1 hour')$$);
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '0')$$);
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour', 0)$$);
+SET ROLE regress_aq_eve;
+SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour')$$);
+RESET ROLE;
+SELECT text FROM t.jms_read(aq.jms_browse('java_topic', 'ann'));
+SELECT text FROM t.jms_read(aq.jms_commit(NULL, t.jms_leased('second') || t.jms_leased('third'), 'java', NULL, NULL, 2, '1 hour'));
+SELECT (payload).text, state FROM aq.messages WHERE queue_name = 'java' AND state IN ('READY', 'LEASED') ORDER BY 1;
 
 SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain_text', 'plain_json', 'plain_bytes', 'plain_xml']) q;
 DROP ROLE regress_aq_eve;

@@ -25,6 +25,12 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_s
 COMMENT ON FUNCTION aq.jms_send(bytea, bytea) IS
 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased messages; if a lease has ended, the call fails, so that neither happens. Both are binary values (null: none). Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
+CREATE FUNCTION aq.jms_commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
+	max_bytes integer DEFAULT NULL)
+RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
+COMMENT ON FUNCTION aq.jms_commit(bytea, bytea, text, text, text, integer, interval, integer) IS
+'For the Jakarta Messaging provider: aq.jms_send(messages, acknowledge), and in the same transaction dequeue from a source what is there, without waiting. The source, lease and max_bytes are as in aq.jms_receive, and so is the result. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
+
 CREATE FUNCTION aq.jms_acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';
 COMMENT ON FUNCTION aq.jms_acknowledge(text[], text[], uuid[], bigint[]) IS

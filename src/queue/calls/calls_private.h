@@ -49,6 +49,9 @@ extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *option
 /* in undone: lease number i is busy, not stale */
 #define AQ_JMS_BUSY(i) (-1 - (i))
 
+/* --- jms_send.c */
+extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command);
+
 /*
  * --- enqueue.c
  *

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * jms_receive.c
- *	  CALL aq.jms_receive and aq.jms_browse: messages for the Jakarta Messaging
- *	  provider.
+ *	  CALL aq.jms_receive, aq.jms_commit and aq.jms_browse: messages for the
+ *	  Jakarta Messaging provider.
  *
  * A session of the provider has several consumers, each with its queue and
  * condition, and one connection.  One call acknowledges what the session has
@@ -43,6 +43,12 @@ enum
 {
 	ARG_QUEUES, ARG_CONSUMERS, ARG_CONDITIONS, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_LEASE, ARG_ACKNOWLEDGE,
 	ARG_MAX_BYTES = ARG_ACKNOWLEDGE + 4
+};
+
+/* the arguments of aq.jms_commit behind those of aq.jms_send */
+enum
+{
+	COMMIT_QUEUE = 2, COMMIT_CONSUMER, COMMIT_CONDITION, COMMIT_MAX_MESSAGES, COMMIT_LEASE, COMMIT_MAX_BYTES
 };
 
 /* the arguments of aq.jms_browse */
@@ -440,6 +446,20 @@ read_max_bytes(FunctionCallInfo fcinfo, int arg)
 	return limit;
 }
 
+/* How long the messages are leased; 0: not at all. */
+static int64
+read_lease(FunctionCallInfo fcinfo, int arg)
+{
+	int64		lease;
+
+	if (PG_ARGISNULL(arg))
+		return 0;
+	lease = aq_interval_option(PG_GETARG_DATUM(arg), AQ_ERR_OPTION_INVALID, "lease");
+	if (lease <= 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
+	return lease;
+}
+
 /* The arguments that the wait needs are copied: there is no snapshot for detoasting then. */
 static void
 read_sources(FunctionCallInfo fcinfo, Receiving *receiving)
@@ -461,12 +481,7 @@ read_sources(FunctionCallInfo fcinfo, Receiving *receiving)
 	}
 	read_limits(fcinfo, receiving);
 	receiving->timeout = PG_ARGISNULL(ARG_TIMEOUT) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(ARG_TIMEOUT));
-	if (!PG_ARGISNULL(ARG_LEASE))
-	{
-		receiving->lease = aq_interval_option(PG_GETARG_DATUM(ARG_LEASE), AQ_ERR_OPTION_INVALID, "lease");
-		if (receiving->lease <= 0)
-			ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
-	}
+	receiving->lease = read_lease(fcinfo, ARG_LEASE);
 }
 
 /* Tries one source. */
@@ -522,6 +537,14 @@ attempt(void *arg)
 
 	aq_wait_call_ahead(take, receiving);
 	return receiving->taken.pair >= 0;
+}
+
+static void
+begin_receiving(Receiving *receiving, FunctionCallInfo fcinfo, int arg_max_bytes)
+{
+	begin_writing(&receiving->writing);
+	receiving->writing.max_bytes = read_max_bytes(fcinfo, arg_max_bytes);
+	receiving->context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
 }
 
 /* Acknowledges, and takes what is there; returns the number of leases that are not acknowledged. */
@@ -591,9 +614,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	read_sources(fcinfo, &receiving);
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
 	undone = palloc(Max(nleases, 1) * sizeof(int));
-	begin_writing(&receiving.writing);
-	receiving.writing.max_bytes = read_max_bytes(fcinfo, ARG_MAX_BYTES);
-	receiving.context = AllocSetContextCreate(CurrentMemoryContext, "pgaq source", ALLOCSET_DEFAULT_SIZES);
+	begin_receiving(&receiving, fcinfo, ARG_MAX_BYTES);
 	nundone = acknowledge_and_take(&receiving, leases, nleases, undone);
 	if (receiving.taken.pair < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
 	{
@@ -603,6 +624,43 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	}
 	result = PointerGetDatum(end_writing(&receiving.writing, receiving.taken.pair));
 	PG_RETURN_DATUM(aq_rows_one(fcinfo, &result, &isnull));
+}
+
+/* --- aq.jms_commit -------------------------------------------------------------------------- */
+
+/* Takes what is there from the one source that the arguments name. */
+static void
+take_ahead(Receiving *receiving, FunctionCallInfo fcinfo)
+{
+	AQ_TIMED(AQ_TIME_DEQUEUE);
+	char	   *queue = aq_args_name(fcinfo, COMMIT_QUEUE, "queue_name");
+	char	   *consumer = aq_args_name_or_null(fcinfo, COMMIT_CONSUMER, "consumer");
+	text	   *condition = PG_ARGISNULL(COMMIT_CONDITION) ? NULL : PG_GETARG_TEXT_PP(COMMIT_CONDITION);
+	int			max;
+
+	aq_args_require(fcinfo, COMMIT_MAX_MESSAGES, "max_messages");
+	max = PG_GETARG_INT32(COMMIT_MAX_MESSAGES);
+	receiving->n = 1;
+	receiving->queues = &queue;
+	receiving->consumers = &consumer;
+	receiving->conditions = &condition;
+	receiving->max = &max;
+	receiving->lease = read_lease(fcinfo, COMMIT_LEASE);
+	begin_receiving(receiving, fcinfo, COMMIT_MAX_BYTES);
+	write_head(&receiving->writing, NULL, 0);
+	(void) attempt(receiving);
+	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
+}
+
+PG_FUNCTION_INFO_V1(aq_jms_receive_commit);
+Datum
+aq_jms_receive_commit(PG_FUNCTION_ARGS)
+{
+	Receiving	receiving = {.taken.pair = -1};
+
+	aq_jms_send_arguments(fcinfo, "aq.jms_commit()");
+	take_ahead(&receiving, fcinfo);
+	PG_RETURN_BYTEA_P(end_writing(&receiving.writing, receiving.taken.pair));
 }
 
 /* --- aq.jms_browse -------------------------------------------------------------------------- */

@@ -24,8 +24,6 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#define COMMAND "aq.jms_send()"
-
 /* the columns of aq.jms_message, in the order of the type */
 static const Oid field_types[] = {TEXTOID, JSONBOID, JSONBOID, JSONBOID, TEXTOID, BYTEAOID};
 
@@ -139,9 +137,9 @@ read_message(StringInfo in, TupleDesc desc)
 
 /* Messages of one queue with the same options. */
 static void
-send_group(StringInfo in, Oid type, TupleDesc desc)
+send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
 {
-	AqEnqueue	call = {.command = COMMAND,.payload_type = type};
+	AqEnqueue	call = {.command = command,.payload_type = type};
 	int			length,
 				n;
 	Datum	   *payloads;
@@ -166,7 +164,7 @@ send_group(StringInfo in, Oid type, TupleDesc desc)
 }
 
 static void
-send_all(StringInfo in)
+send_all(const char *command, StringInfo in)
 {
 	Oid			type = aq_payload_jms_type();
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
@@ -174,7 +172,7 @@ send_all(StringInfo in)
 	while (in->cursor < in->len)
 	{
 		CHECK_FOR_INTERRUPTS();
-		send_group(in, type, desc);
+		send_group(command, in, type, desc);
 	}
 }
 
@@ -208,14 +206,14 @@ read_leases(StringInfo in, int *n)
 
 /* A lease that has ended fails the call, and with it what it sends. */
 static void
-acknowledge_all(StringInfo in)
+acknowledge_all(const char *command, StringInfo in)
 {
 	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
 	int			n,
 				nstale;
 	AqJmsLease *leases = read_leases(in, &n);
 
-	nstale = aq_jms_lease_settle(COMMAND, &options, leases, n, palloc(n * sizeof(int) + 1));
+	nstale = aq_jms_lease_settle(command, &options, leases, n, palloc(n * sizeof(int) + 1));
 	if (nstale > 0)
 	{
 		const AqJmsLease *unreachable = aq_jms_lease_find_unreachable(leases, n);
@@ -227,23 +225,30 @@ acknowledge_all(StringInfo in)
 	}
 }
 
+/* The first two arguments of the command: what to send, and what to acknowledge. */
+void
+aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command)
+{
+	StringInfoData in;
+
+	aq_session_require_write(command);
+	if (!PG_ARGISNULL(0))
+	{
+		in = read_bytes(fcinfo, 0);
+		send_all(command, &in);
+	}
+	if (!PG_ARGISNULL(1))
+	{
+		in = read_bytes(fcinfo, 1);
+		acknowledge_all(command, &in);
+	}
+}
+
 /* aq.jms_send(messages, acknowledge) */
 PG_FUNCTION_INFO_V1(aq_jms_send);
 Datum
 aq_jms_send(PG_FUNCTION_ARGS)
 {
-	StringInfoData in;
-
-	aq_session_require_write(COMMAND);
-	if (!PG_ARGISNULL(0))
-	{
-		in = read_bytes(fcinfo, 0);
-		send_all(&in);
-	}
-	if (!PG_ARGISNULL(1))
-	{
-		in = read_bytes(fcinfo, 1);
-		acknowledge_all(&in);
-	}
+	aq_jms_send_arguments(fcinfo, "aq.jms_send()");
 	PG_RETURN_VOID();
 }

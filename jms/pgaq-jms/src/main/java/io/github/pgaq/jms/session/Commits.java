@@ -1,7 +1,9 @@
 package io.github.pgaq.jms.session;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Received;
 import jakarta.jms.JMSException;
 import java.sql.SQLException;
 import java.util.ArrayDeque;
@@ -11,16 +13,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The commits of the transacted sessions of a connection. A few run at a time, each on the connection of its session.
- * Those that come meanwhile wait, and the next one takes them along: they are one call of the server and one
- * transaction, which has the cost of one.
+ * The commits of the transacted sessions of a connection. One runs at a time, on the connection of its session. Those
+ * that come meanwhile wait, and the next one takes them along: they are one call of the server and one transaction,
+ * which has the cost of one. A session that is also to take messages does not wait, as its messages come to
+ * its own connection; it takes the others along, too.
  *
  * <p>If that transaction is rolled back, each of its sessions commits again by itself. So a session gets no errors of
  * others, unless the connection is lost during the call: then the outcome is not known to any of them.
  */
 final class Commits {
-    /** So many calls at a time; the others wait. With one, sessions would wait for the disk in turns. */
-    private static final int MOST_CALLS = 2;
     private static final int MOST_SESSIONS = 64;
     /** Of all sessions of a call. */
     private static final int MOST_MESSAGES = 1000;
@@ -46,14 +47,16 @@ final class Commits {
     private static final class Part {
         final List<Outgoing> messages;
         final List<Lease> leases;
+        final Ahead ahead;
         final long size;
         final Thread thread = Thread.currentThread();
         volatile State state = State.WAITING;
         Throwable failure;
 
-        Part(List<Outgoing> messages, List<Lease> leases) {
+        Part(List<Outgoing> messages, List<Lease> leases, Ahead ahead) {
             this.messages = messages;
             this.leases = leases;
+            this.ahead = ahead;
             this.size = messages.stream().mapToLong(message -> message.body().size()).sum();
         }
 
@@ -68,14 +71,14 @@ final class Commits {
         }
     }
 
-    private final int mostCalls;
     private final long longestWait;
     // guarded by this
     private final ArrayDeque<Part> waiting = new ArrayDeque<>();
+    /** More than one only because some of them take messages. */
     private int calls;
 
     Commits() {
-        this(MOST_CALLS, LONGEST_WAIT);
+        this(LONGEST_WAIT);
     }
 
     /**
@@ -83,8 +86,7 @@ final class Commits {
      *
      * @param longestWait nanoseconds that a session waits for a call to take it along
      */
-    Commits(int mostCalls, long longestWait) {
-        this.mostCalls = mostCalls;
+    Commits(long longestWait) {
         this.longestWait = longestWait;
     }
 
@@ -97,38 +99,41 @@ final class Commits {
      * Commits what a session has sent and received.
      *
      * @param link of the session, whose thread this is
+     * @param ahead messages to lease with it if that costs no call of its own; null: none
      * @param deciding runs before what can leave the outcome unknown
+     * @return what was leased, or null
      */
-    void commit(Link link, List<Outgoing> messages, List<Lease> leases, Runnable deciding)
+    Received commit(Link link, List<Outgoing> messages, List<Lease> leases, Ahead ahead, Runnable deciding)
             throws SQLException, JMSException {
-        Part own = new Part(messages, leases);
+        Part own = new Part(messages, leases, ahead);
         if (!link.isOpen() || !own.isShort()) {
-            alone(link, own, deciding);
-            return;
+            return alone(link, own, deciding);
         }
         if (!begins(own)) {
             await(own);
         }
         switch (own.state) {
-            case LEADS -> lead(link, own, deciding);
-            case ALONE -> alone(link, own, deciding);
-            case UNKNOWN -> {
+            case LEADS:
+                return lead(link, own, deciding);
+            case ALONE:
+                return alone(link, own, deciding);
+            case UNKNOWN:
                 deciding.run();
                 throw new SQLException(own.failure.getMessage(), UNKNOWN_OUTCOME, own.failure);
-            }
-            default -> { }
+            default:
+                return null;
         }
     }
 
-    private static void alone(Link link, Part own, Runnable deciding) throws SQLException, JMSException {
-        link.raw(store -> {
+    private static Received alone(Link link, Part own, Runnable deciding) throws SQLException, JMSException {
+        return link.raw(store -> {
             store.commit(own.messages, own.leases, deciding);
             return null;
         });
     }
 
     private synchronized boolean begins(Part own) {
-        if (calls < mostCalls) {
+        if (calls == 0 || own.ahead != null) {
             calls++;
             own.state = State.LEADS;
             return true;
@@ -164,21 +169,18 @@ final class Commits {
         return left;
     }
 
-    private void lead(Link link, Part own, Runnable deciding) throws SQLException, JMSException {
-        boolean done = false;
+    private Received lead(Link link, Part own, Runnable deciding) throws SQLException, JMSException {
+        Received received;
         try {
             List<Part> others = gather(own);
-            if (others.isEmpty()) {
-                alone(link, own, deciding);
-                return;
+            if (others.isEmpty() && own.ahead == null) {
+                return alone(link, own, deciding);
             }
-            done = together(link, own, others, deciding);
+            received = together(link, own, others, deciding);
         } finally {
             handOver();
         }
-        if (!done) {
-            alone(link, own, deciding);
-        }
+        return received != null ? received : alone(link, own, deciding);
     }
 
     /** Takes along what waits, as far as there is room. */
@@ -199,8 +201,8 @@ final class Commits {
         return others;
     }
 
-    /** False: nothing was committed. */
-    private static boolean together(Link link, Part own, List<Part> others, Runnable deciding)
+    /** Null: nothing was committed. */
+    private static Received together(Link link, Part own, List<Part> others, Runnable deciding)
             throws SQLException {
         boolean[] decided = new boolean[1];
         State state = State.ALONE;
@@ -212,13 +214,14 @@ final class Commits {
                 messages.addAll(other.messages);
                 leases.addAll(other.leases);
             }
-            boolean done = link.raw(store -> store.commitAtOnce(messages, leases, () -> decided[0] = true));
-            state = done ? State.DONE : State.ALONE;
-            return done;
+            Received received = link.raw(
+                    store -> store.commitAtOnce(messages, leases, own.ahead, () -> decided[0] = true));
+            state = received != null ? State.DONE : State.ALONE;
+            return received;
         } catch (SQLException e) {
             if (!Errors.isLost(e)) {
                 // rolled back: alone, each session gets its own errors
-                return false;
+                return null;
             }
             if (decided[0]) {
                 state = State.UNKNOWN;
@@ -228,7 +231,7 @@ final class Commits {
             throw e;
         } catch (JMSException e) {
             // there is no connection
-            return false;
+            return null;
         } catch (RuntimeException | Error e) {
             state = decided[0] ? State.UNKNOWN : State.ALONE;
             failure = e;
@@ -240,9 +243,9 @@ final class Commits {
         }
     }
 
-    /** The next session makes a call. */
+    /** The next session makes a call, unless one that takes messages is making one. */
     private synchronized void handOver() {
-        Part next = waiting.poll();
+        Part next = calls > 1 ? null : waiting.poll();
         if (next == null) {
             calls--;
         } else {

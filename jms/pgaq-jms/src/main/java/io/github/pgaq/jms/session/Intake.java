@@ -2,6 +2,7 @@ package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.message.Acknowledger;
 import io.github.pgaq.jms.message.PgaqMessage;
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Received;
@@ -12,9 +13,13 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Takes the messages of a session's consumers, ahead if possible. Its callers have entered the gate. */
 final class Intake {
+    private static final Logger LOG = LoggerFactory.getLogger(Intake.class);
+
     private final ClientSession session;
     private final Gate gate;
     private final Settlement settlement;
@@ -183,26 +188,67 @@ final class Intake {
         Received received = settlement.call("could not receive",
                 store -> store.receive(sources, deadline.timeout(), consumes ? null : lease, due));
         LeaseKeeper.logStale(received.stale(), "was acknowledged");
-        List<Lease> beyond = new ArrayList<>();
         if (received.source() < 0) {
-            return beyond;
+            return List.of();
         }
-        Consumer consumer = consumers.get(received.source());
-        consumer.window().taken(received.messages(), System.nanoTime());
-        for (Delivery delivery : received.messages()) {
-            Source source = sources.get(received.source());
-            Taken taken = new Taken(consumer, delivery, consumes ? null
+        return add(consumers.get(received.source()), sources.get(received.source()), received.messages(), !consumes,
+                !joined);
+    }
+
+    /**
+     * Puts messages into the buffer of a consumer.
+     *
+     * @param leased false: the open transaction has consumed them
+     * @param kept whether their leases are extended
+     * @return the leases of messages that came without their bodies, because of the limit of bytes
+     */
+    private List<Lease> add(Consumer consumer, Source source, List<Delivery> deliveries, boolean leased,
+            boolean kept) {
+        List<Lease> beyond = new ArrayList<>();
+        consumer.window().taken(deliveries, System.nanoTime());
+        for (Delivery delivery : deliveries) {
+            Taken taken = new Taken(consumer, delivery, !leased ? null
                     : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
             if (delivery.body() == null) {
                 beyond.add(taken.lease());
                 continue;
             }
             consumer.buffer().add(taken);
-            if (!joined) {
+            if (kept) {
                 keeper.keep(taken);
             }
         }
         return beyond;
+    }
+
+    /**
+     * What to take with the commit of received messages: more for the consumer of the last one, if it has used up what
+     * it had leased ahead, and uses messages quickly. Else it would be a call of its own, soon after.
+     *
+     * @return null: nothing
+     */
+    Ahead ahead(List<Taken> received) {
+        if (received.isEmpty() || !gate.isStarted() || session.connection().isSuspended()) {
+            return null;
+        }
+        Consumer consumer = received.get(received.size() - 1).consumer();
+        long now = System.nanoTime();
+        if (consumer.isClosed() || !consumer.buffer().isEmpty() || !consumer.window().isBusy(now)) {
+            return null;
+        }
+        return new Ahead(consumer.source(consumer.window().next(now)), lease);
+    }
+
+    /** Buffers what a commit has taken for the consumer of the last of these messages. */
+    void took(List<Taken> received, Ahead ahead, List<Delivery> deliveries) {
+        Consumer consumer = received.get(received.size() - 1).consumer();
+        List<Lease> beyond = add(consumer, ahead.source(), deliveries, true, true);
+        try {
+            settlement.release(List.of(), beyond);
+        } catch (JMSException e) {
+            // the commit has succeeded; the leases end by themselves
+            LOG.debug("giving back messages behind the limit of bytes failed", e);
+        }
     }
 
     /** Whether the consumer has a message that the open transaction has consumed. */

@@ -1,7 +1,9 @@
 package io.github.pgaq.jms.session;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Received;
 import io.github.pgaq.jms.store.Store;
 import jakarta.jms.JMSException;
 import jakarta.jms.Session;
@@ -350,6 +352,8 @@ final class Settlement {
         }
         keeper.settle(leases);
         boolean joined = isJoined();
+        Ahead ahead = joined ? null : session.intake().ahead(unacknowledged);
+        Received taken = null;
         boolean[] deciding = new boolean[1];
         try {
             if (joined) {
@@ -360,7 +364,7 @@ final class Settlement {
                     return null;
                 });
             } else {
-                session.connection().commits().commit(link, messages, leases, () -> deciding[0] = true);
+                taken = session.connection().commits().commit(link, messages, leases, ahead, () -> deciding[0] = true);
             }
         } catch (SQLException e) {
             lost = null;
@@ -373,6 +377,9 @@ final class Settlement {
             throw e;
         }
         open = false;
+        if (taken != null && taken.source() >= 0) {
+            session.intake().took(unacknowledged, ahead, taken.messages());
+        }
         unacknowledged.clear();
         again();
         session.retire();

@@ -40,6 +40,11 @@ final class Window {
         return fitting(size);
     }
 
+    /** Whether the next take is likely to find messages that are used soon: the last one was full, and is used up. */
+    boolean isBusy(long now) {
+        return full && size > 1 && now - last < SOON_NANOS;
+    }
+
     /** That many, or fewer: as many as fit into the limit of bytes. */
     int fitting(int count) {
         return (int) Math.min(count, fitting);

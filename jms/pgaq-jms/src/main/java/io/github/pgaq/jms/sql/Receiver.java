@@ -75,7 +75,7 @@ final class Receiver {
         return rows.messages();
     }
 
-    private static void limit(PreparedStatement statement, int parameter, int bytes) throws SQLException {
+    static void limit(PreparedStatement statement, int parameter, int bytes) throws SQLException {
         statement.setObject(parameter, bytes == 0 ? null : bytes, Types.INTEGER);
     }
 
@@ -95,7 +95,7 @@ final class Receiver {
         return connection.createArrayOf(type, values);
     }
 
-    private static Rows rows(PreparedStatement statement) throws SQLException {
+    static Rows rows(PreparedStatement statement) throws SQLException {
         try (ResultSet row = statement.executeQuery()) {
             row.next();
             return new Rows(row.getBytes(1));

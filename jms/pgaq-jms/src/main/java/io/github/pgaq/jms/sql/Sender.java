@@ -1,8 +1,11 @@
 package io.github.pgaq.jms.sql;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Received;
+import io.github.pgaq.jms.store.Source;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.util.List;
@@ -12,6 +15,8 @@ import java.util.Objects;
 final class Sender {
 
     private static final String SEND = "SELECT aq.jms_send(?, ?)";
+
+    private static final String SEND_AND_TAKE = "SELECT aq.jms_commit(?, ?, ?, ?, ?, ?, make_interval(secs => ?), ?)";
 
     private final Statements statements;
 
@@ -24,14 +29,39 @@ final class Sender {
         if (messages.isEmpty() && acknowledge.isEmpty()) {
             return;
         }
-        PreparedStatement statement = statements.get(SEND);
-        statement.setBytes(1, messages.isEmpty() ? null : messages(messages));
-        statement.setBytes(2, acknowledge.isEmpty() ? null : leases(acknowledge));
+        PreparedStatement statement = prepare(SEND, messages, acknowledge);
         try {
             SqlStore.run(statement);
         } finally {
             statement.clearParameters();
         }
+    }
+
+    /** As {@link #send}; also leases messages, in the same transaction. */
+    Received sendAndTake(List<Outgoing> messages, List<Lease> acknowledge, Ahead ahead) throws SQLException {
+        PreparedStatement statement = prepare(SEND_AND_TAKE, messages, acknowledge);
+        Source from = ahead.source();
+        statement.setString(3, from.queue());
+        statement.setString(4, from.consumer());
+        statement.setString(5, from.condition());
+        statement.setInt(6, from.max());
+        statement.setDouble(7, SqlStore.seconds(ahead.lease()));
+        Receiver.limit(statement, 8, from.maxBytes());
+        try {
+            Rows rows = Receiver.rows(statement);
+            rows.undone(List.of());
+            return new Received(rows.source(), rows.messages(), List.of());
+        } finally {
+            statement.clearParameters();
+        }
+    }
+
+    private PreparedStatement prepare(String sql, List<Outgoing> messages, List<Lease> acknowledge)
+            throws SQLException {
+        PreparedStatement statement = statements.get(sql);
+        statement.setBytes(1, messages.isEmpty() ? null : messages(messages));
+        statement.setBytes(2, acknowledge.isEmpty() ? null : leases(acknowledge));
+        return statement;
     }
 
     private static byte[] messages(List<Outgoing> messages) {

@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.sql;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
@@ -107,7 +108,7 @@ public final class SqlStore implements Store {
 
     @Override
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
-        if (!commitAtOnce(messages, acknowledge, deciding)) {
+        if (commitAtOnce(messages, acknowledge, null, deciding) == null) {
             begin();
             sendInParts(messages);
             List<Lease> ended = leases.acknowledge(acknowledge);
@@ -123,23 +124,28 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public boolean commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
+    public Received commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Ahead ahead, Runnable deciding)
             throws SQLException {
         // not if the connection may have been lost long ago, which is no outcome to leave open
         boolean fresh = System.nanoTime() - answered < freshNanos;
         if (!fresh || open || !isWhole(messages) || !statements.isAlone()) {
-            return false;
+            return null;
         }
         deciding.run();
         try {
-            sender.send(messages, acknowledge);
+            Received received = NOTHING;
+            if (ahead == null) {
+                sender.send(messages, acknowledge);
+            } else {
+                received = sender.sendAndTake(messages, acknowledge, ahead);
+            }
             answered = System.nanoTime();
-            return true;
+            return received;
         } catch (SQLException e) {
             if (!LEASE_ENDED.equals(e.getSQLState())) {
                 throw e;
             }
-            return false;
+            return null;
         }
     }
 

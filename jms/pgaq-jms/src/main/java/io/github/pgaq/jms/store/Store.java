@@ -127,10 +127,12 @@ public interface Store extends AutoCloseable {
      * As {@link #commit(List, List, Runnable)}, but in one call of the server or not at all. After an error of the
      * server nothing was done.
      *
-     * @return false if nothing was done: a lease has ended or is in use by another transaction, a transaction is open,
-     *     a message has a content, or the connection was not used for long and may be lost
+     * @param ahead messages to lease in the same transaction; null: none
+     * @return these messages; null if nothing was done: a lease has ended or is in use by another transaction, a
+     *     transaction is open, a message has a content, or the connection was not used for long and may be lost
      */
-    boolean commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException;
+    Received commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Ahead ahead, Runnable deciding)
+            throws SQLException;
 
     /** Begins a transaction, unless one is open. */
     void begin() throws SQLException;

@@ -9,15 +9,19 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Content;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Received;
+import io.github.pgaq.jms.store.Source;
 import io.github.pgaq.jms.store.Store;
 import jakarta.jms.JMSException;
 import jakarta.jms.Session;
 import java.io.InputStream;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
@@ -35,7 +39,7 @@ import org.junit.jupiter.api.Test;
 class CommitsTest extends SessionFixture {
     private static final long LONG = Long.MAX_VALUE / 4;
 
-    private final Commits commits = new Commits(1, LONG);
+    private final Commits commits = new Commits(LONG);
     private final CountDownLatch begun = new CountDownLatch(1);
     private final CountDownLatch held = new CountDownLatch(1);
     private final AtomicInteger undecided = new AtomicInteger();
@@ -68,7 +72,7 @@ class CommitsTest extends SessionFixture {
     private Future<Void> commit(Commits to, String text, List<Lease> leases, Runnable deciding) throws JMSException {
         Link link = link();
         return async(() -> {
-            to.commit(link, List.of(message(text, null)), leases, deciding);
+            to.commit(link, List.of(message(text, null)), leases, null, deciding);
             return null;
         });
     }
@@ -229,7 +233,7 @@ class CommitsTest extends SessionFixture {
         awaitWaiting(1);
         Link link = link();
         Future<Void> other = async(() -> {
-            commits.commit(link, without, List.of(), () -> { });
+            commits.commit(link, without, List.of(), null, () -> { });
             return null;
         });
         awaitWaiting(2);
@@ -244,9 +248,9 @@ class CommitsTest extends SessionFixture {
 
     @Test
     void noneWaitsLongForACallThatHangs() throws Exception {
-        Commits impatient = new Commits(1, 1);
+        Commits impatient = new Commits(1);
         Link link = link();
-        impatient.commit(link, List.of(message("first", null)), List.of(), () -> {
+        impatient.commit(link, List.of(message("first", null)), List.of(), null, () -> {
             try {
                 get(commit(impatient, "other", List.of(), () -> { }));
             } catch (Exception e) {
@@ -260,11 +264,48 @@ class CommitsTest extends SessionFixture {
     void whatIsLongGoesAtOnce() throws Exception {
         Future<Void> first = hold();
         Content content = InputStream::nullInputStream;
-        commits.commit(link(), List.of(message("large", content)), List.of(), () -> { });
-        commits.commit(link(), List.of(message("x".repeat(5 << 20), null)), List.of(), () -> { });
+        commits.commit(link(), List.of(message("large", content)), List.of(), null, () -> { });
+        commits.commit(link(), List.of(message("x".repeat(5 << 20), null)), List.of(), null, () -> { });
         assertEquals(2, server.texts("q").size());
         held.countDown();
         get(first);
+    }
+
+    @Test
+    void aSessionThatIsToTakeMessagesGoesAtOnceAndTakesOthersAlong() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.text("r", "x", "y");
+        Ahead ahead = new Ahead(new Source("r", null, null, 1), Duration.ofMinutes(1));
+        Received received = commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> { });
+        assertEquals("x", received.messages().get(0).body().text());
+        for (Future<Void> other : others) {
+            get(other);
+        }
+        assertEquals(Set.of("a", "b", "c", "d"), texts());
+        assertEquals(1, server.count("commitAtOnce"));
+        Future<Void> later = commit(commits, "later", List.of(), () -> { });
+        awaitWaiting(1);
+        held.countDown();
+        get(first);
+        get(later);
+    }
+
+    @Test
+    void aTakeThatFailsDoesNotKeepOthersFromCommitting() throws Exception {
+        Future<Void> first = hold();
+        List<Future<Void>> others = three(List.of());
+        server.text("r", "x");
+        server.fail("ahead", "42501");
+        Ahead ahead = new Ahead(new Source("r", null, null, 1), Duration.ofMinutes(1));
+        assertNull(commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> { }));
+        held.countDown();
+        for (Future<Void> other : others) {
+            get(other);
+        }
+        get(first);
+        assertEquals(Set.of("a", "b", "c", "d", "first"), texts());
+        assertEquals(0, server.attempts("r").get(0));
     }
 
     @Test
@@ -274,7 +315,7 @@ class CommitsTest extends SessionFixture {
         Thread[] thread = new Thread[1];
         Future<Boolean> other = async(() -> {
             thread[0] = Thread.currentThread();
-            commits.commit(link, List.of(message("other", null)), List.of(), () -> { });
+            commits.commit(link, List.of(message("other", null)), List.of(), null, () -> { });
             return Thread.interrupted();
         });
         awaitWaiting(1);

@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.session;
 
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Delivery;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
@@ -292,20 +293,24 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public boolean commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding)
+    public Received commitAtOnce(List<Outgoing> messages, List<Lease> acknowledge, Ahead ahead, Runnable deciding)
             throws SQLException {
         synchronized (server) {
             server.called(this, "commitAtOnce", messages.size() + " " + acknowledge.size());
             if (acknowledge.stream().anyMatch(lease -> server.leased(lease) == null)) {
-                return false;
+                return null;
             }
             deciding.run();
             server.called(this, "decide", "");
+            if (ahead != null) {
+                server.called(this, "ahead", Integer.toString(ahead.source().max()));
+            }
             for (Outgoing message : messages) {
                 server.add(message);
             }
             acknowledge(acknowledge);
-            return true;
+            List<Delivery> taken = ahead == null ? List.of() : take(ahead.source(), true);
+            return new Received(taken.isEmpty() ? -1 : 0, taken, List.of());
         }
     }
 

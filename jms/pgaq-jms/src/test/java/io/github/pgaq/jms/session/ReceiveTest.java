@@ -288,7 +288,10 @@ class ReceiveTest extends SessionFixture {
             assertEquals(expected, window.next(now), "it ran dry at once");
         }
         window.taken(messages(5, 1), now);
+        assertTrue(window.isBusy(now));
+        assertFalse(window.isBusy(now + 2 * second));
         assertEquals(5, window.next(now + 2 * second));
+        assertFalse(window.isBusy(now), "not known before the next take");
         assertEquals(5, window.next(now + 6 * second), "asked again without a take");
         window.taken(messages(5, 1), now);
         assertEquals(2, window.next(now + 6 * second));
@@ -296,6 +299,8 @@ class ReceiveTest extends SessionFixture {
         assertEquals(2, window.next(now + 6 * second), "there were no more");
         window.reset();
         assertEquals(1, window.next(now + 6 * second));
+        window.taken(messages(1, 1), now);
+        assertFalse(window.isBusy(now), "it may be the only one that is wanted");
     }
 
     /** That many messages of a size. */

@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.pgaq.jms.PgaqOption;
+import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Delivery;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSContext;
@@ -17,7 +20,9 @@ import jakarta.jms.Session;
 import jakarta.jms.TransactionRolledBackException;
 import jakarta.jms.TransactionRolledBackRuntimeException;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
+import java.util.UUID;
 import org.junit.jupiter.api.Test;
 
 /** Transacted sessions. */
@@ -76,6 +81,110 @@ class TransactionTest extends SessionFixture {
         assertEquals(List.of("reply"), server.texts("r"));
         assertEquals(1, server.count("begin"));
         assertEquals(1, server.count("commit"));
+    }
+
+    /** A consumer that has received the first message, and uses messages quickly, however slow the machine is. */
+    private MessageConsumer busyConsumer(Session session) throws JMSException {
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        receives(consumer, "a");
+        Body body = new Body("text", "{}", null, null, "a", null);
+        Delivery delivery = new Delivery(UUID.randomUUID(), 0, 0, 5, 0, 0, 0, null, body);
+        long later = System.nanoTime() + Duration.ofHours(1).toNanos();
+        consumer.window().taken(List.of(delivery), later);
+        consumer.window().next(later);
+        consumer.window().taken(List.of(delivery, delivery), later);
+        return consumer;
+    }
+
+    private static void receives(MessageConsumer consumer, String... texts) throws JMSException {
+        for (String expected : texts) {
+            assertEquals(expected, text(consumer.receive()));
+        }
+    }
+
+    @Test
+    void aCommitTakesMoreForAConsumerThatUsesMessagesQuickly() throws Exception {
+        server.text("q", "a", "b", "c", "d", "e", "f");
+        Session session = transacted();
+        MessageConsumer consumer = busyConsumer(session);
+        session.commit();
+        assertEquals(1, server.count("ahead 4"));
+        assertEquals(List.of("b", "c", "d", "e", "f"), server.texts("q"));
+        receives(consumer, "b", "c", "d", "e");
+        assertEquals(1, server.count("receive"), "the commit has taken them");
+        session.rollback();
+        receives(consumer, "b", "c", "d", "e", "f");
+        session.commit();
+        assertEquals(List.of(), server.texts("q"));
+        assertNull(consumer.receiveNoWait());
+    }
+
+    @Test
+    void aCommitTakesNothingBesideOthersOrAfterTheFirstMessage() throws Exception {
+        server.text("q", "a", "b", "c");
+        ClientSession session = transacted();
+        withTwoLeasedAhead(session);
+        session.commit();
+        assertEquals(0, server.count("ahead"), "others are leased already");
+        session.close();
+        Session next = transacted();
+        receives(next.createConsumer(queue), "b");
+        next.commit();
+        assertEquals(0, server.count("ahead"), "it may be the only one that is wanted");
+    }
+
+    @Test
+    void whatACommitHasTakenGoesBackUncounted() throws Exception {
+        server.text("q", "a", "b", "c");
+        Session session = transacted();
+        busyConsumer(session);
+        session.commit();
+        assertEquals(1, server.count("ahead"));
+        session.close();
+        assertEquals(List.of(0, 0), server.attempts("q"));
+        assertEquals(2, server.ready("q", null).size());
+    }
+
+    @Test
+    void aCommitTakesNothingForASessionThatIsStopped() throws Exception {
+        server.text("q", "a", "b");
+        ClientConnection connection = started();
+        Session session = connection.createSession(Session.SESSION_TRANSACTED);
+        busyConsumer(session);
+        connection.stop();
+        session.commit();
+        assertEquals(0, server.count("ahead"));
+    }
+
+    @Test
+    void aCommitTakesNothingForAConsumerThatIsClosed() throws Exception {
+        server.text("q", "a", "b");
+        Session session = transacted();
+        busyConsumer(session).close();
+        session.commit();
+        assertEquals(0, server.count("ahead"));
+        assertEquals(List.of("b"), server.texts("q"));
+    }
+
+    @Test
+    void withoutPrefetchACommitTakesNothing() throws Exception {
+        options = options.with(PgaqOption.PREFETCH, "0");
+        server.text("q", "a", "b");
+        Session session = transacted();
+        busyConsumer(session);
+        session.commit();
+        assertEquals(0, server.count("ahead"));
+    }
+
+    @Test
+    void aTakeThatFailsDoesNotFailTheCommit() throws Exception {
+        server.text("q", "a", "b");
+        Session session = transacted();
+        MessageConsumer consumer = busyConsumer(session);
+        server.fail("ahead", "42501");
+        session.commit();
+        assertEquals(List.of("b"), server.texts("q"));
+        receives(consumer, "b");
     }
 
     @Test

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.ServerTest;
+import io.github.pgaq.jms.store.Ahead;
 import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Content;
 import io.github.pgaq.jms.store.Delivery;
@@ -522,6 +523,21 @@ class SqlStoreTest extends ServerTest {
         store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> { });
         assertEquals(List.of("d", "c"), texts(take(all(queue))));
         assertEquals(leased, store.acknowledge(leased));
+    }
+
+    @Test
+    void aCommitTakesMessagesInItsTransaction() throws SQLException {
+        store.send(List.of(text(queue, "a"), text(queue, "b"), text(queue, "c")));
+        List<Lease> leased = leases(queue, lease(store, new Source(queue, null, null, 1)));
+        Ahead ahead = new Ahead(new Source(queue, null, "payload.text <> 'c'", 5), Duration.ofMinutes(1));
+        Received received = store.commitAtOnce(List.of(text(queue, "d")), leased, ahead, () -> { });
+        assertEquals(List.of("b"), texts(received));
+        assertEquals(0, received.source());
+        assertEquals(List.of(), store.acknowledge(leases(queue, received)));
+        assertNull(store.commitAtOnce(List.of(text(queue, "e")), leased, ahead, () -> { }), "the lease has ended");
+        assertEquals(-1, store.commitAtOnce(List.of(), List.of(), new Ahead(new Source(queue, null, "false", 1),
+                Duration.ofMinutes(1)), () -> { }).source());
+        assertEquals(List.of("c", "d"), texts(take(all(queue))));
     }
 
     @Test
