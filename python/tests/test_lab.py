@@ -149,6 +149,8 @@ def test_every_experiment_has_an_entry():
         ('x = "n"', 'axis = "n"', r"experiment.X1.axis: is not a key"),
         ("seconds = 1", "seconds = { quick = 1 }", r"run.line.seconds: has no value for profile standard"),
         ("last(done) > first(done)", "last(done)", r"experiment.X1.shows: .*compares nothing"),
+        ('draw = ["done"]', 'draw = ["lines.done"]', r'experiment.X1.run: there is no run "lines"'),
+        ('draw = ["done"]', 'draw = ["done("]', r"experiment.X1.draw: "),
         ("[source]", "[source", r"one.toml: .*line 2"),
     ],
 )
@@ -176,6 +178,11 @@ def test_profiles():
     chosen = [e for _, e in EXPERIMENTS]
     for profile, minutes in (("quick", 10), ("standard", 45)):
         assert sum(run.expected_seconds(t) for t in run.tasks(SOURCES, chosen, profile)) < 60 * minutes
+
+
+def test_what_is_drawn_is_measured():
+    """Also where the predicates do not need it: one experiment alone has its whole figure."""
+    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "px"}
 
 
 def test_short_measurements():

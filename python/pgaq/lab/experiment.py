@@ -39,6 +39,11 @@ class Run:
     report: bool = False
 
 
+def _runs(sides: list[Any]) -> list[str]:
+    """The runs that these expressions name."""
+    return [run for side in sides for run, _ in sorted(predicates.names(side)) if run and run != "published"]
+
+
 @dataclass
 class Experiment:
     """One experiment, figure or table of a source."""
@@ -66,11 +71,12 @@ class Experiment:
         """All runs that its predicates need."""
         if self.cannot:
             return []
-        found = [self.run] if self.run else []
-        for text in [*self.shows, *self.adds_up]:
-            for comparison in predicates.parse(text):
-                found += [run for side in (comparison.left, comparison.right) for run, _ in sorted(predicates.names(side)) if run and run != "published"]
-        return list(dict.fromkeys(found))
+        sides = [side for text in [*self.shows, *self.adds_up] for comparison in predicates.parse(text) for side in (comparison.left, comparison.right)]
+        return list(dict.fromkeys([*([self.run] if self.run else []), *_runs(sides)]))
+
+    def measured(self) -> list[str]:
+        """These, and those that only its figure has."""
+        return list(dict.fromkeys([*self.runs(), *_runs([predicates.expression(text) for text in self.draw])]))
 
 
 @dataclass
@@ -88,7 +94,7 @@ class Contradiction:
         """The runs of its figures and of its conclusion."""
         sides = [predicates.expression(text) for text in self.figures]
         sides += [side for text in self.holds for c in predicates.parse(text) for side in (c.left, c.right)]
-        return sorted({run for side in sides for run, _ in predicates.names(side) if run})
+        return sorted(set(_runs(sides)))
 
 
 @dataclass
@@ -237,13 +243,13 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         reader.fail("run", "is missing, and there is no reason why it cannot be compared (key cannot)")
     if not found.finding:
         reader.fail("finding", "is missing")
-    for key in ("shows", "adds_up"):
+    for key, parse in (("shows", predicates.parse), ("adds_up", predicates.parse), ("draw", predicates.expression)):
         for text in getattr(found, key):
             try:
-                predicates.parse(text)
+                parse(text)  # type: ignore[operator]
             except predicates.PredicateError as error:
                 reader.fail(key, str(error))
-    for run in found.runs():
+    for run in found.measured():
         if run not in source.runs:
             reader.fail("run", f'there is no run "{run}" in this file')
     if not found.shows and not found.by_design:

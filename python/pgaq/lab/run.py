@@ -58,7 +58,7 @@ def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: 
     for source in sources:
         mine = [e for e in chosen if e.source == source.number]
         settled = [source.contradictions[number] for e in mine for number in e.settles]
-        names = dict.fromkeys(name for needed in [*mine, *settled] for name in needed.runs())
+        names = dict.fromkeys([*(name for e in mine for name in e.measured()), *(name for c in settled for name in c.runs())])
         runs = [source.runs[name] for name in names]
         most = max((repeats or run.repeats[profile] for run in runs), default=0)
         for repeat in range(1, most + 1):
