@@ -16,6 +16,8 @@ import pytest
 
 from conftest import PATIENCE, until
 from pgaq import db
+from pgaq.command.main import run
+from pgaq.lab.command import app
 from pgaq.lab.workloads import harness
 from test_lab import Holder
 
@@ -100,15 +102,22 @@ def test_interrupted(tmp_path):
     assert len(after) == 3 and done.items() <= after.items()
 
 
-def test_mistakes():
+@pytest.mark.filterwarnings("ignore:.autocompletion.:DeprecationWarning")  # typer 0.7 has no other name for it
+def test_mistakes(capsys):
     """An unknown id, two profiles, a page that is not there; the word run left out, an id in small letters."""
-    assert "there is no experiment, run or source F99" in lab("run", "F99").stderr
-    assert lab("rnu").stderr == "lab: No such command 'rnu'. Did you mean 'run'? See lab --help.\n"
+
+    def said(*arguments: str) -> tuple[str, str]:
+        run(list(arguments), app, "lab")
+        return capsys.readouterr()
+
+    for arguments in (["run", "F99"], ["F99"]):
+        assert said(*arguments)[1] == "lab: there is no experiment, run or source F99; see pgaq lab list.\n"
+    assert said("rnu")[1] == "lab: No such command 'rnu'. Did you mean 'run'? See lab --help.\n"
     for arguments in (["run", "F3"], ["f3"], []):
-        assert lab(*arguments, "--quick", "--full").stderr == "lab: --quick and --full exclude each other.\n"
-    assert lab("E7", "--markdown", "/nonexistent/page.md").stderr == "lab: /nonexistent/page.md: No such file or directory.\n"
+        assert said(*arguments, "--quick", "--full")[1] == "lab: --quick and --full exclude each other.\n"
+    assert said("E7", "--markdown", "/nonexistent/page.md")[1] == "lab: /nonexistent/page.md: No such file or directory.\n"
     for arguments in (["list", "F3", "b4T", "--json"], ["--json", "list", "F3", "b4T"]):
-        assert [e["id"] for e in json.loads(lab(*arguments).stdout)] == ["B4t", "F3"]
+        assert [e["id"] for e in json.loads(said(*arguments)[0])] == ["B4t", "F3"]
 
 
 def test_samples_carry_their_parameters(server):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import sys
 from pathlib import Path
 from typing import Any, List, Optional
@@ -32,7 +33,8 @@ class LabGroup(Group):
     def _runs(self, context: click.Context, word: str) -> bool:
         if word.startswith("-"):
             return word.partition("=")[0] not in [name for parameter in self.get_params(context) for name in parameter.opts]
-        return word not in self.list_commands(context) and model.knows(model.load(), word)
+        commands = self.list_commands(context)
+        return word not in commands and (model.knows(model.load(), word) or not difflib.get_close_matches(word, commands))
 
 
 app = group("Repeat the experiments of the sources and draw them beside the published figures.", LabGroup, add_completion=False)
