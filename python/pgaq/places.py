@@ -26,6 +26,15 @@ UNPACKED = (Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get(
 DRIVERS = UNPACKED / "drivers/usr/share"
 
 
+def source() -> Path | None:
+    """The tree: this one, the one that PGAQ_SOURCE names, or the one that the current directory is in; null: this package is installed, and there is none."""
+    here, given = Path.cwd(), os.environ.get("PGAQ_SOURCE")
+    for path in [ROOT, *([Path(given)] if given else []), here, *here.parents]:
+        if (path / "pgaq.control").exists() and (path / "bench" / "run").exists():
+            return path
+    return None
+
+
 class SurroundingsError(Exception):
     """The missing requirements, in one sentence for the user."""
 

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pgaq import places
 from pgaq.lab import collect, costs, experiment, page, predicates, run, verdict
 from pgaq.lab.experiment import ExperimentError
+from pgaq.lab.site import Unsuitable
+from pgaq.lab.workloads import queues
 
 SOURCES = experiment.load()
 EXPERIMENTS = [(source, e) for source in SOURCES for e in source.experiments.values()]
@@ -390,6 +393,18 @@ def test_conclusion_of_a_contradiction(tmp_path, old, new, said):
 def test_a_contradiction_needs_a_conclusion(tmp_path):
     with pytest.raises(ExperimentError, match=r"contradiction.1.concludes: is missing"):
         source_of(tmp_path, FILE + CONTRADICTION.replace('concludes = "It grows."\n', ""))
+
+
+def test_without_the_source_of_the_load_client(tmp_path, monkeypatch):
+    """Where only the package is installed, curves of queues cannot be measured, and say what is missing."""
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("PGAQ_SOURCE", "PGAQ_LOAD"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(Unsuitable, match="set PGAQ_SOURCE"):
+        queues.curve(None, {"sessions": 1}, 1)
+    monkeypatch.setenv("PGAQ_SOURCE", str(Path(__file__).parents[2]))
+    assert places.source() == Path(__file__).parents[2]
 
 
 # -- the model, the comparison, the page of the documentation

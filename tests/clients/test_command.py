@@ -629,6 +629,9 @@ def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
     assert run(venv / "bin/pgaq", "--version").stdout == f"pgaq {version}\n"
     assert queue in [row["queue"] for row in json.loads(run(venv / "bin/pgaq", "queue", "list", "--json").stdout)]
     assert run(venv / "bin/python", "-c", "import pgaq_proof").returncode == 1
+    (installed,) = venv.glob("lib/python*/site-packages/pgaq")
+    needed = [path.relative_to(source / "pgaq") for path in (source / "pgaq").rglob("*") if path.is_file() and path.suffix != ".md"]
+    assert [path for path in needed if not (installed / path).exists()] == [], "also experiments, SQL and so on"
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "matplotlib.py").write_text("raise ImportError")

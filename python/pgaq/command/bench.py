@@ -21,16 +21,6 @@ def add_to(app: typer.Typer) -> None:
     command(app, "bench", context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})(bench)
 
 
-def source() -> Path:
-    """The tree: this one, the one that PGAQ_SOURCE names, or the one that the current directory is in."""
-    here = Path.cwd()
-    given = os.environ.get("PGAQ_SOURCE")
-    for path in [places.ROOT, *([Path(given)] if given else []), here, *here.parents]:
-        if (path / "pgaq.control").exists() and (path / "bench" / "run").exists():
-            return path
-    raise Failure("the benchmark is built from source, and there is no source here", "Run it in a clone of the project, or set PGAQ_SOURCE to one", FAILURE)
-
-
 def bench(context: typer.Context) -> None:
     """Measure throughput and latency on a private server: bench/run.
 
@@ -39,7 +29,10 @@ def bench(context: typer.Context) -> None:
     """
     if chosen().dbname:
         raise Failure("the benchmark measures on a private server", "Leave -d out", USAGE)
-    program = str(source() / "bench" / "run")
+    source = places.source()
+    if source is None:
+        raise Failure("the benchmark is built from source, and there is no source here", "Run it in a clone of the project, or set PGAQ_SOURCE to one", FAILURE)
+    program = str(source / "bench" / "run")
     from pgaq.bench import throughput  # noqa: PLC0415 - only this command needs it
 
     # what is wrong is said before anything is installed or built

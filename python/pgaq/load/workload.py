@@ -39,6 +39,10 @@ class LoadError(Exception):
     """A client failed, or a run did not get anywhere."""
 
 
+class NoSource(LoadError):
+    """The package is installed, without the source of the load client."""
+
+
 class Control:
     """struct control of bench/load: counters that clients add to, a phase that we set."""
 
@@ -73,7 +77,10 @@ def build_client() -> Path:
     given = os.environ.get("PGAQ_LOAD")
     if given:
         return Path(given)
-    bench = places.ROOT / "bench"
+    source = places.source()
+    if source is None:
+        raise NoSource("bench/load is built from source, and there is no source here: run it in a clone of the project, or set PGAQ_SOURCE to one")
+    bench = source / "bench"
     build = bench / "build"
     if not os.access(bench, os.W_OK) and not build.exists():
         build = Path(tempfile.gettempdir()) / f"pgaq-load-{os.geteuid()}"

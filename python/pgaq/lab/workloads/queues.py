@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from pgaq import db
 from pgaq.lab.site import Site, Unsuitable
 from pgaq.load.drivers import DRIVERS, Shape
-from pgaq.load.workload import LoadError, Options, Workload
+from pgaq.load.workload import NoSource, Options, Workload, build_client
 
 NAMES = {"sharded": "pgaq", "table": "classic"}
 
 
 def curve(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """One shape of one kind of queue; every message is checked against the clients' ledgers."""
+    try:
+        build_client()
+    except NoSource as error:
+        raise Unsuitable(str(error)) from None
     given = {**site.options, **point}
     name = NAMES.get(str(given.get("store", "sharded")), "pgaq")
     if name not in DRIVERS:
@@ -25,10 +31,13 @@ def curve(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
         try:
             metrics, drained = work.play(min(1.0, seconds / 2), seconds, drain=60)
             report = work.check(drained=drained)
-        except LoadError as error:
-            raise RuntimeError(str(error)) from None
-        finally:
+        except Exception:
+            # what is left would be in the way of the next point; there may be no queue yet
             work.kill_clients()
+            with contextlib.suppress(db.Error):
+                work.teardown()
+            raise
+        work.kill_clients()
         work.teardown()
     delivered = metrics.delivered
     return {
