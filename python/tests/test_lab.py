@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from pgaq import places
 from pgaq.lab import collect, costs, experiment, page, predicates, run, verdict
 from pgaq.lab.experiment import ExperimentError
-from pgaq.lab.site import Unsuitable
+from pgaq.lab.site import Calls, Unsuitable
 from pgaq.lab.workloads import queues
 
 SOURCES = experiment.load()
@@ -405,6 +407,22 @@ def test_without_the_source_of_the_load_client(tmp_path, monkeypatch):
         queues.curve(None, {"sessions": 1}, 1)
     monkeypatch.setenv("PGAQ_SOURCE", str(Path(__file__).parents[2]))
     assert places.source() == Path(__file__).parents[2]
+
+
+def test_nothing_is_left_of_a_trace(tmp_path, monkeypatch):
+    """The system calls of a process, and no file of them."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            calls = Calls(process.pid)
+            assert list(tmp_path.iterdir())
+            process.kill()
+            assert [name for name, _ in calls.end()] == []
+        except Unsuitable as error:
+            pytest.skip(str(error))
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- the model, the comparison, the page of the documentation

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -164,12 +165,13 @@ class Calls:
 
     LINE = re.compile(r"^(?:\[pid +\d+\] )?(\d+\.\d+) (\w+)\(.*?(?:<(\d+\.\d+)>)?$")
 
-    def __init__(self, pid: int, file: Path) -> None:
+    def __init__(self, pid: int) -> None:
         program = shutil.which("strace")
         if program is None:
             raise Unsuitable("strace is not installed")
-        self.file = file
-        command = [program, "-ttt", "-T", "-o", str(file), "-p", str(pid), "-e", "trace=futex,sched_yield,poll,ppoll,select,pselect6,epoll_wait,clock_nanosleep,nanosleep,semtimedop"]
+        self.directory = tempfile.TemporaryDirectory(prefix="pgaq-lab-")
+        self.file = Path(self.directory.name) / "calls"
+        command = [program, "-ttt", "-T", "-o", str(self.file), "-p", str(pid), "-e", "trace=futex,sched_yield,poll,ppoll,select,pselect6,epoll_wait,clock_nanosleep,nanosleep,semtimedop"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()  # type: ignore[union-attr]
         if "attached" not in line:
@@ -186,4 +188,5 @@ class Calls:
             if parts and parts[3]:
                 # to wake another session is no wait, however long it takes on a busy machine
                 found.append(("futex_wake" if "FUTEX_WAKE" in line else parts[2], float(parts[3])))
+        self.directory.cleanup()
         return found

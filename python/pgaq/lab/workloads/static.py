@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from pgaq import db
@@ -67,7 +65,7 @@ def trace_calls(site: Site, pid: int) -> Calls | None:
     """strace of the waiter, if the run asks for it."""
     if not site.options.get("calls"):
         return None
-    return Calls(pid, Path(tempfile.mkdtemp(prefix="pgaq-lab-")) / "calls")
+    return Calls(pid)
 
 
 def of_calls(seen: list[tuple[str, float]]) -> dict[str, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from pgaq import db
@@ -173,7 +171,7 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
         sessions.start("hammer", lambda conn: float(db.value(conn, call)))
         site.until(lambda: db.value(look, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'") == options["sessions"], "the workers")
         pid = db.value(look, "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'")
-        calls = Calls(pid, Path(tempfile.mkdtemp(prefix="pgaq-lab-")) / "calls")
+        calls = Calls(pid)
         look.execute("SELECT pg_sleep(%s)", [seconds])
         seen = calls.end()
         sessions.join()
@@ -209,7 +207,7 @@ def wait_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
             conn.execute(call.format(seconds=1))
             pid = sessions.pid("waiter")
             before = float(db.value(look, WAITS, [pid, MESSAGES]))
-            calls = Calls(pid, Path(tempfile.mkdtemp(prefix="pgaq-lab-")) / "calls")
+            calls = Calls(pid)
             began = time.monotonic()
             conn.execute(call.format(seconds=wait))
             took = time.monotonic() - began
