@@ -10,6 +10,8 @@
 #include "postgres.h"
 
 #include "base/base.h"
+
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
@@ -97,4 +99,16 @@ aq_process_register(const char *name, const char *function, bool on_standby)
 		worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 1;
 	RegisterBackgroundWorker(&worker);
+}
+
+/*
+ * For what another database is told of: the commit of this transaction is not lost
+ * in a crash, nor in a failover to a synchronous standby, whatever the session's
+ * synchronous_commit is.
+ */
+void
+aq_process_commit_safely(void)
+{
+	if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }

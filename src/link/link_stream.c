@@ -194,6 +194,8 @@ aq_link_stream_in_transaction(void (*work) (void *), void *argument, AqTrouble *
 			fine = false;
 			trouble->not_before = GetCurrentTimestamp() + DROP_PAUSE;
 		}
+		if (flush)
+			aq_process_commit_safely();
 		aq_job_commit(flush);
 		aq_job_cancellable(false);
 		if (fine)

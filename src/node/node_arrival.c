@@ -184,7 +184,7 @@ aq_node_arrival_deliver(PG_FUNCTION_ARGS)
 	/* one producer, so that they keep their order */
 	move.producer = (struct varlena *) cstring_to_text(psprintf("node %s " INT64_FORMAT, caller, held.epoch));
 	aq_move_away_put(&move, &moved);
-	ForceSyncCommit();			/* the answer is the proof that they have arrived */
+	aq_process_commit_safely();			/* the answer is the proof that they have arrived */
 	aq_point("node-arrived");
 	PG_RETURN_BOOL(true);
 }

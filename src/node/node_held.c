@@ -78,7 +78,7 @@ aq_node_held_return(const char *origin, int64 epoch)
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_held SET returns = true WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, epoch), 0, NULL, NULL, NULL);
 	aq_catalog_units_changed(held.queue_id);
-	ForceSyncCommit();			/* after a crash, it is still to go back */
+	aq_process_commit_safely();			/* after a crash, it is still to go back */
 	return true;
 }
 

@@ -110,7 +110,7 @@ aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder
 							   queue_id, shard, consumer, holder, role), 0, NULL, NULL, NULL) == 0)
 		return false;
 	aq_catalog_units_changed(queue_id);
-	ForceSyncCommit();			/* the holder is durable before it has a message */
+	aq_process_commit_safely();			/* the holder is durable before it has a message */
 	return true;
 }
 
@@ -129,7 +129,7 @@ aq_node_unit_recall(const AqNodeUnit *unit)
 {
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE epoch = " INT64_FORMAT
 								  " AND recalled IS NULL", unit->epoch), 0, NULL, NULL, NULL);
-	ForceSyncCommit();			/* nothing is sent any more, also after a crash */
+	aq_process_commit_safely();			/* nothing is sent any more, also after a crash */
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ aq_node_unit_end(const AqNodeUnit *unit)
 		aq_node_unit_give_back(queue, position, ids, n);
 	}
 	aq_catalog_units_changed(unit->queue_id);
-	ForceSyncCommit();
+	aq_process_commit_safely();
 	return true;
 }
 
@@ -288,7 +288,7 @@ aq_node_unit_finish(PG_FUNCTION_ARGS)
 		else
 			strange[nstrange++] = epochs[i];
 	}
-	ForceSyncCommit();			/* the answer is the proof on which the holder forgets them */
+	aq_process_commit_safely();			/* the answer is the proof on which the holder forgets them */
 	note_reported(caller, reported, 0);
 	if (reported > 0)
 		aq_node_change_note_room();

@@ -80,7 +80,6 @@ extern bool aq_propagation_is_unsaved(const AqPropagation *schedule);
 extern void aq_propagation_save(AqPropagation *schedule);
 
 extern const char *aq_propagation_server(const char *address);
-extern void aq_propagation_commit_safely(void);
 extern int64 aq_propagation_pause(int failures);
 
 /* --- propagation_batch.c: in a transaction of the process */

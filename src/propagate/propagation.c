@@ -41,13 +41,6 @@ aq_propagation_server(const char *address)
 	return at != NULL ? at + 1 : NULL;
 }
 
-/* For batches that another database is told of: commits of this transaction are not lost in a crash or failover. */
-void
-aq_propagation_commit_safely(void)
-{
-	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
-
 /* --- rows -------------------------------------------------------------------------------------- */
 
 enum

@@ -67,7 +67,7 @@ begin_call(FunctionCallInfo fcinfo, int queue_arg, const char *command)
 	queue = text_arg(fcinfo, queue_arg);
 	(void) aq_catalog_get(queue, AQ_RIGHT_ENQUEUE);
 	/* the answer is the proof on which the other database forgets the messages */
-	aq_propagation_commit_safely();
+	aq_process_commit_safely();
 	return queue;
 }
 

@@ -110,7 +110,7 @@ aq_propagation_batch_take(const AqRoute *route, void (*become) (Oid role))
 	if (moved.n == 0)
 		return 0;
 	insert_batch(route, &moved);
-	aq_propagation_commit_safely();
+	aq_process_commit_safely();
 	aq_propagation_calls_note_batch();
 	schedule->most = most_of(&moved, schedule->most);
 	aq_point("propagation-taking");

@@ -319,6 +319,9 @@ extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held
 extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
 										   bool (*matches) (const Partition *));
 
+extern bool aq_stream_is_unknown(const AqQueue *queue);
+extern bool aq_stream_is_closed(const AqQueue *queue, const Stream *stream, int position);	/* latch held */
+
 /* --- frame.c: latch held unless said otherwise ------------------------------------------- */
 extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);

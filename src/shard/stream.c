@@ -177,3 +177,31 @@ aq_stream_make(AqQueueShm *shm, int number)
 				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_area_max_streams));
 	return stream;
 }
+
+/* --- streams of distributed queues ------------------------------------------------------- */
+
+/* Was a change committed after the description was read, so that it does not say what is dequeued here? */
+bool
+aq_stream_is_unknown(const AqQueue *queue)
+{
+	return queue->definition < pg_atomic_read_u64(&queue->shm->definition);
+}
+
+/*
+ * Are the stream's messages for the consumer with another node, or about to go
+ * back to it?  Also if the description is too old to tell.  queue NULL: not
+ * distributed, or dropped.  Latch held: what another node gets is taken under it,
+ * after the change was committed, so no message is taken here that comes after it.
+ */
+bool
+aq_stream_is_closed(const AqQueue *queue, const Stream *stream, int position)
+{
+	if (queue == NULL || !queue->distributed)
+		return false;
+	if (aq_stream_is_unknown(queue))
+		return true;
+	for (int i = 0; i < queue->nclosed; i++)
+		if (queue->closed[i].shard == stream->shard && queue->closed[i].position == position)
+			return true;
+	return false;
+}

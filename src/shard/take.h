@@ -146,27 +146,17 @@ take_prepare(const Take *take, FrameSub *sub, uint32 number, int attempts)
 
 /*
  * Are the stream's messages for the consumer with another node, or about to go
- * back to it?  A description older than the latest change cannot tell, and the
- * call has to begin again.  Latch held: what another node gets is taken under it,
- * after the change was committed, so no message is taken here that comes after it.
+ * back to it?  If the description is too old to tell, the call has to begin again.
+ * Latch held.
  */
 static inline bool
-take_is_closed(const Take *take, const Stream *stream)
+take_is_closed(Take *take, const Stream *stream)
 {
-	const AqQueue *queue = take->queue;
-
-	if (!queue->distributed || take->options->unit != 0)
+	if (!take->queue->distributed || take->options->unit != 0)
 		return false;
-	if (queue->definition < pg_atomic_read_u64(&take->shm->definition))
-	{
-		if (take->options->outdated != NULL)
-			*take->options->outdated = true;
-		return true;
-	}
-	for (int i = 0; i < queue->nclosed; i++)
-		if (queue->closed[i].shard == stream->shard && queue->closed[i].position == take->options->position)
-			return true;
-	return false;
+	if (take->options->outdated != NULL && aq_stream_is_unknown(take->queue))
+		*take->options->outdated = true;
+	return aq_stream_is_closed(take->queue, stream, take->options->position);
 }
 
 /* Can this transaction take the message now? */

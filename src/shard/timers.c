@@ -42,6 +42,7 @@ typedef struct Expired
 
 typedef struct Round
 {
+	AqQueue    *queue;
 	AqQueueShm *shm;
 	Stream	   *stream;
 	Partition  *partition;
@@ -130,6 +131,8 @@ take_expired(Round *round, uint32 i)
 	while ((position = aq_frame_next_sub(frame_of(round->partition), position)) >= 0)
 		if (position == AQ_ORIGIN_POSITION)
 			leased++;			/* it is told of it */
+		else if (aq_stream_is_closed(round->queue, round->stream, position))
+			continue;			/* it goes back, and expires at its origin */
 		else if (aq_slot_take(round->stream, round->partition, position, number) ||
 			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
@@ -319,7 +322,7 @@ run_batch(Round *round, bool loaded)
 }
 
 static void
-run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
+run_partition(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 {
 	/*
 	 * kept after the transaction and after an error, because the claim needs
@@ -335,7 +338,15 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 		Round	   *round;
 		bool		loaded = false;
 
+		AqQueue    *queue = NULL;
+
 		aq_job_begin();
+		if (stream_is_held(stream))
+		{
+			queue = aq_catalog_get_by_id(id, true);
+			if (queue != NULL)
+				queue = aq_pins_pin_current(queue, false);
+		}
 		if (!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
@@ -349,6 +360,7 @@ run_partition(AqQueueShm *shm, Stream *stream, Partition *partition)
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
 		round = palloc0(sizeof(Round));
+		round->queue = queue;
 		round->shm = shm;
 		round->stream = stream;
 		round->partition = partition;
@@ -375,7 +387,7 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 		while ((partition = aq_stream_partition_from(stream, from, is_due)) != NULL)
 		{
 			from = partition->number + 1;
-			run_partition(shm, stream, partition);
+			run_partition(id, shm, stream, partition);
 			aq_lease_end_due(id, shm, stream, partition);
 		}
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
