@@ -63,19 +63,32 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 
 /* What is lent to the node would not come back, and what it has lent would not be reported. */
 static void
-refuse_with_units(const char *server)
+refuse_with_units(const char *server, int n)
 {
-	char	   *units = aq_sql_text(psprintf("SELECT count(*) FROM (SELECT holder FROM aq_internal.node_unit UNION ALL SELECT origin FROM aq_internal.node_held) u "
-											 "WHERE u.holder = (SELECT node_id FROM aq_internal.node WHERE server_name = %s)", quote_literal_cstr(server)));
-
-	if (strcmp(units, "0") != 0)
-		ereport(ERROR,
-				aq_error(AQ_ERR_NODE_HAS_UNITS, "messages of distributed queues are lent to, or held of, node \"%s\"", server),
-				errdetail("aq.node_units shows them: %s.", units),
-				errhint("Dequeue on one of the two nodes only, until they have gone back; or drop the queues, or call aq.break_lease."));
+	ereport(ERROR,
+			aq_error(AQ_ERR_NODE_HAS_UNITS, "messages of distributed queues are lent to, or held of, node \"%s\"", server),
+			errdetail_plural("aq.node_units shows %d unit.", "aq.node_units shows %d units.", n, n),
+			errhint("Dequeue on one of the two nodes only, until they have gone back. If the node is gone for good, use force => true."));
 }
 
-/* aq.node_remove(server) */
+/* The node is gone for good: what it has of this one is ready here again, what this one has of it stays. */
+static void
+end_units(List *lent, List *held, const char *id)
+{
+	ListCell   *lc;
+
+	foreach(lc, lent)
+	{
+		AqNodeUnit *unit = lfirst(lc);
+
+		(void) aq_node_unit_lock(unit->queue_id, true);
+		(void) aq_node_unit_end(unit);
+	}
+	foreach(lc, held)
+		aq_node_held_adopt(lfirst(lc), id);
+}
+
+/* aq.node_remove(server, force) */
 PG_FUNCTION_INFO_V1(aq_node_calls_remove);
 Datum
 aq_node_calls_remove(PG_FUNCTION_ARGS)
@@ -83,13 +96,25 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	Oid			type = TEXTOID;
 	Datum		value;
 	const char *server;
+	char	   *id;
+	char	   *number;
+	List	   *lent;
+	List	   *held;
 
 	aq_session_require_write("aq.node_remove()");
 	server = server_argument(fcinfo);
+	aq_args_require(fcinfo, 1, "force");
 	value = CStringGetTextDatum(server);
-	refuse_with_units(server);
-	if (aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL) == 0)
+	id = aq_sql_text(psprintf("SELECT node_id FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
+	number = aq_sql_text(psprintf("SELECT node_number FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
+	if (number == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_NODE_UNDEFINED, "server \"%s\" is not a node", server));
+	lent = id != NULL ? aq_node_unit_list(atoi(number), 0) : NIL;
+	held = id != NULL ? aq_node_held_list(id) : NIL;
+	if ((lent != NIL || held != NIL) && !PG_GETARG_BOOL(1))
+		refuse_with_units(server, list_length(lent) + list_length(held));
+	end_units(lent, held, id);
+	(void) aq_sql_change("DELETE FROM aq_internal.node WHERE server_name = $1", 1, &type, &value, NULL);
 	PG_RETURN_VOID();
 }
 

@@ -133,6 +133,29 @@ aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int
 	return true;
 }
 
+/*
+ * The origin is gone for good: messages of the unit stay here, as this node's.
+ * Raises an error if a user has locked a table.
+ */
+void
+aq_node_held_adopt(const AqNodeHeld *held, const char *origin)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(held->queue_id, true);
+
+	if (queue != NULL)
+	{
+		aq_pins_pin(queue);
+		if (!queue->store->units->adopt(queue, held->shard))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("a table of queue \"%s\" is locked", queue->name),
+					 errhint("Try again.")));
+	}
+	(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE origin = '%s' AND epoch = " INT64_FORMAT,
+								  origin, held->epoch), 0, NULL, NULL, NULL);
+	aq_catalog_units_changed(held->queue_id);
+}
+
 /* The unit is the origin's again.  False: a user has locked a table, try again. */
 bool
 aq_node_held_end(const AqNodeHeld *held, const char *origin)

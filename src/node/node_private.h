@@ -173,6 +173,7 @@ extern List *aq_node_held_list(const char *origin);
 extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
 extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);
 extern bool aq_node_held_return(const char *origin, int64 epoch);
+extern void aq_node_held_adopt(const AqNodeHeld *held, const char *origin);
 extern bool aq_node_held_end(const AqNodeHeld *held, const char *origin);
 
 /* --- node_report.c: reporting what was consumed of them */

@@ -253,6 +253,8 @@ typedef struct AqStoreUnits
 	void		(*find) (AqQueue *queue, int shard, const pg_uuid_t *ids, uint32 n, bool *known);
 	/* Drops what is left in the shard, in the current transaction; false: try again, as above. */
 	bool		(*forget) (AqQueue *queue, int shard);
+	/* What is left in the shard is reported no more, but stays; the same. */
+	bool		(*adopt) (AqQueue *queue, int shard);
 	/* Is there nothing in the shard? */
 	bool		(*is_empty) (AqQueue *queue, int shard);
 } AqStoreUnits;

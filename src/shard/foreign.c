@@ -457,9 +457,12 @@ find(AqQueue *queue, int shard, const pg_uuid_t *ids, uint32 n, bool *known)
 
 /* --- the end of a unit that was held --------------------------------------------------------- */
 
-/* Takes what is ready or waits for the next consumer, and returns its position; -1: there is none. */
+/*
+ * Takes what is ready or waits for the next consumer from this position on, and
+ * returns its position; -1: there is none.
+ */
 static int
-take_all(AqQueue *queue, Stream *stream, Partition *partition, int64 number, int after)
+take_all(AqQueue *queue, Stream *stream, Partition *partition, int64 number, int from)
 {
 	int			position;
 	FrameSub   *sub;
@@ -467,7 +470,7 @@ take_all(AqQueue *queue, Stream *stream, Partition *partition, int64 number, int
 	aq_notes_reserve_take(queue->shm, PARTITION_SLOTS);
 	if (!latch_resident(queue, stream, partition, number))
 		return -1;
-	position = aq_frame_next_sub(frame_of(partition), after);
+	position = aq_frame_next_sub(frame_of(partition), from - 1);
 	sub = position >= 0 ? frame_sub(frame_of(partition), position) : NULL;
 	for (uint32 slot = 0; sub != NULL && slot < partition->reserved && sub->nready + sub->nwaiting > 0; slot++)
 		if (aq_slot_take(stream, partition, position, slot) || aq_slot_take_waiting(partition, position, slot))
@@ -476,24 +479,36 @@ take_all(AqQueue *queue, Stream *stream, Partition *partition, int64 number, int
 	return position;
 }
 
-/* What a transaction has taken is left to it. */
+/* first: a position.  What a transaction has taken is left to it. */
 static bool
-forget_partition(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
+take_partition(AqQueue *queue, Stream *stream, Partition *partition, void *first)
 {
 	int64		number = partition->number;
-	int			position = -1;
+	int			position = *(int *) first;
 
 	if (!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		return false;
 	while ((position = take_all(queue, stream, partition, number, position)) >= 0)
-		;
+		position++;
 	return true;
 }
 
 static bool
 forget(AqQueue *queue, int shard)
 {
-	bool		complete = each_partition(queue, shard, forget_partition, NULL);
+	int			first = 0;
+	bool		complete = each_partition(queue, shard, take_partition, &first);
+
+	aq_chunks_trim();
+	return complete;
+}
+
+/* Only the origin has finished with them: then they are messages like others. */
+static bool
+adopt(AqQueue *queue, int shard)
+{
+	int			first = AQ_ORIGIN_POSITION;
+	bool		complete = each_partition(queue, shard, take_partition, &first);
 
 	aq_chunks_trim();
 	return complete;
@@ -528,5 +543,6 @@ const AqStoreUnits aq_foreign_units = {
 	.is_quiet = is_quiet,
 	.find = find,
 	.forget = forget,
+	.adopt = adopt,
 	.is_empty = is_empty,
 };

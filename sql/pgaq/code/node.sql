@@ -10,10 +10,10 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_
 COMMENT ON FUNCTION aq.node_add(name) IS
 'Add the database of a link as a node: heartbeats are sent to it with the current role''s user mapping. It does not wait for the other server; aq.nodes shows the result. Call it on both nodes. The first call makes this database a node. server: a foreign server of the wrapper pgaq_link. For superusers, and roles to which they grant it. Errors 22004, 42501, 42704, 42710, 42809, AQ182';
 
-CREATE FUNCTION aq.node_remove(server name)
+CREATE FUNCTION aq.node_remove(server name, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_remove';
-COMMENT ON FUNCTION aq.node_remove(name) IS
-'Send no heartbeats to a node any more, and forget its identity. server: as in aq.nodes; it need not exist any more. It is refused while one of the two holds messages of the other: see aq.node_units. For superusers, and roles to which they grant it. Errors 22004, 42704, 55006';
+COMMENT ON FUNCTION aq.node_remove(name, boolean) IS
+'Send no heartbeats to a node any more, and forget its identity. server: as in aq.nodes; it need not exist any more. It is refused while one of the two holds messages of the other: see aq.node_units. force: remove it all the same, because it is gone for good: its units come back as by aq.break_lease, and messages of it that are here stay here. For superusers, and roles to which they grant it. Errors 22004, 42704, 55006';
 
 CREATE FUNCTION aq.node_reset(keep boolean DEFAULT false)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_reset';
