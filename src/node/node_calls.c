@@ -138,44 +138,6 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 	return DirectFunctionCall1(uuid_in, CStringGetDatum(own.id));
 }
 
-/* The row of the node that calls; 0: it was not added here. */
-int32
-aq_node_calls_number(const char *id)
-{
-	Oid			type = TEXTOID;
-	Datum		value = CStringGetTextDatum(id);
-	int32		number = 0;
-	bool		isnull;
-
-	aq_sql_run("SELECT node_number FROM aq_internal.node WHERE node_id = $1::uuid ORDER BY 1 LIMIT 1", 1, &type, &value, NULL, true);
-	if (SPI_processed > 0)
-		number = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
-	SPI_finish();
-	return number;
-}
-
-/*
- * The identity of the node that calls a function, in the first argument; text.
- * Raises an error unless this database is a node, and has added that one.
- */
-const char *
-aq_node_calls_caller(FunctionCallInfo fcinfo, const char *command)
-{
-	AqNodeIdentity own;
-	const char *caller;
-
-	aq_session_require_write(command);
-	aq_session_attach();
-	aq_node_identity_require(&own);
-	aq_args_require(fcinfo, 0, "caller");
-	caller = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)));
-	if (aq_node_calls_number(caller) == 0)
-		ereport(ERROR,
-				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
-				errhint("Call aq.node_add for it."));
-	return caller;
-}
-
 /*
  * aq.node_beat(caller_id, caller_timeline, caller_started): a heartbeat of
  * another node.
@@ -199,7 +161,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	strlcpy(other.id, DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), sizeof(other.id));
 	other.timeline = PG_GETARG_INT64(1);
 	other.started = PG_GETARG_TIMESTAMPTZ(2);
-	number = aq_node_calls_number(other.id);
+	number = aq_node_identity_number(other.id);
 	if (number != 0)
 		meeting = aq_node_identity_meet(number, &other);
 	if (meeting == AQ_NODE_CONTESTED || meeting == AQ_NODE_OLD)

@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/uuid.h"
 
 AqNodeOwn
 aq_node_identity_own(AqNodeIdentity *own)
@@ -160,4 +161,44 @@ aq_node_identity_hint(AqNodeMeeting meeting)
 	if (meeting == AQ_NODE_CONTESTED)
 		return _("After a restart or a failover this ends when pgaq.node_timeout is over. Otherwise stop one of the two servers, or call aq.node_reset() in the copy.");
 	return _("A standby was promoted, or a backup was restored, and the old server still runs: stop it, or call aq.node_reset() there.");
+}
+
+/* --- nodes that call ------------------------------------------------------------------ */
+
+/* The row of the node that calls; 0: it was not added here. */
+int32
+aq_node_identity_number(const char *id)
+{
+	Oid			type = TEXTOID;
+	Datum		value = CStringGetTextDatum(id);
+	int32		number = 0;
+	bool		isnull;
+
+	aq_sql_run("SELECT node_number FROM aq_internal.node WHERE node_id = $1::uuid ORDER BY 1 LIMIT 1", 1, &type, &value, NULL, true);
+	if (SPI_processed > 0)
+		number = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return number;
+}
+
+/*
+ * The identity of the node that calls a function, in the first argument; text.
+ * Raises an error unless this database is a node, and has added that one.
+ */
+const char *
+aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command)
+{
+	AqNodeIdentity own;
+	const char *caller;
+
+	aq_session_require_write(command);
+	aq_session_attach();
+	aq_node_identity_require(&own);
+	aq_args_require(fcinfo, 0, "caller");
+	caller = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)));
+	if (aq_node_identity_number(caller) == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
+				errhint("Call aq.node_add for it."));
+	return caller;
 }

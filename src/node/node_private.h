@@ -105,10 +105,8 @@ extern AqNodeOwn aq_node_identity_own(AqNodeIdentity *own);
 extern void aq_node_identity_require(AqNodeIdentity *own);
 extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *other);
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
-
-/* --- node_calls.c: the functions for users */
-extern int32 aq_node_calls_number(const char *id);
-extern const char *aq_node_calls_caller(FunctionCallInfo fcinfo, const char *command);
+extern int32 aq_node_identity_number(const char *id);
+extern const char *aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command);
 
 /* --- node_stream.c: heartbeats; the nodes to which there are streams */
 typedef struct AqNodeLink

@@ -218,7 +218,7 @@ aq_node_unit_end(const AqNodeUnit *unit)
 static void
 note_reported(const char *caller, uint32 n, uint32 units)
 {
-	AqNodeState *state = aq_node_area_get(aq_node_calls_number(caller));
+	AqNodeState *state = aq_node_area_get(aq_node_identity_number(caller));
 
 	if (state != NULL)
 	{
@@ -256,7 +256,7 @@ PG_FUNCTION_INFO_V1(aq_node_unit_finish);
 Datum
 aq_node_unit_finish(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_finish()");
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_finish()");
 	Datum	   *epochs;
 	Datum	   *values;
 	bool	   *nulls;
@@ -301,7 +301,7 @@ PG_FUNCTION_INFO_V1(aq_node_unit_return);
 Datum
 aq_node_unit_return(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_return()");
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_return()");
 	AqNodeUnit *unit;
 
 	aq_args_require(fcinfo, 1, "epoch");

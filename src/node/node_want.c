@@ -51,7 +51,7 @@ PG_FUNCTION_INFO_V1(aq_node_want);
 Datum
 aq_node_want(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_calls_caller(fcinfo, "aq.node_want()");
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_want()");
 	const char *name = aq_args_name(fcinfo, 1, "queue_name");
 	const char *consumer = aq_args_name_or_null(fcinfo, 2, "consumer");
 	const char *type = aq_args_name(fcinfo, 3, "payload_type");
@@ -73,7 +73,7 @@ aq_node_want(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a consumer of queue \"%s\" on this node", consumer, name),
 				errhint("Subscribe it on all nodes."));
-	aq_node_area_wish(aq_node_calls_number(caller), queue->id, found != NULL ? found->number : 0, GetUserId());
+	aq_node_area_wish(aq_node_identity_number(caller), queue->id, found != NULL ? found->number : 0, GetUserId());
 	aq_pins_pin(queue);
 	aq_node_policy_run(queue);
 	PG_RETURN_VOID();
