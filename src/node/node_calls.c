@@ -118,6 +118,29 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Other nodes know nothing of units of this one. */
+static void
+end_all_units(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *origins = NIL;
+	ListCell   *lc;
+
+	aq_sql_run("SELECT DISTINCT origin::text FROM aq_internal.node_held", 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		char	   *origin = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		origins = lappend(origins, pstrdup(origin));
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+	end_units(aq_node_unit_list(0, 0), NIL, NULL);
+	foreach(lc, origins)
+		end_units(NIL, aq_node_held_list(lfirst(lc)), lfirst(lc));
+}
+
 /* aq.node_reset(keep) */
 PG_FUNCTION_INFO_V1(aq_node_calls_reset);
 Datum
@@ -134,6 +157,8 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 	if (aq_sql_change("UPDATE aq_internal.node_identity SET node_id = CASE WHEN $3 THEN node_id ELSE gen_random_uuid() END, system_identifier = $1, "
 					  "database_id = $2, created = CASE WHEN $3 THEN created ELSE now() END", lengthof(types), types, values, NULL) == 0)
 		aq_node_identity_require(&own);
+	if (!PG_GETARG_BOOL(0))
+		end_all_units();
 	(void) aq_node_identity_own(&own);
 	return DirectFunctionCall1(uuid_in, CStringGetDatum(own.id));
 }

@@ -24,7 +24,10 @@ tell_worker(void)
 	if (changed)
 		aq_link_changed();
 	if (units_changed)
+	{
 		aq_node_area_units_changed();
+		aq_jobs_post();			/* units that have come back */
+	}
 	if (units_changed || room)
 		aq_link_wake();
 	changed = units_changed = room = false;

@@ -99,7 +99,7 @@ move_unit(Plan *plan, int shard, int most)
 	Part	   *from = part_of(plan, unit != NULL ? unit->holder : 0);
 	Part	   *to = poorest(plan);
 
-	if (to == NULL || to == from || (unit != NULL && (unit->recalled || plan->in_transit)))
+	if (to == NULL || to == from || (unit != NULL && (unit->recalled || unit->is_back || plan->in_transit)))
 		return;
 	if (from != NULL && from->takes_part &&
 		(from->n <= most || to->n + 1 >= from->n || (unit != NULL && unit->age < HOLD_TIME)))
@@ -147,10 +147,10 @@ run_consumer(AqQueue *queue, int64 consumer, int position, const List *nodes, co
 		if (unit->consumer != consumer || unit->shard >= queue->shards)
 			continue;
 		plan.units[unit->shard] = unit;
-		plan.in_transit |= unit->recalled;
+		plan.in_transit |= unit->recalled || unit->is_back;
 		own->n--;
 		part = part_of(&plan, unit->holder);
-		if (part != NULL && !unit->recalled)
+		if (part != NULL && !unit->recalled && !unit->is_back)
 			part->n++;
 	}
 	distribute(&plan);

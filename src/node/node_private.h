@@ -132,11 +132,13 @@ typedef struct AqNodeUnit
 	int64		consumer;		/* its number, never reused; 0: the only one, without a name */
 	int64		epoch;
 	bool		recalled;
+	bool		is_back;		/* the holder is this node: see node_unit.c */
 	int			age;			/* of the grant, or the recall; seconds */
 	Oid			role;
 	int32		holder;			/* number of the node; 0: it was removed */
 } AqNodeUnit;
 
+extern void aq_node_unit_register(void);
 extern List *aq_node_unit_list(int32 holder, int32 queue_id);	/* 0: of any; in the current memory context */
 extern bool aq_node_unit_lock(int32 queue_id, bool wait);
 extern bool aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role);

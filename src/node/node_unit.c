@@ -8,6 +8,11 @@
  * row, this node itself does.  Epochs come from a sequence, so none is used
  * twice, although rows are deleted.  The messages that the holder has are leased.
  *
+ * A unit that has come back first gets a row with this node as its holder.  The
+ * messages become ready partition by partition after the commit, and a session that
+ * found some of them, and later ones, would not keep the order.  The transaction
+ * has the lock until all are; then the worker deletes the row.
+ *
  * What changes the rows of a queue has its lock, until the end of the
  * transaction.  The link worker and the requests of other nodes do not wait for
  * it: an administrator may have it for long.
@@ -32,6 +37,7 @@
 #define UNITS \
 	"SELECT u.queue_id, u.shard, u.consumer_number, u.epoch, u.recalled IS NOT NULL, " \
 	"extract(epoch FROM clock_timestamp() - coalesce(u.recalled, u.granted))::integer, u.role::oid::bigint, " \
+	"EXISTS (SELECT FROM aq_internal.node_identity i WHERE i.node_id = u.holder), " \
 	"coalesce((SELECT min(n.node_number) FROM aq_internal.node n WHERE n.node_id = u.holder), 0) FROM aq_internal.node_unit u "
 
 /* The units that the query returns, in the current memory context. */
@@ -55,7 +61,8 @@ read_units(const char *query)
 			.recalled = aq_node_rows_bool(i, 5),
 			.age = (int) aq_node_rows_int(i, 6),
 			.role = (Oid) aq_node_rows_int(i, 7),
-			.holder = (int32) aq_node_rows_int(i, 8)
+			.is_back = aq_node_rows_bool(i, 8),
+			.holder = (int32) aq_node_rows_int(i, 9)
 		};
 		units = lappend(units, unit);
 		MemoryContextSwitchTo(old);
@@ -196,7 +203,8 @@ aq_node_unit_end(const AqNodeUnit *unit)
 	uint32		n;
 	int			position;
 
-	if (aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, unit->epoch), 0, NULL, NULL, NULL) == 0)
+	if (aq_sql_change(psprintf("UPDATE aq_internal.node_unit SET holder = i.node_id, epoch = nextval('aq_internal.node_epoch_seq'), recalled = NULL "
+							   "FROM aq_internal.node_identity i WHERE epoch = " INT64_FORMAT, unit->epoch), 0, NULL, NULL, NULL) == 0)
 		return false;
 	queue = aq_catalog_get_by_id(unit->queue_id, true);
 	if (queue == NULL)
@@ -208,9 +216,65 @@ aq_node_unit_end(const AqNodeUnit *unit)
 		n = queue->store->units->lent(queue, unit->shard, position, &ids);
 		aq_node_unit_give_back(queue, position, ids, n);
 	}
-	aq_catalog_units_changed(unit->queue_id);
 	aq_process_commit_safely();
 	return true;
+}
+
+/* --- units that have come back, in the database's worker ------------------------------------ */
+
+/* pause while another transaction has the lock, microseconds */
+#define LOCKED_PAUSE ((int64) 20000)
+
+/* Deletes the rows of units that have come back; false: not all. */
+static bool
+open_units(void)
+{
+	bool		complete = true;
+	ListCell   *lc;
+
+	foreach(lc, aq_node_unit_list(0, 0))
+	{
+		AqNodeUnit *unit = lfirst(lc);
+
+		if (!unit->is_back)
+			continue;
+		/* the transaction that has brought it back has the lock until its messages are ready */
+		if (!aq_node_unit_lock(unit->queue_id, false))
+		{
+			complete = false;
+			continue;
+		}
+		if (aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, unit->epoch), 0, NULL, NULL, NULL) > 0)
+			aq_catalog_units_changed(unit->queue_id);
+	}
+	return complete;
+}
+
+/* Runs at each post of the worker: it looks at the table only when that has changed. */
+static TimestampTz
+run(void)
+{
+	static uint32 seen;			/* since the worker's start */
+	static TimestampTz again;
+	uint32		changes = aq_node_area_units();
+	bool		complete;
+
+	if (changes == seen && (again == 0 || GetCurrentTimestamp() < again))
+		return again;
+	aq_job_begin();
+	complete = aq_job_extension() == AQ_EXTENSION_THERE && aq_job_lock_extension() && open_units();
+	aq_job_commit(false);
+	seen = changes;
+	again = complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
+	return again;
+}
+
+static const AqJob job = {.name = "units of nodes",.run = run};
+
+void
+aq_node_unit_register(void)
+{
+	aq_worker_register(&job);
 }
 
 /* --- what a holder says -------------------------------------------------------------------- */
@@ -359,7 +423,7 @@ aq_node_unit_break(PG_FUNCTION_ARGS)
 	{
 		AqNodeUnit *one = lfirst(lc);
 
-		if (one->shard == shard && one->consumer == consumer)
+		if (one->shard == shard && one->consumer == consumer && !one->is_back)
 			unit = one;
 	}
 	if (unit == NULL)

@@ -18,7 +18,7 @@ COMMENT ON FUNCTION aq.node_remove(name, boolean) IS
 CREATE FUNCTION aq.node_reset(keep boolean DEFAULT false)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_reset';
 COMMENT ON FUNCTION aq.node_reset(boolean) IS
-'In a copy of a node: make this database a node of its own, and return its identity. keep: true: keep the identity, because this database replaces the one of which it is a copy, for example after pg_upgrade; that one must not run any more. For superusers, and roles to which they grant it. Errors 22004, 55000';
+'In a copy of a node: make this database a node of its own, and return its identity. keep: true: keep the identity, because this database replaces the one of which it is a copy, for example after pg_upgrade; that one must not run any more; false: messages of distributed queues that other nodes have of it are ready here again, and those that it has of others stay here. For superusers, and roles to which they grant it. Errors 22004, 55000';
 
 CREATE FUNCTION aq.node_beat(caller_id uuid, caller_timeline bigint, caller_started timestamptz, OUT node_id uuid, OUT timeline bigint, OUT started timestamptz, OUT mutual boolean)
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_beat';

@@ -55,7 +55,7 @@ COMMENT ON TABLE aq_internal.node_unit IS 'Units of this node that other nodes h
 COMMENT ON COLUMN aq_internal.node_unit.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.node_unit.shard IS 'shard of the queue';
 COMMENT ON COLUMN aq_internal.node_unit.consumer_number IS 'number of the consumer; 0: the queue has one, without a name';
-COMMENT ON COLUMN aq_internal.node_unit.holder IS 'identity of the node that holds it';
+COMMENT ON COLUMN aq_internal.node_unit.holder IS 'identity of the node that holds it; this node: it has come back, and the worker deletes the row';
 COMMENT ON COLUMN aq_internal.node_unit.epoch IS 'number of the grant, never used again';
 COMMENT ON COLUMN aq_internal.node_unit.granted IS 'when it was granted';
 COMMENT ON COLUMN aq_internal.node_unit.recalled IS 'when it was asked back; null: it was not';
