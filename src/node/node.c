@@ -17,7 +17,7 @@ define_parameters(void)
 	aq_node_settings_define();
 	aq_node_area_define();
 	aq_node_stream_register();
-	aq_node_unit_register();
+	aq_node_job_register();
 	aq_node_want_register();
 	aq_node_forward_register();
 	aq_node_report_register();

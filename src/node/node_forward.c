@@ -46,8 +46,12 @@
 /* messages of a unit that the other node can have */
 #define WINDOW 2000
 
-/* messages in a request, at most */
+/* messages in a request, at most, and in the first one of a unit */
 #define BATCH 500
+#define FIRST_BATCH 8
+
+/* bytes of payloads in a request; one message can be larger */
+#define BYTES ((int64) 4000000)
 
 /* with fewer ready messages than in half a batch, a request goes out at most so often, microseconds */
 #define GATHER ((int64) 2000)
@@ -69,6 +73,7 @@ typedef struct Unit
 {
 	AqNodeUnit	row;
 	TimestampTz not_before;		/* after an error, or a recall */
+	int			most;			/* messages in the next request: as many of the last one's size as fit */
 } Unit;
 
 /* A message that was lent to the other node. */
@@ -150,6 +155,7 @@ read_units(AqLinkStream *stream)
 		old = MemoryContextSwitchTo(context);
 		unit = palloc0(sizeof(Unit));
 		unit->row = *row;
+		unit->most = before != NULL ? before->most : FIRST_BATCH;
 		if (before != NULL && before->row.recalled == row->recalled)
 			unit->not_before = before->not_before;
 		units = lappend(units, unit);
@@ -171,7 +177,6 @@ read_units(AqLinkStream *stream)
 static void
 add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
 {
-	request->timeout_ms = aq_node_settings_timeout;
 	aq_link_text(request, UUIDOID, pstrdup(own->id));
 }
 
@@ -294,7 +299,16 @@ note_error(const AqLinkStream *stream, const char *message, const char *hint)
 	aq_node_area_free();
 }
 
-/* Can the role as which the node has asked for the unit still dequeue? */
+/* The role as which the node asks for the unit, or has asked when it was granted. */
+static Oid
+role_of(const AqNodeUnit *row)
+{
+	Oid			role = aq_node_area_wish_role(row->holder, row->queue_id, row->consumer);
+
+	return OidIsValid(role) ? role : row->role;
+}
+
+/* Can that role dequeue? */
 static bool
 is_allowed(AqQueue *queue, const AqNodeUnit *row)
 {
@@ -303,10 +317,10 @@ is_allowed(AqQueue *queue, const AqNodeUnit *row)
 	Oid			user;
 	int			context;
 
-	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(row->role)))
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(role_of(row))))
 		return false;
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(row->role, context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(role_of(row), context | SECURITY_LOCAL_USERID_CHANGE);
 	allowed = aq_privilege_consumes(queue, consumer != NULL ? consumer->name : NULL);
 	SetUserIdAndSecContext(user, context);
 	return allowed;
@@ -324,14 +338,14 @@ take_batch(AqQueue *queue, const AqNodeUnit *row, int max, AqMoved *moved)
 	if (consumer != NULL)
 		move.consumer = pstrdup(consumer->name);
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(row->role, context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(role_of(row), context | SECURITY_LOCAL_USERID_CHANGE);
 	aq_move_away_take(&move, moved);
 	SetUserIdAndSecContext(user, context);
 }
 
 /* The request with messages of the unit; false: there are none, or the other node has enough. */
 static bool
-deliver(AqLinkStream *stream, const Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own, TimestampTz *again)
+deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own, TimestampTz *again)
 {
 	Forwarding *forwarding = stream->data;
 	const AqNodeUnit *row = &unit->row;
@@ -380,9 +394,11 @@ deliver(AqLinkStream *stream, const Unit *unit, AqLinkRequest *request, const Aq
 	aq_link_text(request, TEXTOID, pstrdup(queue->name));
 	add_number(request, INT4OID, row->shard);
 	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
-	take_batch(queue, row, Min(BATCH, WINDOW - lent), &moved);
+	take_batch(queue, row, Min(unit->most, WINDOW - lent), &moved);
 	if (moved.n == 0)
 		return false;
+	/* larger ones may follow, so it grows slowly */
+	unit->most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) unit->most), BATCH), 1);
 	aq_link_text(request, TEXTOID, moved.payload_type);
 	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
 		aq_link_text(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved.columns[i]) : array_text(moved.columns[i]));
@@ -545,7 +561,10 @@ pause_unit(Forwarding *forwarding)
 
 	forwarding->token = 0;
 	if (unit != NULL)
+	{
 		unit->not_before = GetCurrentTimestamp() + TROUBLE_PAUSE;
+		unit->most = FIRST_BATCH;
+	}
 }
 
 static void
@@ -582,9 +601,9 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	Forwarding *forwarding = forwarding_of(stream);
 
-	if (forwarding->kind == RESUMING || failure->phase != AQ_LINK_REFUSED)
-		forwarding->token = 0;
-	else
+	forwarding->token = 0;
+	/* perhaps it was too large */
+	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
 		pause_unit(forwarding);
 	if (failure->phase != AQ_LINK_REFUSED)
 		return 0;

@@ -130,12 +130,13 @@ aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int
 								  "VALUES (%d, %d, " INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
 								  queue->id, shard, number, origin, epoch, origin_shard), 0, NULL, NULL, NULL);
 	*held = (AqNodeHeld) {.queue_id = queue->id,.shard = shard,.consumer = number,.epoch = epoch};
+	aq_catalog_units_changed(queue->id);	/* sessions dequeue from the shard from now on */
 	return true;
 }
 
 /*
- * The origin is gone for good: messages of the unit stay here, as this node's.
- * Raises an error if a user has locked a table.
+ * The origin is gone for good: messages of the unit stay here, as this node's,
+ * which the row names as the origin until there are none.  Raises an error if a user has locked a table.
  */
 void
 aq_node_held_adopt(const AqNodeHeld *held, const char *origin)
@@ -151,7 +152,8 @@ aq_node_held_adopt(const AqNodeHeld *held, const char *origin)
 					 errmsg("a table of queue \"%s\" is locked", queue->name),
 					 errhint("Try again.")));
 	}
-	(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE origin = '%s' AND epoch = " INT64_FORMAT,
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_held SET origin = i.node_id, epoch = nextval('aq_internal.node_epoch_seq'), "
+								  "origin_shard = shard, returns = false FROM aq_internal.node_identity i WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, held->epoch), 0, NULL, NULL, NULL);
 	aq_catalog_units_changed(held->queue_id);
 }
@@ -162,6 +164,8 @@ aq_node_held_end(const AqNodeHeld *held, const char *origin)
 {
 	AqQueue    *queue = aq_catalog_get_by_id(held->queue_id, true);
 
+	if (!aq_node_unit_lock(held->queue_id, false))
+		return false;
 	if (queue != NULL)
 	{
 		aq_pins_pin(queue);
@@ -172,4 +176,40 @@ aq_node_held_end(const AqNodeHeld *held, const char *origin)
 								  origin, held->epoch), 0, NULL, NULL, NULL);
 	aq_catalog_units_changed(held->queue_id);
 	return true;
+}
+
+/*
+ * What is left in shards without a row is not this node's: it was restored from a
+ * dump, for example.  And rows of messages that were adopted end with these.
+ * False: not complete, a user has locked a table.
+ */
+bool
+aq_node_held_clean(int32 queue_id)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(queue_id, true);
+	bool		used[AQ_ALL_SHARDS] = {false};
+	bool		adopted[AQ_ALL_SHARDS] = {false};
+	bool		complete = true;
+
+	if (queue == NULL || queue->store->units == NULL)
+		return true;
+	aq_pins_pin(queue);
+	aq_sql_run(psprintf("SELECT shard, EXISTS (SELECT FROM aq_internal.node_identity i WHERE i.node_id = h.origin) "
+						"FROM aq_internal.node_held h WHERE queue_id = %d", queue_id), 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		used[aq_node_rows_int(i, 1)] = true;
+		adopted[aq_node_rows_int(i, 1)] = aq_node_rows_bool(i, 2);
+	}
+	SPI_finish();
+	for (int shard = AQ_MAX_SHARDS; shard < AQ_ALL_SHARDS; shard++)
+	{
+		if (used[shard] ? !adopted[shard] || !queue->store->units->is_empty(queue, shard) : queue->store->units->is_empty(queue, shard))
+			continue;
+		if (!used[shard])
+			complete &= queue->store->units->forget(queue, shard);
+		else
+			(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE queue_id = %d AND shard = %d", queue_id, shard), 0, NULL, NULL, NULL);
+	}
+	return complete;
 }

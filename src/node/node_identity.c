@@ -182,8 +182,31 @@ aq_node_identity_number(const char *id)
 }
 
 /*
+ * A node calls as the role of its first call: a role that may call these functions
+ * for one node may not for others.
+ */
+void
+aq_node_identity_check_role(int32 number, const char *id)
+{
+	char	   *caller = aq_sql_text(psprintf("SELECT caller::oid FROM aq_internal.node WHERE node_number = %d", number));
+
+	if (caller == NULL)
+	{
+		aq_sql_run(psprintf("UPDATE aq_internal.node SET caller = %u::oid WHERE node_number = %d AND caller IS NULL", GetUserId(), number),
+				   0, NULL, NULL, NULL, false);
+		caller = aq_sql_text(psprintf("SELECT caller::oid FROM aq_internal.node WHERE node_number = %d", number));
+	}
+	if (caller == NULL || (Oid) strtoul(caller, NULL, 10) != GetUserId())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("role \"%s\" is not the one as which node %s calls", GetUserNameFromId(GetUserId(), false), id),
+				 errhint("If its user mapping has changed, call aq.node_remove and aq.node_add for it here.")));
+}
+
+/*
  * The identity of the node that calls a function, in the first argument; text.
- * Raises an error unless this database is a node, and has added that one.
+ * Raises an error unless this database is a node, has added that one, and the role
+ * is the one as which it calls.
  */
 const char *
 aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command)
@@ -200,5 +223,6 @@ aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
 				errhint("Call aq.node_add for it."));
+	aq_node_identity_check_role(aq_node_identity_number(caller), caller);
 	return caller;
 }

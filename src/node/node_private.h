@@ -106,6 +106,7 @@ extern void aq_node_identity_require(AqNodeIdentity *own);
 extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *other);
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
 extern int32 aq_node_identity_number(const char *id);
+extern void aq_node_identity_check_role(int32 number, const char *id);
 extern const char *aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command);
 
 /* --- node_stream.c: heartbeats; the nodes to which there are streams */
@@ -138,7 +139,7 @@ typedef struct AqNodeUnit
 	int32		holder;			/* number of the node; 0: it was removed */
 } AqNodeUnit;
 
-extern void aq_node_unit_register(void);
+extern List *aq_node_unit_queues(void);
 extern List *aq_node_unit_list(int32 holder, int32 queue_id);	/* 0: of any; in the current memory context */
 extern bool aq_node_unit_lock(int32 queue_id, bool wait);
 extern bool aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role);
@@ -148,6 +149,9 @@ extern bool aq_node_unit_end(const AqNodeUnit *unit);
 extern void aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
 extern const AqConsumer *aq_node_unit_consumer(const AqQueue *queue, int64 number);
 extern int	aq_node_unit_position(const AqQueue *queue, int64 number);
+
+/* --- node_job.c: in the worker of the database */
+extern void aq_node_job_register(void);
 
 /* --- node_policy.c: which node gets which unit */
 extern void aq_node_policy_run(AqQueue *queue);
@@ -173,6 +177,7 @@ extern List *aq_node_held_list(const char *origin);
 extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
 extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);
 extern bool aq_node_held_return(const char *origin, int64 epoch);
+extern bool aq_node_held_clean(int32 queue_id);
 extern void aq_node_held_adopt(const AqNodeHeld *held, const char *origin);
 extern bool aq_node_held_end(const AqNodeHeld *held, const char *origin);
 

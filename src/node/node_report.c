@@ -113,6 +113,26 @@ queue_of(const AqNodeHeld *held)
 	return queue;
 }
 
+/* Units of consumers that were removed here go back; returns whether there are some. */
+static bool
+return_of_removed(const Reporting *reporting)
+{
+	bool		found = false;
+	ListCell   *lc;
+
+	foreach(lc, reporting->units)
+	{
+		const AqNodeHeld *held = lfirst(lc);
+		AqQueue    *queue = held->returns ? NULL : queue_of(held);
+
+		if (queue == NULL || aq_node_unit_position(queue, held->consumer) >= 0)
+			continue;
+		(void) aq_node_held_return(reporting->origin, held->epoch);
+		found = true;
+	}
+	return found;
+}
+
 /* --- requests ------------------------------------------------------------------------ */
 
 /*
@@ -151,7 +171,6 @@ collect(AqLinkStream *stream, bool all)
 static void
 add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
 {
-	request->timeout_ms = aq_node_settings_timeout;
 	aq_link_text(request, UUIDOID, pstrdup(own->id));
 }
 
@@ -233,6 +252,11 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	}
 	*again = reporting->asked + ASK_AGAIN;
+	if (asks && return_of_removed(reporting))
+	{
+		*again = now + LOOK_AGAIN;
+		return false;
+	}
 	n = collect(stream, asks);
 	if (n > 0 || asks)
 	{

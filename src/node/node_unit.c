@@ -89,6 +89,25 @@ unit_of(const char *holder, int64 epoch)
 	return units != NIL ? linitial(units) : NULL;
 }
 
+/* The distributed queues; their numbers. */
+List *
+aq_node_unit_queues(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *ids = NIL;
+
+	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed", 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		ids = lappend_int(ids, (int) aq_node_rows_int(i, 1));
+		MemoryContextSwitchTo(old);
+	}
+	SPI_finish();
+	return ids;
+}
+
 /* Locks the units of a queue against other changes. */
 bool
 aq_node_unit_lock(int32 queue_id, bool wait)
@@ -218,63 +237,6 @@ aq_node_unit_end(const AqNodeUnit *unit)
 	}
 	aq_process_commit_safely();
 	return true;
-}
-
-/* --- units that have come back, in the database's worker ------------------------------------ */
-
-/* pause while another transaction has the lock, microseconds */
-#define LOCKED_PAUSE ((int64) 20000)
-
-/* Deletes the rows of units that have come back; false: not all. */
-static bool
-open_units(void)
-{
-	bool		complete = true;
-	ListCell   *lc;
-
-	foreach(lc, aq_node_unit_list(0, 0))
-	{
-		AqNodeUnit *unit = lfirst(lc);
-
-		if (!unit->is_back)
-			continue;
-		/* the transaction that has brought it back has the lock until its messages are ready */
-		if (!aq_node_unit_lock(unit->queue_id, false))
-		{
-			complete = false;
-			continue;
-		}
-		if (aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, unit->epoch), 0, NULL, NULL, NULL) > 0)
-			aq_catalog_units_changed(unit->queue_id);
-	}
-	return complete;
-}
-
-/* Runs at each post of the worker: it looks at the table only when that has changed. */
-static TimestampTz
-run(void)
-{
-	static uint32 seen;			/* since the worker's start */
-	static TimestampTz again;
-	uint32		changes = aq_node_area_units();
-	bool		complete;
-
-	if (changes == seen && (again == 0 || GetCurrentTimestamp() < again))
-		return again;
-	aq_job_begin();
-	complete = aq_job_extension() == AQ_EXTENSION_THERE && aq_job_lock_extension() && open_units();
-	aq_job_commit(false);
-	seen = changes;
-	again = complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
-	return again;
-}
-
-static const AqJob job = {.name = "units of nodes",.run = run};
-
-void
-aq_node_unit_register(void)
-{
-	aq_worker_register(&job);
 }
 
 /* --- what a holder says -------------------------------------------------------------------- */

@@ -112,24 +112,6 @@ note_wanted(AqLinkStream *stream, int32 queue_id, int64 consumer)
 	MemoryContextSwitchTo(old);
 }
 
-static List *
-distributed_queues(void)
-{
-	MemoryContext context = CurrentMemoryContext;
-	List	   *ids = NIL;
-
-	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed", 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext old = MemoryContextSwitchTo(context);
-
-		ids = lappend_int(ids, (int) aq_node_rows_int(i, 1));
-		MemoryContextSwitchTo(old);
-	}
-	SPI_finish();
-	return ids;
-}
-
 /* Which consumers are wanted now, and, from time to time, who gets this node's units. */
 static void
 look(AqLinkStream *stream)
@@ -138,7 +120,7 @@ look(AqLinkStream *stream)
 	bool		distribute = wanting->distributed + TELL_AGAIN <= wanting->looked;
 	ListCell   *lc;
 
-	foreach(lc, distributed_queues())
+	foreach(lc, aq_node_unit_queues())
 	{
 		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
 

@@ -124,7 +124,8 @@ typedef struct AqQueue
 	bool		non_persistent; /* its messages are only notified: see catalog/non_persistent.c */
 	bool		distributed;	/* other nodes can consume its messages: see part "node" */
 	int			nclosed;
-	AqClosedShard *closed;		/* units that other nodes hold, or that go back to them */
+	AqClosedShard *closed;		/* units that other nodes hold */
+	Bitmapset  *held;			/* shards with messages of other nodes that are dequeued here */
 	int32		rights_id;		/* the queue whose owner view and sequence it uses; not its own id: a default exception queue */
 	Oid			payload_type;
 	bool		multi;

@@ -67,7 +67,9 @@ is_removed(AqQueueShm *shm, int position)
 static void
 add_todo(Contents *p, int position, uint32 slot)
 {
-	if (is_removed(p->shm, position))
+	/* messages of another node go back, also those of a consumer that is removed here */
+	if (is_removed(p->shm, position) &&
+		(aq_shm_consumer(p->shm, position) == NULL || !stream_is_held(stream_at(p->partition->stream))))
 	{
 		p->removed[slot]++;
 		return;

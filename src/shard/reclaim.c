@@ -408,7 +408,8 @@ aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 	{
 		int64		from = 0;
 
-		while (finish_partitions(shm, stream, &from, positions, n, removal, &recount))
+		/* messages of another node go back: the consumer is not removed there */
+		while (!stream_is_held(stream) && finish_partitions(shm, stream, &from, positions, n, removal, &recount))
 			;
 	}
 	aq_cond_broadcast(&shm->changed);

@@ -200,6 +200,8 @@ aq_stream_is_closed(const AqQueue *queue, const Stream *stream, int position)
 		return false;
 	if (aq_stream_is_unknown(queue))
 		return true;
+	if (stream_is_held(stream))
+		return !bms_is_member(stream->shard, queue->held);
 	for (int i = 0; i < queue->nclosed; i++)
 		if (queue->closed[i].shard == stream->shard && queue->closed[i].position == position)
 			return true;

@@ -10,6 +10,7 @@ CREATE TABLE aq_internal.node (
 	node_id uuid,
 	timeline bigint,
 	started timestamptz,
+	caller aq_internal.role,
 	added timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE aq_internal.node IS 'Other nodes: heartbeats are sent to each of them. A row changes only when the node has another server process than before';
@@ -19,6 +20,7 @@ COMMENT ON COLUMN aq_internal.node.role IS 'role that has added it, whose user m
 COMMENT ON COLUMN aq_internal.node.node_id IS 'its identity; null: it has never answered, also the next two';
 COMMENT ON COLUMN aq_internal.node.timeline IS 'timeline of its server''s WAL';
 COMMENT ON COLUMN aq_internal.node.started IS 'when its server was started';
+COMMENT ON COLUMN aq_internal.node.caller IS 'role as which it calls this node: that of its first call; null: none yet';
 COMMENT ON COLUMN aq_internal.node.added IS 'when it was added';
 
 -- Not dumped: a restored database is another node.
@@ -79,7 +81,7 @@ COMMENT ON COLUMN aq_internal.node_held.queue_id IS 'the queue here';
 COMMENT ON COLUMN aq_internal.node_held.shard IS 'shard with its messages here';
 COMMENT ON COLUMN aq_internal.node_held.consumer_number IS 'number of the consumer here; 0: the queue has one, without a name';
 COMMENT ON COLUMN aq_internal.node_held.returns IS 'it goes back: no session begins to dequeue its messages';
-COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs';
+COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.node_remove';
 COMMENT ON COLUMN aq_internal.node_held.epoch IS 'number of the grant there';
 COMMENT ON COLUMN aq_internal.node_held.origin_shard IS 'shard of the queue there';
 COMMENT ON COLUMN aq_internal.node_held.begun IS 'when its first messages came';

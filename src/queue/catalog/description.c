@@ -267,9 +267,9 @@ close_shard(AqQueue *queue, int shard, int64 number)
 	queue->closed[queue->nclosed++] = (AqClosedShard) {shard, queue->multi ? consumer->position : 0};
 }
 
-/* Rows of units that other nodes hold, or, of node_held, that go back to them. */
+/* Rows of units that other nodes hold, or, of node_held, of units of other nodes. */
 static void
-read_closed(AqQueue *queue, const char *table, bool only_returning, Snapshot snapshot)
+read_units(AqQueue *queue, const char *table, bool held, Snapshot snapshot)
 {
 	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
 	ScanKeyData key;
@@ -281,11 +281,12 @@ read_closed(AqQueue *queue, const char *table, bool only_returning, Snapshot sna
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		bool		isnull;
+		int			shard = DatumGetInt16(heap_getattr(tuple, UNIT_SHARD + 1, RelationGetDescr(rel), &isnull));
 
-		if (only_returning && !DatumGetBool(heap_getattr(tuple, UNIT_RETURNS + 1, RelationGetDescr(rel), &isnull)))
-			continue;
-		close_shard(queue, DatumGetInt16(heap_getattr(tuple, UNIT_SHARD + 1, RelationGetDescr(rel), &isnull)),
-					DatumGetInt64(heap_getattr(tuple, UNIT_CONSUMER + 1, RelationGetDescr(rel), &isnull)));
+		if (!held)
+			close_shard(queue, shard, DatumGetInt64(heap_getattr(tuple, UNIT_CONSUMER + 1, RelationGetDescr(rel), &isnull)));
+		else if (!DatumGetBool(heap_getattr(tuple, UNIT_RETURNS + 1, RelationGetDescr(rel), &isnull)))
+			queue->held = bms_add_member(queue->held, shard);
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -386,8 +387,8 @@ aq_description_read(Relation rel, const char *name, int32 id)
 				read_consumers(queue, snapshot);
 			if (queue->distributed)
 			{
-				read_closed(queue, "node_unit", false, snapshot);
-				read_closed(queue, "node_held", true, snapshot);
+				read_units(queue, "node_unit", false, snapshot);
+				read_units(queue, "node_held", true, snapshot);
 			}
 			queue->buffered = describe_buffered(queue);
 		}
