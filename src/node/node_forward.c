@@ -294,6 +294,7 @@ note_error(const AqLinkStream *stream, const char *message, const char *hint)
 	if (state != NULL)
 	{
 		state->queue_error_time = GetCurrentTimestamp();
+		state->queue_error_of_wish = false;
 		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
 	}
 	aq_node_area_free();
@@ -539,6 +540,8 @@ note_arrived(AqLinkStream *stream, uint32 n)
 	{
 		state->forwarded += n;
 		state->batches++;
+		if (!state->queue_error_of_wish)
+			state->queue_error_time = 0;
 	}
 	aq_node_area_free();
 }

@@ -69,6 +69,7 @@ typedef struct AqNodeState
 	int64		granted;		/* units */
 	int64		returned;		/* units that came back */
 	TimestampTz queue_error_time;	/* 0: no queue has an error */
+	bool		queue_error_of_wish;	/* it is of node_want.c, else of node_forward.c; each ends its own */
 	char		queue_error[AQ_NODE_MESSAGE];
 } AqNodeState;
 

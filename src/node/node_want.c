@@ -207,8 +207,9 @@ note_error(AqLinkStream *stream, const char *message, const char *hint)
 {
 	AqNodeState *state = aq_node_area_get((int32) stream->key);
 
-	if (state != NULL)
+	if (state != NULL && (message != NULL || state->queue_error_of_wish))
 	{
+		state->queue_error_of_wish = message != NULL;
 		state->queue_error_time = message != NULL ? GetCurrentTimestamp() : 0;
 		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message != NULL ? message : "",
 				 hint != NULL ? "; " : "", hint != NULL ? hint : "");
