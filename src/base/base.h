@@ -200,14 +200,16 @@ extern const char *aq_error_meaning(AqErrorId id);
  * TEST_POINTS=1 only.  A table in shared memory says what a session does there,
  * so a test can control any process, with the functions of sql/test_points.sql:
  *
- *		aq.point_hold(name)		every session that arrives waits ...
- *		aq.point_release(name)	... until this is called
+ *		aq.point_hold(name)		every session that arrives from now on waits ...
+ *		aq.point_release(name)	... until this is called; those that wait also go
+ *								on when the point is held again
  *		aq.point_arm(name, action, skip)
  *								action, after skip arrivals: wait; or, once only,
  *								error, cancel, terminate or crash (SIGKILL)
- *		aq.point_reached(name)	arrivals since a test first used the name
+ *		aq.point_reached(name)	arrivals since a test first used the name, or last
+ *								held or armed the point
  *		aq.point_await(name, arrivals, seconds)
- *								waits until that many sessions have arrived
+ *								waits until it has been reached that often
  *		aq.point_reset()		disarms all points and resets their counts
  *
  * The parameter pgaq.test_point = 'name:action[,name:action...]' arms points

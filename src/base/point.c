@@ -73,7 +73,7 @@ typedef struct Point
 	char		name[NAMEDATALEN];
 	PointAction action;
 	int			skip;			/* arrivals to ignore before the action */
-	int64		reached;		/* arrivals */
+	int64		reached;		/* arrivals since the last hold, arm or reset */
 	int64		waiting;		/* sessions that wait here */
 	uint64		released;		/* incremented by each release; a waiting session compares it */
 } Point;
@@ -316,6 +316,10 @@ lock_named(FunctionCallInfo fcinfo)
 	return point;
 }
 
+/*
+ * Hold and arm count anew, so that a test does not take an earlier arrival for
+ * the one that it waits for.
+ */
 PG_FUNCTION_INFO_V1(aq_point_hold);
 Datum
 aq_point_hold(PG_FUNCTION_ARGS)
@@ -324,6 +328,8 @@ aq_point_hold(PG_FUNCTION_ARGS)
 
 	point->action = POINT_WAIT;
 	point->skip = 0;
+	point->reached = 0;
+	point->released++;
 	SpinLockRelease(&table->lock);
 	PG_RETURN_VOID();
 }
@@ -354,6 +360,7 @@ aq_point_arm(PG_FUNCTION_ARGS)
 	point = lock_named(fcinfo);
 	point->action = action;
 	point->skip = skip;
+	point->reached = 0;
 	SpinLockRelease(&table->lock);
 	PG_RETURN_VOID();
 }

@@ -328,7 +328,7 @@ def test_a_failed_message_is_expired_while_it_is_moved(server, conn, either, how
         if how == "rejected":
             leased = conn.execute("SELECT ARRAY[msgid], receipt FROM aq.dequeue(%s, lease => '1 hour')", [either]).fetchone()
             assert db.value(conn, "SELECT result FROM aq.reject(%s, %s, %s)", [either, *leased]) == "done"
-        until(lambda: db.value(other, "SELECT aq.point_waiting(%s)", [point]), "the worker")
+        assert db.value(other, "SELECT aq.point_await(%s)", [point])
         assert conn.execute("SELECT payload, state FROM aq.messages WHERE queue_name = %s", [either]).fetchall() == [("1", "EXPIRED")]
     assert arrived(conn, dead, 1) == [1]
 

@@ -144,9 +144,9 @@ def test_found_before_it_sleeps(points, conn, way, looks):
         db.execute(conn, "SELECT aq.point_hold('nothing-ready')")
         found = pool.submit(lambda: waiter.execute("CALL aq.wait('q', NULL, '60 s', NULL)").fetchone()[0])
         for look in range(1, looks + 1):
-            assert db.value(conn, "SELECT aq.point_await('nothing-ready', %s)", [look])
+            assert db.value(conn, "SELECT aq.point_await('nothing-ready')")
             if look < looks:
-                db.execute(conn, "SELECT aq.point_release('nothing-ready'), aq.point_hold('nothing-ready')")
+                db.execute(conn, "SELECT aq.point_hold('nothing-ready')")
         next(steps, None)
         db.execute(conn, "SELECT aq.point_reset()")
         assert found.result(PATIENCE) is True
