@@ -135,7 +135,7 @@ def test_restored_from_an_older_backup(pair, restored):
     assert "another batch" in pair.here("SELECT last_error FROM aq.propagations")
     with pair.server.connect("far") as far:
         assert take(far, "target") == []
-    assert pair.here("SELECT lag FROM aq.propagations") == BATCH
+    until(lambda: pair.here("SELECT lag FROM aq.propagations") == BATCH, "the lag, which follows the commit that has moved the messages")
     pair.enable()
     pair.reaches("diverged")
     assert 0 < pair.here("SELECT aq.settle_propagation('source', %s, false)", DESTINATION) <= BATCH

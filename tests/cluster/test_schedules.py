@@ -298,8 +298,8 @@ def test_rename_while_it_enqueues(points_server):
     """Another queue has got the name meanwhile: the message goes to the queue of the schedule."""
     with points_server.connect() as conn:
         conn.execute("SELECT aq.create_queue('q')")
-        soon(conn, "once", "q")
         with held(points_server, "schedule-locked") as control:
+            soon(conn, "once", "q")
             until(lambda: db.value(control, "SELECT aq.point_reached('schedule-locked') > 0"), "the scheduler")
             conn.execute("SELECT aq.alter_queue('q', new_name => 'renamed')")
             conn.execute("SELECT aq.create_queue('q')")

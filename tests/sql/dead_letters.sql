@@ -13,7 +13,7 @@ $$;
 -- retries, expired
 INSERT INTO ids SELECT aq.enqueue('dl', 'a retries', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's');
 BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text); ROLLBACK;
-BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text, wait => '10 s'); ROLLBACK;
+BEGIN; SELECT payload FROM aq.dequeue('dl', as_type => NULL::text, wait => '60 s'); ROLLBACK;
 INSERT INTO ids SELECT aq.enqueue('dl', 'b expired', expiration => '1 microsecond');
 -- rejected, released too often, lease over
 INSERT INTO ids SELECT aq.enqueue('dl', 'c rejected');
@@ -29,7 +29,7 @@ INSERT INTO ids SELECT aq.enqueue('dl', 'e lease over');
 SELECT count(*) FROM aq.dequeue('dl', as_type => NULL::text, lease => '1 ms');
 DO $$
 BEGIN
-	FOR i IN 1..60 LOOP
+	FOR i IN 1..600 LOOP
 		EXIT WHEN (SELECT count(*) FROM aq.messages WHERE queue_name = 'dl_exceptions') = 5;
 		PERFORM pg_sleep(0.1);
 	END LOOP;
@@ -44,7 +44,7 @@ SELECT payload FROM aq.browse('dl_exceptions', as_type => NULL::text, condition 
 SELECT aq.create_queue('dl_dead', 'text'), aq.create_queue('dl2', 'text', max_retries => 0, exception_queue => 'dl_dead');
 SELECT aq.enqueue('dl2', 'renamed') IS NOT NULL;
 BEGIN; SELECT payload FROM aq.dequeue('dl2', as_type => NULL::text); ROLLBACK;
-CALL aq.wait('dl_dead', NULL, '10 s', NULL);
+CALL aq.wait('dl_dead', NULL, '60 s', NULL);
 SELECT aq.alter_queue('dl2', new_name => 'dl3');
 SELECT queue_name, dead_letter ->> 'queue' FROM aq.dead_letters WHERE exception_queue = 'dl_dead';
 SELECT aq.drop_queue('dl3');
@@ -52,7 +52,7 @@ SELECT queue_name FROM aq.dead_letters WHERE exception_queue = 'dl_dead';
 -- a message that fails there, too: both failures
 SELECT aq.alter_queue('dl_dead', max_retries => 0);
 BEGIN; SELECT payload FROM aq.dequeue('dl_dead', as_type => NULL::text); ROLLBACK;
-CALL aq.wait('dl_dead_exceptions', NULL, '10 s', NULL);
+CALL aq.wait('dl_dead_exceptions', NULL, '60 s', NULL);
 SELECT dead_letter ->> 'queue', dead_letter #>> '{before,queue}' FROM aq.dead_letters WHERE exception_queue = 'dl_dead_exceptions';
 -- exception queues in a circle: the first failure and the latest ones are kept
 SELECT aq.create_queue('dl_ping', 'text'), aq.create_queue('dl_pong', 'text', exception_queue => 'dl_ping'), aq.alter_queue('dl_ping', exception_queue => 'dl_pong');
@@ -96,7 +96,7 @@ SELECT result FROM aq.release('dl_topic', ARRAY[:'msgid'::uuid], :receipt, 'bob'
 SELECT payload FROM aq.dequeue('dl_topic', NULL::text, consumer => 'bob');
 SELECT msgid, receipt FROM aq.dequeue('dl_topic', NULL::text, consumer => 'eve', lease => '1 hour') \gset
 SELECT result FROM aq.reject('dl_topic', ARRAY[:'msgid'::uuid], :receipt, 'eve', error => 'not for me');
-CALL aq.wait('dl_topic_exceptions', NULL, '10 s', NULL);
+CALL aq.wait('dl_topic_exceptions', NULL, '60 s', NULL);
 SELECT t.dead('dl_topic_exceptions');
 SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['dl', 'dl_dead', 'dl_topic']) q;
 DROP FUNCTION t.dead;

@@ -96,9 +96,10 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER pl_server;
 SELECT aq.propagate('pl_out', '@pl_server');
 SELECT aq.propagate('pl_out', 'there@pl_server') > 0, aq.propagate('pl_topic', 'there@pl_server') > 0, aq.propagate('pl_topic', '@pl_server', subscribe => false) > 0;
 SELECT consumer FROM aq.subscribers WHERE queue_name = 'pl_topic';
--- messages wait for the link, and count as not propagated
+-- messages wait for the link, and count as not propagated; what the queues count of them follows the commit
 SELECT aq.enqueue('pl_out', 'one') IS NOT NULL, aq.enqueue('pl_topic', 'two', recipients => '{"-> there@pl_server", "x -> other@pl_server", "-> far@another"}') IS NOT NULL;
 CALL t.until($$count(*) = 3 FROM aq_internal.propagation_batch$$);
+CALL t.until($$sum(lag) = 1 FROM aq.subscribers WHERE queue_name IN ('pl_out', 'pl_topic')$$);
 SELECT p.queue_name, p.destination, b.number, b.destination, b.recipient, b.payloads, p.lag, p.state FROM aq.propagations p JOIN aq_internal.propagation_batch b USING (schedule_id) ORDER BY 1, 2;
 SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'pl_topic' ORDER BY consumer COLLATE "C";
 -- a schedule with messages on their way does not end before somebody has decided

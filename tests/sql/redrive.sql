@@ -22,7 +22,7 @@ END $$;
 SELECT aq.enqueue('rd', 'one', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's', exception_queue => 'rd_named', expiration => '1 day') IS NOT NULL;
 SELECT count(*) FROM aq.enqueue_array('rd', ARRAY['two', 'three', 'four']) ids, unnest(ids);
 CALL t.fail('rd', NULL, 'rd_exceptions', 3);
-CALL aq.wait('rd_named', NULL, '10 s', NULL);
+CALL aq.wait('rd_named', NULL, '60 s', NULL);
 -- so many, by a condition, in the caller's transaction
 BEGIN;
 SELECT aq.redrive('rd', 2);
