@@ -20,6 +20,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._stalled = self._ended = self._cutting = False
+        self.accepted = 0  # connections so far
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -73,6 +74,7 @@ class Proxy:
 
     def _accept(self) -> None:
         near, _ = self._listener.accept()
+        self.accepted += 1
         try:
             far = socket.create_connection(self._target, 10)
         except OSError:

@@ -57,10 +57,9 @@ condition_of(const AqRoute *route)
 	}
 	if (route->target != NULL && !route->target->enabled)
 		return AQ_LINK_DISABLED;
-	if (connecting)
-		return AQ_LINK_CONNECTING;
+	/* while it is tried again, what has failed is still to be seen */
 	if (route->failures == 0)
-		return AQ_LINK_IDLE;
+		return connecting ? AQ_LINK_CONNECTING : AQ_LINK_IDLE;
 	return aq_link_error_is_transient(route->state->error.sqlstate) ? AQ_LINK_BACKING_OFF : AQ_LINK_FAILED;
 }
 

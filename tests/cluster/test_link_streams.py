@@ -288,9 +288,25 @@ def test_stalled_while_connecting(proxied, proxy):
     proxied.send(*insert(1, 1))
     until(lambda: proxied.failures(NOT_SENT) == ["08001"], "the attempt given up")
     assert "could not connect to the other server within 1 s" in proxied.now()["error"]
+    proxied.options("DROP connect_timeout")
     proxy.cut()
     proxy.flow()
     assert proxied.settled() == ["done"]
+
+
+def test_a_failure_is_seen_while_it_is_tried_again(proxied, proxy):
+    """Reports and the doctor name the link also then."""
+    proxy.stall()
+    proxied.begin()
+    proxied.reaches("connecting")
+    before = proxy.accepted
+    proxy.cut()
+    proxied.reaches("backing off")
+    until(lambda: proxy.accepted > before, "the next attempt")
+    assert proxied.now()["state"] == "backing off"
+    proxy.cut()
+    proxy.flow()
+    proxied.reaches("connected")
 
 
 def test_cut_connection(proxied, proxy):
@@ -427,6 +443,7 @@ def test_drop_extension_under_a_request(link, other):
         until(lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request")
         link.conn.execute("SET statement_timeout = '20 s'")
         link.conn.execute("DROP EXTENSION pgaq CASCADE")
+        link.conn.execute("RESET statement_timeout")
         until(lambda: background(link.conn, "link") is None, "the end of the link worker")
         there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
     install(link.conn)
