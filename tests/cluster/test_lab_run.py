@@ -53,11 +53,12 @@ def check(output: Path, ids: list[str]) -> None:
 
 def test_slice(tmp_path):
     output = tmp_path / "out"
-    done = lab("run", *SLICE, "--quick", "--repeat", "1", "-o", str(output))
+    how = ["--quick", "--seconds", "0.2", "--repeat", "1", "-o", str(output)]
+    done = lab("run", *SLICE, *how)
     assert done.returncode == 0, done.stdout + done.stderr
     check(output, SLICE)
     files = {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()}
-    again = lab("run", *SLICE, "--quick", "--repeat", "1", "-o", str(output))
+    again = lab("run", *SLICE, *how)
     assert again.returncode == 0, again.stdout + again.stderr
     assert {path: path.stat().st_mtime_ns for path in (output / "runs").iterdir()} == files, "nothing is measured twice"
     both = lab("compare", str(output), str(output), "-o", str(tmp_path / "both.html"))
@@ -66,7 +67,7 @@ def test_slice(tmp_path):
     assert len({tuple(each["verdicts"]) for each in json.loads(both.stdout)["experiments"] if each["id"] in SLICE}) >= 1
     written = json.loads(lab("report", str(output), "--json").stdout)
     assert [each["id"] for each in written["experiments"]] and written["page"] == str(output / "index.html")
-    measured = json.loads(lab("run", "E7", "--quick", "--repeat", "1", "-o", str(output), "--json").stdout)
+    measured = json.loads(lab("run", "E7", *how, "--json").stdout)
     assert [each["id"] for each in measured["experiments"]] == ["E7"] and not measured["interrupted"]
     other = results(output)
     changed = next(card for card in other["cards"] if card["id"] == "E7")
