@@ -161,7 +161,7 @@ aq_node_arrival_deliver(PG_FUNCTION_ARGS)
 	move.destination = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");
 	move.recipient = aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer");
 	moved = aq_move_away_arguments(fcinfo, ARG_MESSAGES);
-	if (fence_of(number) != PG_GETARG_INT64(ARG_TOKEN))
+	if (PG_GETARG_INT64(ARG_TOKEN) == 0 || fence_of(number) != PG_GETARG_INT64(ARG_TOKEN))
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_FENCE, "messages of another node have come late, or after a restart of this server"));
 	queue = aq_catalog_get(move.destination, AQ_RIGHT_ENQUEUE);
@@ -198,5 +198,5 @@ aq_node_arrival_recall(PG_FUNCTION_ARGS)
 
 	(void) begin_call(fcinfo, "aq.node_recall()", &caller);
 	aq_args_require(fcinfo, 1, "epoch");
-	PG_RETURN_BOOL(aq_node_held_return(caller, PG_GETARG_INT64(1)));
+	PG_RETURN_BOOL(aq_node_held_return(caller, PG_GETARG_INT64(1), true));
 }

@@ -23,11 +23,10 @@
  */
 #include "node/node_private.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
-#include "commands/sequence.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -90,6 +89,7 @@ typedef struct Forwarding
 	uint32		version;		/* of aq_node_area_units() when they were read */
 	int			turn;			/* the unit from which on one with messages is looked for */
 	int64		token;			/* 0: what has arrived is not known */
+	TransactionId resumed;		/* what had not arrived is ready again if this is committed; invalid: nothing was */
 	int64		asked;			/* the token of the question in flight */
 	MemoryContext question;		/* of the next two: what was asked for */
 	Lent	   *lent;
@@ -186,16 +186,6 @@ add_number(AqLinkRequest *request, Oid type, int64 value)
 	aq_link_text(request, type, psprintf(INT64_FORMAT, value));
 }
 
-/*
- * A token is used once, whatever happens to this server: a number of a sequence,
- * and above it the timeline.
- */
-static int64
-new_token(void)
-{
-	return (int64) GetWALInsertionTimeLine() << 44 | nextval_internal(aq_schema_relation("node_epoch_seq"), false);
-}
-
 /* Collects what the other node should have. */
 static void
 find_lent(Forwarding *forwarding)
@@ -247,7 +237,7 @@ resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&forwarding->lent[i].id))));
 	}
 	forwarding->kind = RESUMING;
-	forwarding->asked = new_token();
+	forwarding->asked = aq_node_unit_number();
 	request->sql = RESUME;
 	add_identity(request, own);
 	add_number(request, INT8OID, forwarding->asked);
@@ -377,7 +367,7 @@ deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeId
 		*again = now + LOCKED_PAUSE;
 		return false;
 	}
-	/* under the lock: nobody takes the unit away */
+	/* under the lock, the unit is not taken away */
 	if (!aq_sql_finds(psprintf("SELECT FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT " AND recalled IS NULL", row->epoch)))
 		return false;
 	if (!is_allowed(queue, row))
@@ -447,6 +437,9 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	n = list_length(forwarding->units);
 	if (n == 0 || aq_node_identity_own(&own) != AQ_NODE_OWN)
 		return false;
+	if (TransactionIdIsValid(forwarding->resumed) && !TransactionIdDidCommit(forwarding->resumed))
+		forwarding->token = 0;
+	forwarding->resumed = InvalidTransactionId;
 	if (forwarding->token == 0)
 	{
 		resume(stream, request, &own);
@@ -467,11 +460,15 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 			recall(stream, unit, request, &own);
 			return true;
 		}
+		/* an error concerns this unit: others do not wait for it */
+		unit->not_before = now + TROUBLE_PAUSE;
 		if (deliver(stream, unit, request, &own, &later))
 		{
+			unit->not_before = 0;
 			forwarding->turn = (forwarding->turn + i + 1) % n;
 			return true;
 		}
+		unit->not_before = 0;
 		sooner(again, later);
 	}
 	return false;
@@ -580,6 +577,7 @@ done(AqLinkStream *stream, const PGresult *result)
 		case RESUMING:
 			give_back_missing(forwarding, result);
 			forwarding->token = forwarding->asked;
+			forwarding->resumed = GetTopTransactionIdIfAny();
 			aq_point("node-resumed");
 			break;
 		case DELIVERING:

@@ -65,15 +65,20 @@ aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held)
 	return found;
 }
 
-/* The unit is to go back: no session begins to take its messages.  False: it is not held. */
+/*
+ * The unit is to go back: no session begins to take its messages.  False: it is
+ * not held.  wait: else nothing happens while another transaction has the lock.
+ * The row is visible before sessions read the description again; the lock keeps
+ * the unit from going back in between.
+ */
 bool
-aq_node_held_return(const char *origin, int64 epoch)
+aq_node_held_return(const char *origin, int64 epoch, bool wait)
 {
 	AqNodeHeld	held;
 
 	if (!aq_node_held_find(origin, epoch, &held))
 		return false;
-	if (held.returns)
+	if (held.returns || !aq_node_unit_lock(held.queue_id, wait))
 		return true;
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_held SET returns = true WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, epoch), 0, NULL, NULL, NULL);
@@ -114,7 +119,7 @@ aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int
 
 	if (before != NULL)
 	{
-		(void) aq_node_held_return(origin, strtoi64(before, NULL, 10));
+		(void) aq_node_held_return(origin, strtoi64(before, NULL, 10), true);
 		return false;
 	}
 	/* two origins may look for one at the same time */

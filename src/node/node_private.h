@@ -143,6 +143,7 @@ typedef struct AqNodeUnit
 extern List *aq_node_unit_queues(void);
 extern List *aq_node_unit_list(int32 holder, int32 queue_id);	/* 0: of any; in the current memory context */
 extern bool aq_node_unit_lock(int32 queue_id, bool wait);
+extern int64 aq_node_unit_number(void);
 extern bool aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role);
 extern void aq_node_unit_forget_removed(int32 queue_id);
 extern void aq_node_unit_recall(const AqNodeUnit *unit);
@@ -177,7 +178,7 @@ typedef struct AqNodeHeld
 extern List *aq_node_held_list(const char *origin);
 extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
 extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);
-extern bool aq_node_held_return(const char *origin, int64 epoch);
+extern bool aq_node_held_return(const char *origin, int64 epoch, bool wait);
 extern bool aq_node_held_clean(int32 queue_id);
 extern void aq_node_held_adopt(const AqNodeHeld *held, const char *origin);
 extern bool aq_node_held_end(const AqNodeHeld *held, const char *origin);

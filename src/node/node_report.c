@@ -127,7 +127,7 @@ return_of_removed(const Reporting *reporting)
 
 		if (queue == NULL || aq_node_unit_position(queue, held->consumer) >= 0)
 			continue;
-		(void) aq_node_held_return(reporting->origin, held->epoch);
+		(void) aq_node_held_return(reporting->origin, held->epoch, false);
 		found = true;
 	}
 	return found;
@@ -217,8 +217,8 @@ find_returning(const Reporting *reporting, TimestampTz *again)
 
 		if (!held->returns)
 			continue;
-		/* what was finished with in between is reported first */
-		if (queue == NULL || (queue->store->units->is_quiet(queue, held->shard) &&
+		/* with the lock: all sessions know that it goes back; what was finished with in between is reported first */
+		if (queue == NULL || (aq_node_unit_lock(queue->id, false) && queue->store->units->is_quiet(queue, held->shard) &&
 							  queue->store->units->finished(queue, held->shard, &one, 1) == 0))
 			return held;
 		*again = GetCurrentTimestamp() + LOOK_AGAIN;
@@ -321,7 +321,7 @@ done(AqLinkStream *stream, const PGresult *result)
 			pause_stream(reporting);
 		/* it was taken away; what sessions have here ends first */
 		if (is_among(result, reported->held.epoch))
-			(void) aq_node_held_return(reporting->origin, reported->held.epoch);
+			(void) aq_node_held_return(reporting->origin, reported->held.epoch, false);
 	}
 	aq_point("node-reported");
 }

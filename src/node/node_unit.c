@@ -24,7 +24,9 @@
 #include "node/node_private.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -127,13 +129,24 @@ require_lock(int32 queue_id)
 				 errmsg("another transaction is changing which nodes hold messages of the queue")));
 }
 
+/*
+ * An epoch, or a token, is used once, whatever happens to this server: a number of
+ * a sequence, and above it the timeline.  A failover can lose the latest numbers of
+ * the sequence, but other nodes remember them.
+ */
+int64
+aq_node_unit_number(void)
+{
+	return (int64) GetWALInsertionTimeLine() << 44 | nextval_internal(aq_schema_relation("node_epoch_seq"), false);
+}
+
 /* Gives the unit to another node; false: one holds it.  The caller has the lock. */
 bool
 aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder, Oid role)
 {
-	if (aq_sql_change(psprintf("INSERT INTO aq_internal.node_unit (queue_id, shard, consumer_number, holder, role) "
-							   "VALUES (%d, %d, " INT64_FORMAT ", '%s', %u::oid) ON CONFLICT DO NOTHING",
-							   queue_id, shard, consumer, holder, role), 0, NULL, NULL, NULL) == 0)
+	if (aq_sql_change(psprintf("INSERT INTO aq_internal.node_unit (queue_id, shard, consumer_number, holder, epoch, role) "
+							   "VALUES (%d, %d, " INT64_FORMAT ", '%s', " INT64_FORMAT ", %u::oid) ON CONFLICT DO NOTHING",
+							   queue_id, shard, consumer, holder, aq_node_unit_number(), role), 0, NULL, NULL, NULL) == 0)
 		return false;
 	aq_catalog_units_changed(queue_id);
 	aq_process_commit_safely();			/* the holder is durable before it has a message */
