@@ -119,11 +119,10 @@ typedef struct AqLinkKind
 	void		(*list) (void);
 
 	/*
-	 * After aq_link_wake(): calls aq_link_wake_stream() for each stream that
-	 * has something to send; not in a transaction, must not raise.  NULL: all
-	 * streams of the kind are woken.
+	 * After aq_link_wake(): may the stream have something to send that it did not
+	 * have before?  Not in a transaction, must not raise.  NULL: it may.
 	 */
-	void		(*woken) (void);
+	bool		(*woken) (AqLinkStream *stream);
 
 	/*
 	 * Fills in the next request and returns true; or returns false: nothing to

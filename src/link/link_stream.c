@@ -249,21 +249,13 @@ aq_link_stream_list(void)
 void
 aq_link_stream_woken(void)
 {
-	for (int i = 0; i < nkinds; i++)
-	{
-		HASH_SEQ_STATUS scan;
-		StreamEntry *entry;
+	HASH_SEQ_STATUS scan;
+	StreamEntry *entry;
 
-		if (kinds[i]->woken != NULL)
-		{
-			kinds[i]->woken();
-			continue;
-		}
-		hash_seq_init(&scan, all_streams());
-		while ((entry = hash_seq_search(&scan)) != NULL)
-			if (entry->key.kind == kinds[i])
-				aq_link_stream_wake(entry->stream);
-	}
+	hash_seq_init(&scan, all_streams());
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		if (entry->key.kind->woken == NULL || entry->key.kind->woken(&entry->stream->public))
+			aq_link_stream_wake(entry->stream);
 }
 
 typedef struct Call

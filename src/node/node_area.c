@@ -40,8 +40,10 @@ typedef struct Wish
 
 typedef struct NodeArea
 {
-	AqLatch		latch;			/* protects all but the next one */
-	pg_atomic_uint32 units;		/* grows with each change of units */
+	AqLatch		latch;			/* protects all but the next three, each of which grows */
+	pg_atomic_uint32 nodes;		/* with each change of nodes, or of this node's identity */
+	pg_atomic_uint32 units;		/* with each change of units */
+	pg_atomic_uint32 news[AQ_PEERS_KINDS];
 	AqNodeState states[FLEXIBLE_ARRAY_MEMBER];	/* max_nodes */
 } NodeArea;
 
@@ -77,7 +79,10 @@ aq_node_area_init(void *place, bool found)
 		return;
 	memset(area, 0, aq_node_area_size());
 	aq_latch_init(&area->latch, AQ_LATCH_NODES, 0);
+	pg_atomic_init_u32(&area->nodes, 1);
 	pg_atomic_init_u32(&area->units, 1);
+	for (int i = 0; i < AQ_PEERS_KINDS; i++)
+		pg_atomic_init_u32(&area->news[i], 1);
 }
 
 /* The caller holds the latch. */
@@ -226,7 +231,30 @@ aq_node_area_wish_role(int32 number, int32 queue_id, int64 consumer)
 	return role;
 }
 
-/* --- units ----------------------------------------------------------------------- */
+/* --- changes --------------------------------------------------------------------- */
+
+/* The number differs from before if there was a change.  What is read afterwards is at least so new. */
+static uint32
+number_of(pg_atomic_uint32 *changes)
+{
+	uint32		n = pg_atomic_read_u32(changes);
+
+	pg_memory_barrier();
+	return n;
+}
+
+/* Rows of nodes, or the identity, were changed, committed.  Never raises. */
+void
+aq_node_area_nodes_changed(void)
+{
+	pg_atomic_fetch_add_u32(&area->nodes, 1);
+}
+
+uint32
+aq_node_area_nodes(void)
+{
+	return number_of(&area->nodes);
+}
 
 /* Rows of units were changed, committed.  Never raises. */
 void
@@ -235,12 +263,22 @@ aq_node_area_units_changed(void)
 	pg_atomic_fetch_add_u32(&area->units, 1);
 }
 
-/* Differs from before if units have changed. */
 uint32
 aq_node_area_units(void)
 {
-	uint32		n = pg_atomic_read_u32(&area->units);
+	return number_of(&area->units);
+}
 
-	pg_memory_barrier();
-	return n;
+/* Tells the link workers.  Never raises. */
+void
+aq_node_area_note_news(AqPeerNews news)
+{
+	pg_atomic_fetch_add_u32(&area->news[news], 1);
+	aq_link_wake();
+}
+
+uint32
+aq_node_area_news(AqPeerNews news)
+{
+	return number_of(&area->news[news]);
 }

@@ -34,8 +34,7 @@ begin_call(FunctionCallInfo fcinfo, const char *command, const char **caller)
 	int32		number;
 	LOCKTAG		tag;
 
-	*caller = aq_node_identity_caller(fcinfo, command);
-	number = aq_node_identity_number(*caller);
+	*caller = aq_node_identity_caller(fcinfo, command, &number);
 	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_held"), (uint32) number, 0);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	return number;

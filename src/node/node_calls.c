@@ -188,10 +188,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	other.started = PG_GETARG_TIMESTAMPTZ(2);
 	number = aq_node_identity_number(other.id);
 	if (number != 0)
-	{
-		aq_node_identity_check_role(number, other.id);
 		meeting = aq_node_identity_meet(number, &other);
-	}
 	if (meeting == AQ_NODE_CONTESTED || meeting == AQ_NODE_OLD)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_IDENTITY, "another server has the identity of node %s", other.id),

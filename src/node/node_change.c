@@ -22,13 +22,18 @@ static void
 tell_worker(void)
 {
 	if (changed)
+	{
+		aq_node_area_nodes_changed();
 		aq_link_changed();
+	}
 	if (units_changed)
 	{
 		aq_node_area_units_changed();
 		aq_jobs_post();			/* units that have come back */
 	}
-	if (units_changed || room)
+	if (room)
+		aq_node_area_note_news(AQ_PEERS_READY);
+	else if (units_changed)
 		aq_link_wake();
 	changed = units_changed = room = false;
 }
@@ -45,6 +50,13 @@ aq_node_change_note_room(void)
 {
 	aq_link_prepare();
 	room = true;
+}
+
+/* Has this transaction changed nodes? */
+bool
+aq_node_change_is_open(void)
+{
+	return changed;
 }
 
 /* Its end, in another session, could not tell the worker. */

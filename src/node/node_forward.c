@@ -87,6 +87,8 @@ typedef struct Forwarding
 	MemoryContext context;		/* of the units */
 	List	   *units;			/* of Unit; those the other node holds */
 	uint32		version;		/* of aq_node_area_units() when they were read */
+	uint32		news;			/* of AQ_PEERS_READY, when the stream was woken */
+	TimestampTz gathers_until;	/* it goes on then */
 	int			turn;			/* the unit from which on one with messages is looked for */
 	int64		token;			/* 0: what has arrived is not known */
 	TransactionId resumed;		/* what had not arrived is ready again if this is committed; invalid: nothing was */
@@ -334,6 +336,17 @@ take_batch(AqQueue *queue, const AqNodeUnit *row, int max, AqMoved *moved)
 	SetUserIdAndSecContext(user, context);
 }
 
+static bool
+is_lent(int64 epoch)
+{
+	static AqStatement find = {.command = "SELECT FROM aq_internal.node_unit WHERE epoch = $1 AND recalled IS NULL",.nargs = 1,.types = {INT8OID}};
+	Datum		value = Int64GetDatum(epoch);
+	bool		found = aq_sql_run_kept(&find, &value) > 0;
+
+	SPI_finish();
+	return found;
+}
+
 /* The request with messages of the unit; false: there are none, or the other node has enough. */
 static bool
 deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own, TimestampTz *again)
@@ -348,15 +361,20 @@ deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeId
 	uint32		lent;
 	AqMoved		moved;
 
-	if (position < 0 || !queue->dequeue_enabled)
+	if (position < 0)
 		return false;
+	if (!queue->dequeue_enabled)
+	{
+		*again = now + TROUBLE_PAUSE;
+		return false;
+	}
 	aq_pins_pin(queue);
 	ready = queue->store->units->count_ready(queue, row->shard, position);
 	if (ready == 0)
 		return false;
 	if (ready < BATCH / 2 && now < forwarding->sent + GATHER)
 	{
-		*again = forwarding->sent + GATHER;
+		*again = forwarding->gathers_until = forwarding->sent + GATHER;
 		return false;
 	}
 	lent = queue->store->units->count_lent(queue, row->shard, position);
@@ -368,7 +386,7 @@ deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeId
 		return false;
 	}
 	/* under the lock, the unit is not taken away */
-	if (!aq_sql_finds(psprintf("SELECT FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT " AND recalled IS NULL", row->epoch)))
+	if (!is_lent(row->epoch))
 		return false;
 	if (!is_allowed(queue, row))
 	{
@@ -421,6 +439,21 @@ sooner(TimestampTz *again, TimestampTz when)
 {
 	if (when != 0 && (*again == 0 || when < *again))
 		*again = when;
+}
+
+/* Messages that come while some are gathered go with these. */
+static bool
+woken(AqLinkStream *stream)
+{
+	Forwarding *forwarding = stream->data;
+	uint32		news = aq_node_area_news(AQ_PEERS_READY);
+
+	if (forwarding == NULL || forwarding->version != aq_node_area_units())
+		return true;
+	if (forwarding->units == NIL || forwarding->news == news || forwarding->gathers_until > GetCurrentTimestamp())
+		return false;
+	forwarding->news = news;
+	return true;
 }
 
 static bool
@@ -616,6 +649,7 @@ static const AqLinkKind forwards = {
 	.name = "node forward",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
+	.woken = woken,
 	.next = next,
 	.done = done,
 	.failed = failed,

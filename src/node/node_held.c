@@ -14,6 +14,7 @@
 #include "node/node_private.h"
 
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 
@@ -55,10 +56,10 @@ aq_node_held_list(const char *origin)
 bool
 aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held)
 {
-	bool		found;
+	static AqStatement find = {.command = HELD "WHERE origin = $1::uuid AND epoch = $2",.nargs = 2,.types = {TEXTOID, INT8OID}};
+	Datum		values[] = {CStringGetTextDatum(origin), Int64GetDatum(epoch)};
+	bool		found = aq_sql_run_kept(&find, values) > 0;
 
-	aq_sql_run(psprintf(HELD "WHERE origin = '%s' AND epoch = " INT64_FORMAT, origin, epoch), 0, NULL, NULL, NULL, true);
-	found = SPI_processed > 0;
 	if (found)
 		*held = held_in_row(0);
 	SPI_finish();

@@ -28,22 +28,33 @@
 AqNodeOwn
 aq_node_identity_own(AqNodeIdentity *own)
 {
-	Oid			types[] = {INT8OID, OIDOID};
-	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId)};
-	AqNodeOwn	result = AQ_NODE_NONE;
-	bool		isnull;
-
-	aq_sql_run("SELECT node_id::text, system_identifier = $1 AND database_id = $2 FROM aq_internal.node_identity",
-			   lengthof(types), types, values, NULL, true);
-	if (SPI_processed > 0)
+	static struct
 	{
-		strlcpy(own->id, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), sizeof(own->id));
-		result = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull)) ? AQ_NODE_OWN : AQ_NODE_COPY;
+		uint32		nodes;		/* of aq_node_area_nodes() when it was read; 0: it was not */
+		Oid			relation;	/* from which: another one if the extension was created anew */
+		AqNodeOwn	result;
+		char		id[AQ_NODE_ID];
+	}			known;
+	uint32		nodes = aq_node_area_nodes();
+	Oid			relation = aq_schema_relation("node_identity");
+	bool		is_open = aq_node_change_is_open();
+
+	/* each request and each call of another node asks for it */
+	if (known.nodes != nodes || known.relation != relation || is_open || RecoveryInProgress())
+	{
+		const char *row = aq_sql_text(psprintf("SELECT CASE WHEN system_identifier = " INT64_FORMAT " AND database_id = %u THEN 'o' ELSE 'c' END || node_id "
+											   "FROM aq_internal.node_identity", (int64) GetSystemIdentifier(), MyDatabaseId));
+
+		known.result = row == NULL ? AQ_NODE_NONE : row[0] == 'o' ? AQ_NODE_OWN : AQ_NODE_COPY;
+		strlcpy(known.id, row != NULL ? row + 1 : "", sizeof(known.id));
+		known.relation = relation;
+		known.nodes = is_open ? 0 : nodes;
 	}
-	SPI_finish();
+	if (known.result != AQ_NODE_NONE)
+		strlcpy(own->id, known.id, sizeof(own->id));
 	own->timeline = RecoveryInProgress() ? 0 : (int64) GetWALInsertionTimeLine();
 	own->started = PgStartTime;
-	return result;
+	return known.result;
 }
 
 /* Raises an error unless the database is a node. */
@@ -165,51 +176,59 @@ aq_node_identity_hint(AqNodeMeeting meeting)
 
 /* --- nodes that call ------------------------------------------------------------------ */
 
-/* The row of the node that calls; 0: it was not added here. */
-int32
-aq_node_identity_number(const char *id)
+/* The row of the node that calls, 0: it was not added here; and the role as which it does, InvalidOid: it has not yet. */
+static int32
+find_caller(const char *id, Oid *role)
 {
-	Oid			type = TEXTOID;
+	static AqStatement find = {
+		.command = "SELECT node_number, coalesce(caller::oid, 0)::bigint FROM aq_internal.node WHERE node_id = $1::uuid ORDER BY 1 LIMIT 1",
+		.nargs = 1,
+		.types = {TEXTOID}
+	};
 	Datum		value = CStringGetTextDatum(id);
 	int32		number = 0;
-	bool		isnull;
 
-	aq_sql_run("SELECT node_number FROM aq_internal.node WHERE node_id = $1::uuid ORDER BY 1 LIMIT 1", 1, &type, &value, NULL, true);
-	if (SPI_processed > 0)
-		number = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	if (aq_sql_run_kept(&find, &value) > 0)
+	{
+		number = (int32) aq_node_rows_int(0, 1);
+		*role = (Oid) aq_node_rows_int(0, 2);
+	}
 	SPI_finish();
 	return number;
 }
 
 /*
- * A node calls as the role of its first call: a role that may call these functions
- * for one node may not for others.
+ * The number of the node that calls; 0: it was not added here.  A node calls as the
+ * role of its first call: a role that may call these functions for one node may not
+ * for others.
  */
-void
-aq_node_identity_check_role(int32 number, const char *id)
+int32
+aq_node_identity_number(const char *id)
 {
-	char	   *caller = aq_sql_text(psprintf("SELECT caller::oid FROM aq_internal.node WHERE node_number = %d", number));
+	Oid			role;
+	int32		number = find_caller(id, &role);
 
-	if (caller == NULL)
+	if (number != 0 && !OidIsValid(role))
 	{
 		aq_sql_run(psprintf("UPDATE aq_internal.node SET caller = %u::oid WHERE node_number = %d AND caller IS NULL", GetUserId(), number),
 				   0, NULL, NULL, NULL, false);
-		caller = aq_sql_text(psprintf("SELECT caller::oid FROM aq_internal.node WHERE node_number = %d", number));
+		number = find_caller(id, &role);
 	}
-	if (caller == NULL || (Oid) strtoul(caller, NULL, 10) != GetUserId())
+	if (number != 0 && role != GetUserId())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("role \"%s\" is not the one as which node %s calls", GetUserNameFromId(GetUserId(), false), id),
 				 errhint("If its user mapping has changed, call aq.node_remove and aq.node_add for it here.")));
+	return number;
 }
 
 /*
- * The identity of the node that calls a function, in the first argument; text.
- * Raises an error unless this database is a node, has added that one, and the role
+ * The identity of the node that calls a function, in the first argument, as text;
+ * *number: of its row.  Raises an error unless this database is a node, has added that one, and the role
  * is the one as which it calls.
  */
 const char *
-aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command)
+aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command, int32 *number)
 {
 	AqNodeIdentity own;
 	const char *caller;
@@ -219,10 +238,10 @@ aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command)
 	aq_node_identity_require(&own);
 	aq_args_require(fcinfo, 0, "caller");
 	caller = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)));
-	if (aq_node_identity_number(caller) == 0)
+	*number = aq_node_identity_number(caller);
+	if (*number == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
 				errhint("Call aq.node_add for it."));
-	aq_node_identity_check_role(aq_node_identity_number(caller), caller);
 	return caller;
 }

@@ -30,6 +30,7 @@ typedef struct AqNodeIdentity
 /* --- node_change.c: what the end of the transaction announces */
 extern void aq_node_change_register(void);
 extern void aq_node_change_note_room(void);
+extern bool aq_node_change_is_open(void);
 
 /* --- node_settings.c: parameters, in milliseconds */
 extern int	aq_node_settings_heartbeat;
@@ -83,8 +84,12 @@ extern void aq_node_area_keep(const int32 *numbers, int n);
 extern void aq_node_area_forget(Oid database);
 extern void aq_node_area_wish(int32 number, int32 queue_id, int64 consumer, Oid role);
 extern Oid	aq_node_area_wish_role(int32 number, int32 queue_id, int64 consumer);
+extern void aq_node_area_nodes_changed(void);	/* never raises */
+extern uint32 aq_node_area_nodes(void);
 extern void aq_node_area_units_changed(void);	/* never raises */
 extern uint32 aq_node_area_units(void);
+extern void aq_node_area_note_news(AqPeerNews news);	/* never raises */
+extern uint32 aq_node_area_news(AqPeerNews news);
 
 /* --- node_identity.c: who this node is, and whether another one is who it says */
 typedef enum AqNodeOwn
@@ -107,8 +112,7 @@ extern void aq_node_identity_require(AqNodeIdentity *own);
 extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *other);
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
 extern int32 aq_node_identity_number(const char *id);
-extern void aq_node_identity_check_role(int32 number, const char *id);
-extern const char *aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command);
+extern const char *aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command, int32 *number);
 
 /* --- node_stream.c: heartbeats; the nodes to which there are streams */
 typedef struct AqNodeLink

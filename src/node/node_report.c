@@ -56,6 +56,8 @@ typedef struct Reporting
 	char		origin[AQ_NODE_ID]; /* "": not known yet */
 	List	   *units;			/* of AqNodeHeld */
 	uint32		version;		/* of aq_node_area_units() when they were read */
+	uint32		news;			/* of AQ_PEERS_FINISHED, when the stream was woken */
+	TimestampTz gathers_until;	/* it goes on then */
 	TimestampTz sent;			/* the last report */
 	TimestampTz asked;			/* when the origin was asked about all units */
 	TimestampTz not_before;
@@ -226,6 +228,21 @@ find_returning(const Reporting *reporting, TimestampTz *again)
 	return NULL;
 }
 
+/* Messages that are finished with while some are gathered are in the same report. */
+static bool
+woken(AqLinkStream *stream)
+{
+	Reporting  *reporting = stream->data;
+	uint32		news = aq_node_area_news(AQ_PEERS_FINISHED);
+
+	if (reporting == NULL || reporting->version != aq_node_area_units())
+		return true;
+	if (reporting->units == NIL || reporting->news == news || reporting->gathers_until > GetCurrentTimestamp())
+		return false;
+	reporting->news = news;
+	return true;
+}
+
 static bool
 next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
@@ -248,7 +265,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	if (now < reporting->sent + GATHER)
 	{
-		*again = reporting->sent + GATHER;
+		*again = reporting->gathers_until = reporting->sent + GATHER;
 		return false;
 	}
 	*again = reporting->asked + ASK_AGAIN;
@@ -337,6 +354,7 @@ static const AqLinkKind reports = {
 	.name = "node report",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
+	.woken = woken,
 	.next = next,
 	.done = done,
 	.failed = failed,

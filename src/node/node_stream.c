@@ -113,9 +113,10 @@ list(void)
 }
 
 /* News are about units: a heartbeat comes at its time. */
-static void
-woken(void)
+static bool
+woken(AqLinkStream *stream)
 {
+	return false;
 }
 
 static Beat *

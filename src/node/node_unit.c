@@ -42,14 +42,12 @@
 	"EXISTS (SELECT FROM aq_internal.node_identity i WHERE i.node_id = u.holder), " \
 	"coalesce((SELECT min(n.node_number) FROM aq_internal.node n WHERE n.node_id = u.holder), 0) FROM aq_internal.node_unit u "
 
-/* The units that the query returns, in the current memory context. */
+/* The units that the query, which has run, returns, in that memory context; ends the query. */
 static List *
-read_units(const char *query)
+read_units(MemoryContext context)
 {
-	MemoryContext context = CurrentMemoryContext;
 	List	   *units = NIL;
 
-	aq_sql_run(query, 0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
@@ -77,17 +75,25 @@ read_units(const char *query)
 List *
 aq_node_unit_list(int32 holder, int32 queue_id)
 {
-	return read_units(psprintf(UNITS "WHERE (%d = 0 OR u.queue_id = %d) AND "
-							   "(%d = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = %d)) "
-							   "ORDER BY u.queue_id, u.consumer_number, u.shard", queue_id, queue_id, holder, holder));
+	MemoryContext context = CurrentMemoryContext;
+
+	aq_sql_run(psprintf(UNITS "WHERE (%d = 0 OR u.queue_id = %d) AND "
+						"(%d = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = %d)) "
+						"ORDER BY u.queue_id, u.consumer_number, u.shard", queue_id, queue_id, holder, holder), 0, NULL, NULL, NULL, true);
+	return read_units(context);
 }
 
 /* The unit that this node holds with this epoch; NULL: none. */
 static AqNodeUnit *
 unit_of(const char *holder, int64 epoch)
 {
-	List	   *units = read_units(psprintf(UNITS "WHERE u.holder = '%s' AND u.epoch = " INT64_FORMAT, holder, epoch));
+	static AqStatement find = {.command = UNITS "WHERE u.holder = $1::uuid AND u.epoch = $2",.nargs = 2,.types = {TEXTOID, INT8OID}};
+	Datum		values[] = {CStringGetTextDatum(holder), Int64GetDatum(epoch)};
+	MemoryContext context = CurrentMemoryContext;
+	List	   *units;
 
+	(void) aq_sql_run_kept(&find, values);
+	units = read_units(context);
 	return units != NIL ? linitial(units) : NULL;
 }
 
@@ -255,9 +261,9 @@ aq_node_unit_end(const AqNodeUnit *unit)
 /* --- what a holder says -------------------------------------------------------------------- */
 
 static void
-note_reported(const char *caller, uint32 n, uint32 units)
+note_reported(int32 number, uint32 n, uint32 units)
 {
-	AqNodeState *state = aq_node_area_get(aq_node_identity_number(caller));
+	AqNodeState *state = aq_node_area_get(number);
 
 	if (state != NULL)
 	{
@@ -295,7 +301,8 @@ PG_FUNCTION_INFO_V1(aq_node_unit_finish);
 Datum
 aq_node_unit_finish(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_finish()");
+	int32		number;
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_finish()", &number);
 	Datum	   *epochs;
 	Datum	   *values;
 	bool	   *nulls;
@@ -328,7 +335,7 @@ aq_node_unit_finish(PG_FUNCTION_ARGS)
 			strange[nstrange++] = epochs[i];
 	}
 	aq_process_commit_safely();			/* the answer is the proof on which the holder forgets them */
-	note_reported(caller, reported, 0);
+	note_reported(number, reported, 0);
 	if (reported > 0)
 		aq_node_change_note_room();
 	aq_point("node-finished");
@@ -340,7 +347,8 @@ PG_FUNCTION_INFO_V1(aq_node_unit_return);
 Datum
 aq_node_unit_return(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_return()");
+	int32		number;
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_return()", &number);
 	AqNodeUnit *unit;
 
 	aq_args_require(fcinfo, 1, "epoch");
@@ -350,7 +358,7 @@ aq_node_unit_return(PG_FUNCTION_ARGS)
 	require_lock(unit->queue_id);
 	if (!aq_node_unit_end(unit))
 		PG_RETURN_BOOL(false);
-	note_reported(caller, 0, 1);
+	note_reported(number, 0, 1);
 	aq_point("node-returned");
 	PG_RETURN_BOOL(true);
 }

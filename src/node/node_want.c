@@ -40,6 +40,7 @@ typedef struct Wanting
 {
 	List	   *wanted;			/* of Wanted, in the stream's context */
 	Wanted	   *asking;			/* in flight */
+	uint32		news;			/* of AQ_PEERS_WISH, when the stream was woken */
 	TimestampTz looked;
 	TimestampTz distributed;	/* this node's own units */
 } Wanting;
@@ -51,7 +52,8 @@ PG_FUNCTION_INFO_V1(aq_node_want);
 Datum
 aq_node_want(PG_FUNCTION_ARGS)
 {
-	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_want()");
+	int32		number;
+	const char *caller = aq_node_identity_caller(fcinfo, "aq.node_want()", &number);
 	const char *name = aq_args_name(fcinfo, 1, "queue_name");
 	const char *consumer = aq_args_name_or_null(fcinfo, 2, "consumer");
 	const char *type = aq_args_name(fcinfo, 3, "payload_type");
@@ -73,7 +75,7 @@ aq_node_want(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a consumer of queue \"%s\" on this node", consumer, name),
 				errhint("Subscribe it on all nodes."));
-	aq_node_area_wish(aq_node_identity_number(caller), queue->id, found != NULL ? found->number : 0, GetUserId());
+	aq_node_area_wish(number, queue->id, found != NULL ? found->number : 0, GetUserId());
 	aq_pins_pin(queue);
 	aq_node_policy_run(queue);
 	PG_RETURN_VOID();
@@ -167,6 +169,17 @@ ask(Wanted *wanted, AqLinkRequest *request)
 }
 
 static bool
+woken(AqLinkStream *stream)
+{
+	Wanting    *wanting = wanting_of(stream);
+	uint32		news = aq_node_area_news(AQ_PEERS_WISH);
+	bool		is_new = wanting->news != news;
+
+	wanting->news = news;
+	return is_new;
+}
+
+static bool
 next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Wanting    *wanting = wanting_of(stream);
@@ -244,6 +257,7 @@ static const AqLinkKind wishes = {
 	.name = "node want",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
+	.woken = woken,
 	.next = next,
 	.done = done,
 	.failed = failed,

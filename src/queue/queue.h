@@ -235,6 +235,18 @@ extern char *aq_address_consumer(const char *agent, const char *address);
 extern const char *aq_address_of(const char *consumer, char **agent);
 
 /* --- sql.c: run a command as the extension's owner, with a pinned search_path */
+#define AQ_STATEMENT_ARGS 2
+
+/* A command whose plan the process keeps; a static variable. */
+typedef struct AqStatement
+{
+	const char *command;
+	int			nargs;
+	Oid			types[AQ_STATEMENT_ARGS];
+	struct _SPI_plan *plan;		/* NULL: not made yet */
+} AqStatement;
+
+extern uint64 aq_sql_run_kept(AqStatement *statement, Datum *values);
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool connected);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
@@ -526,9 +538,17 @@ extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed 
  * --- peers.c: what part "node" wants to know of distributed queues.  Only the
  * second one raises errors.
  */
-extern void aq_peers_on_news(void (*prepare) (void), void (*news) (void));
+typedef enum AqPeerNews
+{
+	AQ_PEERS_WISH,				/* a session dequeues for a consumer for which none did a short time ago */
+	AQ_PEERS_READY,				/* messages that another node may hold are ready */
+	AQ_PEERS_FINISHED,			/* messages of another node were finished with */
+	AQ_PEERS_KINDS
+} AqPeerNews;
+
+extern void aq_peers_on_news(void (*prepare) (void), void (*news) (AqPeerNews));
 extern void aq_peers_prepare(void);
-extern void aq_peers_news(void);
+extern void aq_peers_news(AqPeerNews news);
 extern void aq_peers_note_wish(AqQueueShm *shm, int position, TimestampTz now);
 extern TimestampTz aq_peers_wish(AqQueueShm *shm, int position);
 

@@ -291,8 +291,8 @@ finish(AqQueueShm *shm, Partition *partition, int position,
 	if (aq_slot_finish(partition, position, numbers, n))
 		aq_work_post(shm, AQ_WORK_FAILED);
 	aq_traffic_done(shm, position, n);
-	if (stream_is_held(stream_at(partition->stream)))
-		aq_peers_news();		/* their origin is told of them */
+	if (position != AQ_ORIGIN_POSITION && stream_is_held(stream_at(partition->stream)))
+		aq_peers_news(AQ_PEERS_FINISHED);	/* their origin is told of them */
 	if (!TransactionIdIsValid(xid) || TransactionIdPrecedes(partition->last_taker, xid))
 		partition->last_taker = xid;
 	partition->last_take = GetCurrentTimestamp();

@@ -44,31 +44,56 @@ may_use_default_tablespace(void)
 									   aq_object_allows(TableSpaceRelationId, tablespace, ACL_CREATE));
 }
 
-/*
- * Runs one command in SPI.  latest: with a new snapshot, also in a transaction
- * that keeps its first one.
- */
+/* A command to run. */
+typedef struct Command
+{
+	const char *text;
+	int			nargs;
+	Oid		   *types;
+	Datum	   *values;
+	const char *nulls;
+	bool		latest;			/* with a new snapshot, also in a transaction that keeps its first one */
+	AqStatement *kept;			/* NULL: its plan is not kept */
+} Command;
+
+static SPIPlanPtr
+plan_of(const Command *command)
+{
+	SPIPlanPtr	plan = command->kept != NULL ? command->kept->plan : NULL;
+
+	if (plan != NULL)
+		return plan;
+	plan = SPI_prepare(command->text, command->nargs, command->types);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare \"%s\": %s", command->text, SPI_result_code_string(SPI_result));
+	if (command->kept != NULL)
+	{
+		(void) SPI_keepplan(plan);
+		command->kept->plan = plan;
+	}
+	return plan;
+}
+
+/* Runs it in SPI. */
 static int
-execute(const char *command, int nargs, Oid *types, Datum *values, const char *nulls, bool latest)
+execute(const Command *command)
 {
 	SPIPlanPtr	plan;
 	Snapshot	snapshot;
 	int			result;
 
-	if (!latest || !IsolationUsesXactSnapshot())
-		return SPI_execute_with_args(command, nargs, types, values, nulls, false, 0);
-	plan = SPI_prepare(command, nargs, types);
-	if (plan == NULL)
-		return SPI_result;
+	if (!command->latest || !IsolationUsesXactSnapshot())
+		return command->kept != NULL ? SPI_execute_plan(plan_of(command), command->values, command->nulls, false, 0)
+			: SPI_execute_with_args(command->text, command->nargs, command->types, command->values, command->nulls, false, 0);
+	plan = plan_of(command);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, false, true, 0);
+	result = SPI_execute_snapshot(plan, command->values, command->nulls, snapshot, InvalidSnapshot, false, true, 0);
 	UnregisterSnapshot(snapshot);
 	return result;
 }
 
 static int
-run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls,
-	bool connected, bool latest, uint64 *rows)
+run(const Command *command, bool connected, uint64 *rows)
 {
 	Oid			save_user;
 	int			save_context;
@@ -89,9 +114,9 @@ run(const char *command, int nargs, Oid *types, Datum *values, const char *nulls
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	result = execute(command, nargs, types, values, nulls, latest);
+	result = execute(command);
 	if (result < 0)
-		elog(ERROR, "could not execute \"%s\": %s", command, SPI_result_code_string(result));
+		elog(ERROR, "could not execute \"%s\": %s", command->text, SPI_result_code_string(result));
 	*rows = SPI_processed;
 	if (!connected)
 		SPI_finish();
@@ -113,9 +138,24 @@ int
 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 		   const char *nulls, bool connected)
 {
+	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls};
 	uint64		rows;
 
-	return run(command, nargs, types, values, nulls, connected, false, &rows);
+	return run(&all, connected, &rows);
+}
+
+/*
+ * The same, with the latest snapshot, for a command that is run so often that
+ * its plan is worth keeping; the number of rows.  The caller calls SPI_finish().
+ */
+uint64
+aq_sql_run_kept(AqStatement *statement, Datum *values)
+{
+	Command		all = {.text = statement->command,.nargs = statement->nargs,.types = statement->types,.values = values,.latest = true,.kept = statement};
+	uint64		rows;
+
+	(void) run(&all, true, &rows);
+	return rows;
 }
 
 /*
@@ -126,10 +166,11 @@ char *
 aq_sql_text(const char *query)
 {
 	MemoryContext context = CurrentMemoryContext;
+	Command		all = {.text = query,.latest = true};
 	char	   *text = NULL;
 	uint64		rows;
 
-	(void) run(query, 0, NULL, NULL, NULL, true, true, &rows);
+	(void) run(&all, true, &rows);
 	if (rows > 0)
 		text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	if (text != NULL)
@@ -146,9 +187,10 @@ aq_sql_text(const char *query)
 uint64
 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
+	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls,.latest = true};
 	uint64		rows;
 
-	(void) run(command, nargs, types, values, nulls, false, true, &rows);
+	(void) run(&all, false, &rows);
 	return rows;
 }
 

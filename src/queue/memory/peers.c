@@ -21,12 +21,12 @@
 #define IS_NEWS ((int64) 1000000)
 
 static void (*prepare_news) (void);
-static void (*on_news) (void);
+static void (*on_news) (AqPeerNews news);
 static bool prepared;			/* in this session */
 
 /* Called once, when the part's parameters are defined.  prepare: before news, may raise an error. */
 void
-aq_peers_on_news(void (*prepare) (void), void (*news) (void))
+aq_peers_on_news(void (*prepare) (void), void (*news) (AqPeerNews))
 {
 	prepare_news = prepare;
 	on_news = news;
@@ -42,12 +42,12 @@ aq_peers_prepare(void)
 	prepared = true;
 }
 
-/* There are messages that another node holds, or of another node that were finished with. */
+/* Never raises. */
 void
-aq_peers_news(void)
+aq_peers_news(AqPeerNews news)
 {
 	if (prepared)
-		on_news();
+		on_news(news);
 }
 
 /* A session dequeues for the consumer. */
@@ -64,7 +64,7 @@ aq_peers_note_wish(AqQueueShm *shm, int position, TimestampTz now)
 		return;
 	pg_atomic_write_u64(&consumer->wanted, (uint64) now);
 	if (now - before > IS_NEWS)
-		aq_peers_news();
+		aq_peers_news(AQ_PEERS_WISH);
 }
 
 /* When a session has dequeued for the consumer, or waited; 0: never. */

@@ -135,7 +135,7 @@ static void
 wake_watcher(AqQueueShm *shm)
 {
 	if (pg_atomic_read_u32(&shm->forwarded) != 0)
-		aq_peers_news();
+		aq_peers_news(AQ_PEERS_READY);
 	if (pg_atomic_read_u32(&shm->watched) != 0 && pg_atomic_exchange_u32(&shm->watched, 0) != 0)
 		aq_work_post(shm, AQ_WORK_WATCHED);
 }
