@@ -2,7 +2,7 @@
  *
  * foreign.c
  *	  Messages that another node has of this one, and messages that this node
- *	  holds of another one: for part "node", whose README has the protocol.
+ *	  holds of another one: for part "node", whose NODES.md has the protocol.
  *
  * A message that another node has is leased, with a receipt that says so
  * (AQ_RECEIPT_NODE), and without an end.
