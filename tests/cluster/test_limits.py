@@ -245,7 +245,7 @@ def test_shared_memory_for_few(new_server, name, value):
     """More queues, priorities, messages than the parameter allows for: an error that names it, or room made."""
     own = new_server("few", **{name: value})
     with own.connect() as conn:
-        conn.execute("SET statement_timeout = '20 s'")  # waiting for ever would be no answer
+        conn.execute("SET statement_timeout = '2 min'")  # waiting for ever would be no answer
         made = 0
         try:
             for number in range(40):
