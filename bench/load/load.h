@@ -188,6 +188,7 @@ extern struct totals totals;
 extern bool producer;
 extern bool ticker;
 extern int	epfd;
+extern bool is_leaving(void);
 extern void die(const char *format,...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* book.c: the ledger and the payloads */

@@ -22,8 +22,8 @@
  * byte of it.
  *
  * The caller steers all processes of a run through a small mapped file (struct
- * control in load.h): connect, run, measure, drain, stop.  The result is one JSON object
- * on standard output.
+ * control in load.h): connect, run, measure, drain, stop.  SIGTERM ends one process
+ * when its transactions have ended.  The result is one JSON object on standard output.
  *
  * The ledger (--ledger DIR) is one file per session, a line of JSON and then
  * records of 16 bytes (struct record).  It is written before a transaction is
@@ -60,6 +60,7 @@ bool		ticker;
 int			epfd;
 static struct rusage usage_start, usage_end;
 static bool usage_started, usage_ended;
+static volatile sig_atomic_t leaving;
 
 void
 die(const char *format,...)
@@ -75,6 +76,32 @@ die(const char *format,...)
 }
 
 /* ------------------------------------------------------------------ loop */
+
+static void
+leave(int signal)
+{
+	(void) signal;
+	leaving = 1;
+}
+
+/* Does no session begin anything? */
+bool
+is_leaving(void)
+{
+	return leaving != 0;
+}
+
+/* Has no session a transaction? */
+static bool
+has_left(void)
+{
+	if (!leaving)
+		return false;
+	for (int i = 0; i < opt.sessions; i++)
+		if (sessions[i].conn && sessions[i].busy && sessions[i].steps[sessions[i].step].op != OP_WAIT)
+			return false;
+	return true;
+}
 
 static void
 watch_usage(void)
@@ -96,7 +123,7 @@ loop(void)
 {
 	struct epoll_event events[256];
 
-	while (phase() != PHASE_STOP)
+	while (phase() != PHASE_STOP && !has_left())
 	{
 		uint64_t	now = now_us();
 		uint64_t	next = now + 20000;
@@ -167,6 +194,8 @@ stop_sessions(void)
 	{
 		if (!sessions[i].busy || sessions[i].steps[sessions[i].step].op == OP_WAIT)
 			ledger_note(&sessions[i], 'Z', 0, 0, 0, 0);
+		if (sessions[i].counted_idle)
+			__atomic_fetch_sub(&control->idle, 1, __ATOMIC_RELAXED);
 		if (sessions[i].conn)
 			PQfinish(sessions[i].conn);
 		ledger_flush(&sessions[i], opt.fsync != FSYNC_NONE);
@@ -311,6 +340,7 @@ main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* the default slack of 50 us would show in latencies */
 	prctl(PR_SET_TIMERSLACK, 1);
+	signal(SIGTERM, leave);
 	payload_init();
 	session_init();
 	sessions = calloc((size_t) opt.sessions, sizeof(struct session));

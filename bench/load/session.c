@@ -728,7 +728,7 @@ session_start_next(struct session *s, uint64_t now)
 {
 	uint64_t	ph = phase();
 
-	if (s->busy || ph == PHASE_CONNECT || ph == PHASE_STOP)
+	if (s->busy || is_leaving() || ph == PHASE_CONNECT || ph == PHASE_STOP)
 		return;
 	if (ticker)
 	{

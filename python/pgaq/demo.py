@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, places, text
+from pgaq import db, demo_cluster, places, text
 from pgaq.load import machine
 from pgaq.load.drivers import DRIVERS, Driver, Shape
 from pgaq.load.ledger import Report
@@ -27,6 +27,7 @@ HOME = places.ROOT / ".pgaq"
 DATABASE = "demo"
 QUEUES = ("demo_queue", "demo_topic", "demo_paced")
 NEEDED_DISK = 3 << 30
+SECONDS = 20
 WARM_UP = 1.0
 JMS = places.ROOT / "jms"
 SHOP, SHOP_NEEDS = "pgaq-jms-demo", ("pgaq-jms", "pgaq-spring-boot-starter")
@@ -248,17 +249,12 @@ def connect_hints(server: Server, home: Path) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
-    existed = HOME.exists()
-    home = places.private_directory(HOME)
-    if home != HOME and not existed:
-        print(f"User {places.server_user()} cannot read {HOME.parent}, so the server lives in {home} (linked as .pgaq).")
-    if not os.access(home, os.W_OK):
-        raise SurroundingsError(f"{home} is not yours to write to; remove it (as its owner: ./demo remove) and try again.")
+    home, seconds = _home(), given.seconds or SECONDS
     driver = DRIVERS[given.driver]
     server = prepare(home, given.port, driver)
     played: list[Act] = []
-    program = acts(server, home, given.seconds, given.sessions, driver)
-    progress = text.Progress(given.seconds + 3)
+    program = acts(server, home, seconds, given.sessions, driver)
+    progress = text.Progress(seconds + 3)
     snapshots = [snapshot(server)]
     try:
         for act in program:
@@ -327,16 +323,34 @@ def jms(given: argparse.Namespace) -> int:
     jar = max(SHOP_TARGET.glob(SHOP_JAR), key=lambda file: file.stat().st_mtime)
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/{DATABASE}?user=postgres&password={(home / 'password').read_text().strip()}"
     print("Each order and its message are one transaction, each parcel and the receipt of the message another one; some fail on purpose.\n", flush=True)
-    done = subprocess.run(["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url})
+    done = subprocess.run(["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds or SECONDS)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url})
     print("\nThe program: jms/pgaq-jms-demo/src/main/java/io/github/pgaq/demo/Shop.java; how to begin: docs/jms.md.")
     print(connect_hints(server, home))
     return done.returncode
+
+
+def _home() -> Path:
+    """A directory in which servers can be made."""
+    existed = HOME.exists()
+    home = places.private_directory(HOME)
+    if home != HOME and not existed:
+        print(f"User {places.server_user()} cannot read {HOME.parent}, so the server lives in {home} (linked as .pgaq).")
+    if not os.access(home, os.W_OK):
+        raise SurroundingsError(f"{home} is not yours to write to; remove it (as its owner: ./demo remove) and try again.")
+    return home
+
+
+def cluster(given: argparse.Namespace) -> int:
+    """./demo cluster: one queue on three servers."""
+    return demo_cluster.run(_home(), DATABASE, given.seconds or demo_cluster.SECONDS)
 
 
 def stop(_: argparse.Namespace) -> int:
     if not HOME.exists():
         print("There is no demo here.")
         return 0
+    if demo_cluster.stop(HOME.resolve()):
+        print("The servers of ./demo cluster are stopped.")
     server = server_at(HOME.resolve())
     if server.running():
         server.stop("fast")
@@ -351,6 +365,7 @@ def remove(_: argparse.Namespace) -> int:
         print("There is nothing to remove.")
         return 0
     home = HOME.resolve()
+    demo_cluster.remove(home)
     server = server_at(home)
     server.destroy()
     shutil.rmtree(home, ignore_errors=True)
@@ -371,14 +386,17 @@ def psql(given: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="./demo", description="A queue and a topic under load on a private server; see README.md.")
-    parser.add_argument("--seconds", type=float, default=20, help="how long the load runs (20)")
+    parser.add_argument("--seconds", type=float, help=f"how long the load runs ({SECONDS}; cluster: {demo_cluster.SECONDS})")
     parser.add_argument("--sessions", type=int, default=16, help="producers, and consumers (16)")
     parser.add_argument("--port", type=int, help="listen on 127.0.0.1 too; without it the server has a Unix socket only")
     parser.add_argument("--driver", choices=sorted(DRIVERS), default="pgaq", help=argparse.SUPPRESS)  # to test the demo itself
-    actions = parser.add_subparsers(dest="action", metavar="{jms,stop,remove,psql}")
+    actions = parser.add_subparsers(dest="action", metavar="{cluster,jms,stop,remove,psql}")
+    nodes = actions.add_parser("cluster", help="one queue on three servers, one of which is killed")
+    nodes.add_argument("--seconds", type=float, default=argparse.SUPPRESS, help=f"how long the load runs ({demo_cluster.SECONDS})")
+    nodes.set_defaults(function=cluster)
     actions.add_parser("jms", help="a shop with Spring Boot: orders, messages and parcels in transactions").set_defaults(function=jms)
-    actions.add_parser("stop", help="stop the server").set_defaults(function=stop)
-    actions.add_parser("remove", help="stop the server and remove everything").set_defaults(function=remove)
+    actions.add_parser("stop", help="stop the servers").set_defaults(function=stop)
+    actions.add_parser("remove", help="stop the servers and remove everything").set_defaults(function=remove)
     actions.add_parser("psql", help="a psql session; what follows is psql's").set_defaults(function=psql)
     words = sys.argv[1:] if arguments is None else arguments
     given, rest = parser.parse_known_args(words)

@@ -1,4 +1,4 @@
-"""./demo on the server of an earlier one."""
+"""./demo on the server of an earlier one, and ./demo cluster."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from pgaq import db, demo, places
+from pgaq import db, demo, demo_cluster, places
 from pgaq.load.drivers import DRIVERS
 
 
-@pytest.mark.own_tables
-def test_a_later_demo_keeps_what_a_user_has_made():
-    """After ./demo stop, ./demo goes on with its database, and makes only its own queues anew; not with that of another build."""
+@pytest.fixture
+def home():
+    """A directory for a demo's servers, which are gone at the end."""
     above = Path(tempfile.mkdtemp(prefix="pgaq-demo-"))
     above.chmod(0o711)
-    home = places.private_directory(above / "home")
+    yield places.private_directory(above / "home")
+    demo_cluster.remove(above / "home")
+    shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.mark.own_tables
+def test_a_later_demo_keeps_what_a_user_has_made(home):
+    """After ./demo stop, ./demo goes on with its database, and makes only its own queues anew; not with that of another build."""
     server = demo.prepare(home, None, DRIVERS["pgaq"])
     try:
         with server.connect(demo.DATABASE) as conn:
@@ -33,4 +40,32 @@ def test_a_later_demo_keeps_what_a_user_has_made():
                 assert db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = 'mine'") == kept
     finally:
         server.destroy()
-        shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.mark.sharded("a distributed queue is sharded")
+def test_cluster(home, capsys):
+    """./demo cluster checks every message, shows the nodes, and leaves its servers running, until ./demo stop."""
+    assert demo_cluster.run(home, "demo", 4) == 0
+    shown = capsys.readouterr().out
+    assert "every one consumed exactly once" in shown
+    rows = {words[0]: words for words in map(str.split, shown.splitlines()) if words and words[0] in demo_cluster.NODES and len(words) > 7}
+    assert rows.keys() == set(demo_cluster.NODES)
+    assert any(row[3] != "0" for row in rows.values()), "messages came from other nodes"
+    assert demo_cluster.stop(home)
+    assert not demo_cluster.stop(home)
+
+
+@pytest.mark.sharded("a distributed queue is sharded")
+def test_interrupted_cluster(home, monkeypatch):
+    """Ctrl-C leaves neither servers nor clients running."""
+    clients = []
+
+    def interrupt(workload, seconds, progress=None):
+        clients.extend(workload.processes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo_cluster.Workload, "run_for", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        demo_cluster.run(home, "demo", 4)
+    assert clients and all(process.poll() is not None for process in clients)
+    assert not any(server.running() for server in demo_cluster.servers_at(home).values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Callable
 
-from pgaq import db
+from pgaq import cluster, db
 
 
 RETRY_FACTOR = 2
@@ -215,6 +215,24 @@ PROPAGATED = replace(
     wait=PGAQ.wait.replace("$1", "$1::text || '_target'"),
     leases="",
     note="the same calls; messages are enqueued into one queue, propagated to another, and dequeued there",
+)
+
+
+# the same on several nodes
+
+
+def _distributed_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
+    _pgaq_create(conn, queue, shape, f"payload_type => 'text', multiple_consumers => {shape.kind == 'topic'}, distributed => true")
+    db.execute(conn, "SELECT aq.grant_queue(%s, rolname, 'all') FROM pg_roles WHERE rolname = %s", [queue, cluster.ROLE])
+
+
+DISTRIBUTED = replace(
+    PGAQ,
+    name="distributed",
+    title="pgaq, distributed",
+    setup=_distributed_setup,
+    leases="",
+    note="the same calls, on a queue that spans nodes",
 )
 
 

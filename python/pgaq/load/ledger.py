@@ -114,6 +114,7 @@ class Client:
     def __init__(self, name: str, head: dict[str, object]) -> None:
         self.name = name
         self.role = str(head["role"])
+        self.number = int(head["client"])  # type: ignore[call-overload]
         self.consumer = str(head.get("consumer", ""))
         self.batch = int(head.get("batch", 1))  # type: ignore[call-overload]
         self.moved = bool(head.get("moved"))

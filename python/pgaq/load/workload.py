@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from pgaq import db, places
 from pgaq.load import leasers, ledger, machine, payload, tally
@@ -174,9 +174,12 @@ class Workload:
 
     def __init__(
         self, server: Server, driver: Driver, shape: Shape, options: Options | None = None, *, queue: str = "load",
-        dbname: str = "postgres", directory: Path | None = None,
+        dbname: str = "postgres", directory: Path | None = None, nodes: Sequence[Server] = (),
     ) -> None:
         self.server = server
+        self.nodes = [server, *nodes]  # servers with the queue
+        self.producers_at = [server]
+        self.consumers_at = [server]
         self.driver = driver
         self.shape = shape
         self.options = options or Options()
@@ -187,6 +190,7 @@ class Workload:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.ledger_dir = self.directory / "ledger"
         self.processes: list[subprocess.Popen[str]] = []
+        self.placed: dict[tuple[str, int], Server] = {}  # role and number of a session: where it is
         self.results: list[dict[str, Any]] = []
         self.control: Control | None = None
         self.producers = 0
@@ -205,17 +209,19 @@ class Workload:
 
     def setup(self) -> None:
         """Create the queue and its subscribers."""
-        with self.server.connect(self.dbname) as conn:
-            if self.driver.extension:
-                db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {self.driver.extension}")
-            self.driver.setup(conn, self.queue, self.shape)
+        for node in self.nodes:
+            with node.connect(self.dbname) as conn:
+                if self.driver.extension:
+                    db.execute(conn, f"CREATE EXTENSION IF NOT EXISTS {self.driver.extension}")
+                self.driver.setup(conn, self.queue, self.shape)
 
     def teardown(self) -> None:
         """Drop the queue and forget the ledger."""
-        with self.server.connect(self.dbname) as conn:
-            # with a transaction left prepared, this would wait forever
-            conn.execute("SET lock_timeout = '20s'")
-            self.driver.teardown(conn, self.queue)
+        for node in self.nodes:
+            with node.connect(self.dbname) as conn:
+                # with a transaction left prepared, this would wait forever
+                conn.execute("SET lock_timeout = '20s'")
+                self.driver.teardown(conn, self.queue)
         self.forget()
 
     def forget(self) -> None:
@@ -254,8 +260,8 @@ class Workload:
             for number, (name, quota) in enumerate(self.options.quotas.items()):
                 self._spawn("consumer", share, number * share, [name], quota)
         else:
-            self._spawn("consumer", sessions, names=names)
-        self._spawn("producer", self.producers, messages=self.options.messages)
+            self._spread("consumer", sessions, self.consumers_at, names=names)
+        self._spread("producer", self.producers, self.producers_at, messages=self.options.messages)
         if self.driver.tick:
             self._spawn("ticker", 1)
         ticker = 1 if self.driver.tick else 0
@@ -271,8 +277,18 @@ class Workload:
             self._leasers.stop()
             self._leasers = None
 
-    def _spawn(self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0) -> None:
+    def _spread(self, role: str, sessions: int, servers: Sequence[Server], names: list[str] | None = None, messages: int = 0) -> None:
+        """The same number of sessions on each of the servers, as far as that goes."""
+        offset = 0
+        for number, server in enumerate(servers):
+            share = sessions // len(servers) + (1 if number < sessions % len(servers) else 0)
+            if share:
+                self._spawn(role, share, offset, names, -(-messages * share // sessions), server)
+            offset += share
+
+    def _spawn(self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0, server: Server | None = None) -> None:
         shape, options, driver = self.shape, self.options, self.driver
+        server = server or self.server
         count = min(options.processes, sessions) if role != "ticker" else 1
         # numbers are never used twice: a session of an earlier start is another session
         first = (self._generation - 1) * 1000 + offset
@@ -280,7 +296,7 @@ class Workload:
             share = sessions // count + (1 if number < sessions % count else 0)
             begin = first % 1000
             command = [
-                str(build_client()), "--conninfo", self.server.conninfo(self.dbname, application_name=f"load {role}"),
+                str(build_client()), "--conninfo", server.conninfo(self.dbname, application_name=f"load {role}"),
                 "--control", str(self.control.path), "--role", role, "--queue", self.queue,
                 "--sessions", str(share), "--first-session", str(first), "--batch", str(shape.most if role == "consumer" else shape.batch),
                 "--payload", str(shape.payload), "--seed", str(options.seed * 1000 + number + (500 if role == "consumer" else 0)),
@@ -295,7 +311,7 @@ class Workload:
             if role == "producer":
                 own = driver.topic_backlog if shape.consumers else driver.backlog
                 backlog = own if options.backlog is None else options.backlog
-                command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / sessions)]
+                command += ["--backlog", str(backlog), "--rate", str(shape.rate * share / self.producers)]
             if messages:
                 command += ["--messages", str(-(-messages // count))]
             if role != "ticker":
@@ -304,7 +320,8 @@ class Workload:
             # standard error goes to a file, because a pipe would not be read while the clients run
             err = (self.directory / f"{self._generation}-{role}-{offset + number}.err").open("w+")
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True)
-            process.err_path = Path(err.name)  # type: ignore[attr-defined]
+            process.err_path, process.role, process.server = Path(err.name), role, server  # type: ignore[attr-defined]
+            self.placed.update({(role, client): server for client in range(first - share, first)})
             err.close()
             self.processes.append(process)
 
@@ -379,7 +396,7 @@ class Workload:
         control = self.control
         self._marks.append(
             {
-                "time": time.monotonic(), "cpu": machine.cpu(self.server), "wal": int(wal),
+                "time": time.monotonic(), "cpu": machine.cpu(self.server), "wal": int(wal), "others": [machine.cpu(node).server for node in self.nodes[1:]],
                 "produced": control.produced, "delivered": control.delivered,
             }
         )  # fmt: skip
@@ -429,14 +446,31 @@ class Workload:
         self.end_leases()
         self.control.set_phase(STOP)
         for process in self.processes:
-            try:
-                out, _ = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise LoadError("a client did not stop") from None
-            if process.returncode != 0:
-                raise LoadError(f"a client failed: {self._said(process)}")
-            self.results.append(json.loads(out))
+            self._collect(process, timeout)
+
+    def _collect(self, process: subprocess.Popen[str], timeout: float) -> None:
+        """The result of a client that ends."""
+        try:
+            out, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise LoadError("a client did not stop") from None
+        if process.returncode != 0:
+            raise LoadError(f"a client failed: {self._said(process)}")
+        self.results.append(json.loads(out))
+
+    def consume_at(self, servers: Sequence[Server], sessions: int, timeout: float = 30) -> None:
+        """From now on so many consumers on each of these servers, and none elsewhere; those that end finish their transaction."""
+        leaving = [process for process in self.processes if process.role == "consumer" and process.server not in servers]  # type: ignore[attr-defined]
+        for process in leaving:
+            process.terminate()
+        for process in leaving:
+            self._collect(process, timeout)
+            self.processes.remove(process)
+        self._generation += 1
+        for number, server in enumerate(server for server in servers if server not in self.consumers_at):
+            self._spawn("consumer", sessions, number * sessions, self.shape.consumers, server=server)
+        self.consumers_at, self.consumers = list(servers), sessions * len(servers)
 
     def kill_clients(self) -> None:
         """kill -9 of every client process: their transactions are left to the server."""
@@ -523,6 +557,7 @@ class Workload:
         if self.driver.yardstick:
             produced = delivered = produced / 2
         server = last["cpu"].server - first["cpu"].server
+        others = [end - begin for begin, end in zip(first["others"], last["others"], strict=True)]
         everything = last["cpu"].machine - first["cpu"].machine
         per = max(1, produced)
         return Metrics(
@@ -533,7 +568,7 @@ class Workload:
             p99=latency.percentile(99),
             server_cpu=server / seconds,
             client_cpu=client / seconds,
-            other_cpu=max(0.0, everything - server - client) / seconds,
+            other_cpu=max(0.0, everything - server - sum(others) - client) / seconds,
             stolen_cpu=(last["cpu"].steal - first["cpu"].steal) / seconds,
             wal_per_message=(last["wal"] - first["wal"]) / per,
             cpu_us_per_message=server / per * 1e6,
@@ -542,6 +577,7 @@ class Workload:
             extra={
                 "empty_dequeues": sum(r["empty_dequeues"] for r in self.results),
                 "waits": sum(r["waits"] for r in self.results),
+                "node_cpu_us": [used / per * 1e6 for used in (server, *others)],
                 "p90": latency.percentile(90), "p999": latency.percentile(99.9), "max": latency.percentile(100),
             },
         )  # fmt: skip
