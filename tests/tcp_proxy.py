@@ -1,4 +1,4 @@
-"""A TCP proxy on the loopback that can stall and cut what it forwards."""
+"""A TCP proxy on the loopback that can delay, stall and cut what it forwards."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import contextlib
 import selectors
 import socket
 import threading
+import time
+from collections import deque
 
 
 class Proxy:
-    """Forwards connections to 127.0.0.1:port.  Its own port is .port; .stall() and .flow() stop and resume all bytes, .cut() ends all connections."""
+    """Forwards connections to 127.0.0.1:port.  Its own port is .port; .stall() and .flow() stop and resume all bytes, .cut() ends all connections, .delay() slows them down."""
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
@@ -20,6 +22,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._stalled = self._ended = self._cutting = False
+        self._delay = 0.0
+        self._late: deque[tuple[float, socket.socket, bytes]] = deque()
         self.accepted = 0  # connections so far
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -35,11 +39,15 @@ class Proxy:
         """End all connections; new ones are accepted."""
         self._tell(_cutting=True)
 
+    def delay(self, seconds: float) -> None:
+        """What comes from now on is forwarded so much later, in either direction."""
+        self._tell(_delay=seconds)
+
     def close(self) -> None:
         self._tell(_ended=True)
         self._thread.join(10)
 
-    def _tell(self, **changes: bool) -> None:
+    def _tell(self, **changes: float) -> None:
         with self._lock:
             for name, value in changes.items():
                 setattr(self, name, value)
@@ -49,7 +57,8 @@ class Proxy:
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._selector.register(self._listener, selectors.EVENT_READ)
         while not self._ended:
-            for key, _ in self._selector.select():
+            timeout = max(self._late[0][0] - time.monotonic(), 0) if self._late else None
+            for key, _ in self._selector.select(timeout):
                 if key.fileobj is self._woken:
                     self._woken.recv(100)
                     self._obey()
@@ -57,6 +66,8 @@ class Proxy:
                     self._accept()
                 elif not self._stalled:
                     self._forward(key.fileobj)
+            while self._late and self._late[0][0] <= time.monotonic():
+                self._send(*self._late.popleft()[1:])
         for each in [*self._pairs, self._listener]:
             each.close()
 
@@ -90,11 +101,21 @@ class Proxy:
             return
         try:
             data = source.recv(65536)
-            if data:
-                self._pairs[source].sendall(data)
         except OSError:
             data = b""
         if not data:
+            self._end(source)
+        elif self._delay > 0 or self._late:
+            self._late.append((time.monotonic() + self._delay, source, data))
+        else:
+            self._send(source, data)
+
+    def _send(self, source: socket.socket, data: bytes) -> None:
+        """To the other end, unless the connection was ended meanwhile."""
+        try:
+            if source in self._pairs:
+                self._pairs[source].sendall(data)
+        except OSError:
             self._end(source)
 
     def _end(self, one: socket.socket) -> None:

@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
-from conftest import background, end_server, generation, install, install_points, until
+from conftest import background, generation, install, until
+from nodes import EXPECTED, Node, joined, three_servers, value
 from pgaq import db
-from pgaq.server import Server, free_port
+from pgaq.server import free_port
 from pgaq.subjects.advice import RULES
 from tcp_proxy import Proxy
 from test_reports import report
@@ -17,108 +18,17 @@ from test_snapshots import snapshot
 
 pytestmark = pytest.mark.test_build
 
-EXPECTED = r"terminat|crash|signal 9|there is no transaction in progress|test point|canceling|another server has the identity|is not a node"
-QUICK = {"pgaq.node_heartbeat": "100ms", "pgaq.node_timeout": "1s"}
-
-
-class Node:
-    """A server, with the names of the other nodes' foreign servers."""
-
-    def __init__(self, server: Server):
-        self.server = server
-
-    def connect(self):
-        return self.server.connect()
-
-    def link(self, name, port, password="secret"):
-        with self.connect() as conn:
-            conn.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connect_timeout '2')")
-            conn.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'remote', password '{password}')")
-
-    def add(self, name):
-        with self.connect() as conn:
-            conn.execute("SELECT aq.node_add(%s)", [name])
-
-    def remove(self, name):
-        with self.connect() as conn:
-            conn.execute("SELECT aq.node_remove(%s)", [name])
-
-    def id(self):
-        with self.connect() as conn:
-            return db.value(conn, "SELECT node_id FROM aq.nodes WHERE server IS NULL")
-
-    def now(self, name):
-        with self.connect() as conn:
-            return db.row(conn, "SELECT * FROM aq.nodes WHERE server = %s", [name])
-
-    def sees(self, name, state, **columns):
-        """Wait until that node has this state, and these values of columns."""
-        def found():
-            row = self.now(name)
-            return row["state"] == state and all(row[column] == value for column, value in columns.items()) and row
-        return until(found, f"{name} {state} {columns}")
-
-    def others(self):
-        """Name, port and identity of the other nodes."""
-        with self.connect() as conn:
-            return set(conn.execute("SELECT n.server, (SELECT option_value FROM pg_options_to_table(s.srvoptions) WHERE option_name = 'port'), n.node_id "
-                                    "FROM aq.nodes n LEFT JOIN pg_foreign_server s ON s.srvname = n.server WHERE n.server IS NOT NULL").fetchall())
-
-    def forget(self):
-        """Remove all nodes and links."""
-        with self.connect() as conn:
-            conn.execute("SELECT aq.node_remove(server) FROM aq.nodes WHERE server IS NOT NULL")
-            for (name,) in conn.execute("SELECT srvname FROM pg_foreign_server").fetchall():
-                conn.execute(f"DROP SERVER {name} CASCADE")
-
 
 @pytest.fixture(scope="module")
 def servers(library):
-    """Three servers that know each other's address: a has test points."""
-    made = []
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("PGAQ_LIBDIR", library)
-        made.append(Server.temporary("a", tcp=True, settings=QUICK))
-        monkeypatch.delenv("PGAQ_LIBDIR")
-    made += [Server.temporary(name, tcp=True, settings=QUICK) for name in "bc"]
-    for server in made:
-        server.expect_log(EXPECTED)
-        with server.connect() as conn:
-            install(conn)
-            conn.execute("CREATE ROLE remote LOGIN PASSWORD 'secret'; GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
-    install_points(made[0])
-    yield made
-    for server in made:
-        end_server(server)
+    with three_servers(library) as made:
+        yield made
 
 
 @pytest.fixture
 def nodes(servers):
-    """Three nodes, each of which has added the others; what the test before has changed is made anew."""
-    made = [Node(server) for server in servers]
-    for node in made:
-        node.server.start()
-    identities = {(name, str(node.server.port), node.id()) for name, node in zip("abc", made, strict=True)}
-    if any(node.others() != {other for other in identities if other[0] != name} for name, node in zip("abc", made, strict=True)):
-        connect_all(made)
-    for node in made:
-        for name, other in zip("abc", made, strict=True):
-            if other is not node:
-                node.sees(name, "reachable", mutual=True)
-    yield made
-    servers[0].start()
-    with servers[0].connect() as conn:
-        conn.execute("SELECT aq.point_reset()")
-
-
-def connect_all(nodes):
-    for node in nodes:
-        node.forget()
-    for node in nodes:
-        for name, other in zip("abc", nodes, strict=True):
-            if other is not node:
-                node.link(name, other.server.port)
-                node.add(name)
+    with joined(servers) as made:
+        yield made
 
 
 def test_three_nodes(nodes):
@@ -324,11 +234,6 @@ def test_copy_of_the_server(nodes, throw_away):
         b.sees(name, "reachable", mutual=True)
 
 
-def value(node, query):
-    with node.connect() as conn:
-        return db.value(conn, query)
-
-
 def test_copy_of_the_database(nodes):
     """A database made from the node's with CREATE DATABASE ... TEMPLATE is a copy: it sends no heartbeats and refuses those of others, until it is reset."""
     a, b, c = nodes
@@ -411,14 +316,17 @@ def test_grant_is_durable(new_server):
     holder = "00000000-0000-4000-8000-00000000000b"
     with own.connect() as conn:
         conn.execute("CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')")
-        conn.execute("SELECT aq.create_queue('q'), aq.node_add('b')")
+        conn.execute("SELECT aq.create_queue('q', distributed => true), aq.node_add('b')")
         conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
         conn.execute("SET synchronous_commit = off")
-        granted = db.value(conn, "SELECT epoch FROM aq_internal.unit_acquire('q', 0, NULL, %s, true)", [holder])
+        conn.execute("SELECT aq.node_want(%s, 'q', NULL, 'pg_catalog.jsonb')", [holder])
+        epochs = "SELECT array_agg(epoch ORDER BY shard) FROM aq.node_units WHERE server = 'b'"
+        granted = db.value(conn, epochs)
+        assert len(granted) == 4
         own.kill()
     own.start()
     with own.connect() as conn:
-        assert db.value(conn, "SELECT epoch FROM aq_internal.unit_acquire('q', 0, NULL, %s, false)", [holder]) == granted
+        assert db.value(conn, epochs) == granted
 
 
 @pytest.mark.parametrize("action", ["error", "terminate", "crash"])
