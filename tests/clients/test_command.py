@@ -164,6 +164,14 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     assert pgaq("queue", "drop", "life", "--force", "-y", "--json").json["dropped"] is True
 
 
+def test_distributed_queue(pgaq: Callable[..., Result]) -> None:
+    pgaq("queue", "create", "wide", "--distributed")
+    assert next(row for row in pgaq("queue", "list", "wide", "--json").json)["kind"] == "queue, distributed"
+    shown = pgaq("queue", "show", "wide", "--json").json
+    assert shown["kind"] == "queue, distributed" and shown["units"] == []
+    pgaq("queue", "drop", "wide")
+
+
 def test_convert(pgaq: Callable[..., Result], server: Server) -> None:
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue_table('public.sorted', sort_list => 'commit_time'); SELECT aq.create_queue_table('public.plain_table')")

@@ -12,6 +12,7 @@ from nodes import EXPECTED, Node, joined, three_servers, value
 from pgaq import db
 from pgaq.server import free_port
 from pgaq.subjects.advice import RULES
+from pgaq.subjects.queues import QUEUE_UNITS
 from tcp_proxy import Proxy
 from test_reports import report
 from test_snapshots import snapshot
@@ -134,6 +135,45 @@ def test_wrong_password(nodes):
         finally:
             there.execute("ALTER ROLE remote PASSWORD 'secret'")
             conn.execute("ALTER USER MAPPING FOR postgres SERVER b OPTIONS (SET password 'secret')")
+
+
+def found_by(conn, name):
+    """What a rule of the doctor finds."""
+    [rule] = [rule for rule in RULES if rule.name == name]
+    return conn.execute(rule.query).fetchall()
+
+
+@pytest.mark.sharded("a distributed queue is sharded")
+def test_advice_on_distributed_queues(nodes):
+    """A queue that is missing on a node, and a node that is down with messages of another one: advice in a report, findings of the doctor, units of the queue."""
+    a, b, c = nodes
+    with a.connect() as conn, b.connect() as there:
+        for each in (conn, there):
+            each.execute("GRANT EXECUTE ON FUNCTION aq.node_want, aq.node_resume, aq.node_deliver, aq.node_recall, aq.node_finish, aq.node_return TO remote")
+        there.execute("SELECT aq.create_queue('spread', distributed => true), aq.grant_queue('spread', 'remote', 'enqueue, dequeue')")
+        begin = snapshot(there)
+        there.execute("SELECT FROM aq.dequeue('spread')")
+        until(lambda: b.now("a")["queue_error"], "an error with the queue")
+        [(case, said)] = [row for row in found_by(there, "node_queue") if row[0] == "a"]
+        assert 'queue "spread" does not exist' in said
+        [advice] = [each for each in report(there, begin, snapshot(there))["advice"] if each["rule"] == "node_queue" and each["title"].endswith("node a")]
+        assert 'queue "spread" does not exist' in advice["why"]
+        conn.execute("SELECT aq.create_queue('spread', distributed => true), aq.grant_queue('spread', 'remote', 'enqueue, dequeue')")
+        conn.execute("SELECT aq.enqueue('spread', '1')")
+        until(lambda: there.execute("SELECT FROM aq.dequeue('spread', wait => '0.1 s')").fetchall(), "the message")
+        until(lambda: not any(row[0] == "a" for row in found_by(there, "node_queue")), "no error any more")
+        units = conn.execute(QUEUE_UNITS.query, {"queue": "spread"}).fetchall()
+        assert units and all(direction == "lent" and server == "b" for _, _, direction, server, *_ in units)
+        assert found_by(conn, "node_units") == []
+        b.server.kill()
+        a.sees("b", "unreachable")
+        assert found_by(conn, "node_units") == [("b", f"it is unreachable, and holds {len(units)} shards of distributed queues")]
+        b.server.start()
+        a.sees("b", "reachable")
+        assert found_by(conn, "node_units") == []
+    for node in (a, b):
+        with node.connect() as each:
+            each.execute("SELECT aq.drop_queue('spread', force => true)")
 
 
 def test_without_the_privilege(nodes):

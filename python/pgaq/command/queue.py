@@ -9,7 +9,7 @@ import typer
 from pgaq import db
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, messages_of, near_queue, one_of, span
-from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUES, SHARDS, SUBSCRIBERS
+from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUE_UNITS, QUEUES, SHARDS, SUBSCRIBERS
 from pgaq.subjects import QUEUE as SETTINGS
 
 app = group("Queues and topics: list, create, stop, purge, drop them, grant privileges on them.")
@@ -39,7 +39,7 @@ def list_queues(
 
 @command(app, "show")
 def show(queue: str = QUEUE) -> None:
-    """One queue: its settings, consumers, privileges and shards."""
+    """One queue: its settings, consumers, privileges, shards, and those at other nodes."""
     with asking() as conn:
         settings = output.ask(conn, SETTINGS, queue=queue)
         if not settings:
@@ -47,11 +47,12 @@ def show(queue: str = QUEUE) -> None:
         consumers, subscribers = output.ask(conn, CONSUMERS, queue=queue), output.ask(conn, SUBSCRIBERS, queue=queue)
         privileges = output.ask(conn, PRIVILEGES, queue=queue)
         shards, note = output.ask_or_note(conn, SHARDS, queue=queue)
+        units = output.ask(conn, QUEUE_UNITS, queue=queue)
     if chosen().json:
-        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shard_streams": shards})
+        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shard_streams": shards, "units": units})
         return
     output.show_one(SETTINGS, settings[0])
-    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards)):
+    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards), (QUEUE_UNITS, units)):
         if rows:
             print()
             output.show(subject, rows, title=True)
@@ -69,6 +70,7 @@ def create(
     retention: Optional[str] = duration(None, "--retention", help="How long consumed messages remain visible.", show_default="0"),
     exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
     queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table.", show_default=False),
+    distributed: bool = typer.Option(False, "--distributed", help="Consumers on other nodes get its messages, too."),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
 ) -> None:
@@ -80,10 +82,11 @@ def create(
         name = db.value(
             conn,
             f"""SELECT aq.create_queue(%(queue)s{kind}, shards => %(shards)s, max_retries => %(retries)s, retry_delay => %(delay)s, retention => %(retention)s,
-                exception_queue => %(exception)s, comment => %(comment)s, queue_table => %(table)s, if_not_exists => %(exists)s)""",
+                exception_queue => %(exception)s, comment => %(comment)s, queue_table => %(table)s, if_not_exists => %(exists)s,
+                distributed => %(distributed)s)""",
             {
                 "queue": queue, "type": payload_type, "topic": topic, "shards": shards, "retries": None if max_retries < 0 else max_retries, "delay": span(retry_delay),
-                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists,
+                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists, "distributed": distributed,
             },
         )  # fmt: skip
     created = not (if_not_exists and there)

@@ -30,6 +30,13 @@ RULES: tuple[Rule, ...] = (
                 ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found
             FROM aq.nodes WHERE state IN ('unreachable', 'refused', 'copy')""",
          "The hint in aq.nodes says what helps."),
+    Rule("node_queue", "problem", "Messages of distributed queues are not sent to a node.",
+         "SELECT server::text AS case, 'messages of distributed queues wait: ' || queue_error AS found FROM aq.nodes WHERE queue_error IS NOT NULL",
+         "Remove the cause, on this node or on that one; it is tried again every second."),
+    Rule("node_units", "problem", "A node that does not answer holds messages.",
+         """SELECT n.server::text AS case, format('it is %s, and holds %s shards of distributed queues', n.state, count(*)) AS found
+            FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
+         "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found

@@ -9,7 +9,7 @@ STATE = """CASE WHEN q.enqueue_enabled AND q.dequeue_enabled THEN 'started'
 KIND = """concat_ws(', ', CASE WHEN q.queue_type = 'exception' THEN 'exception queue' WHEN q.multiple_consumers THEN 'topic' ELSE 'queue' END,
         CASE WHEN q.queue_type = 'non_persistent' THEN 'non-persistent' END,
         CASE WHEN q.converting THEN 'converting' WHEN q.queue_table IS NOT NULL THEN 'queue table' END,
-        CASE WHEN q.temporary THEN 'temporary' END)"""
+        CASE WHEN q.temporary THEN 'temporary' END, CASE WHEN q.distributed THEN 'distributed' END)"""
 
 # a topic's messages are enqueued once, and finished once by each consumer
 QUEUES = Subject(
@@ -29,7 +29,7 @@ FROM aq.queues q LEFT JOIN (
 ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
     columns=(
         Column("queue", "Queue", text="name"),
-        Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not", rank=5),
+        Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not; distributed or not", rank=5),
         Column("state", "State", text="started, stopped, or stopped for one side", rank=3),
         Column("enqueue_rate", "Avg in/s", "rate", "messages enqueued per second, since the queue came into use", rank=1, rate_of="enqueued", live="In/s"),
         Column("dequeue_rate", "Avg out/s", "rate", "messages finished per second by all consumers, since then", rank=1, rate_of="dequeued", live="Out/s"),
@@ -63,7 +63,7 @@ FROM aq.queues q WHERE q.queue_name = %(queue)s""",
     columns=(
         Column("queue", "Queue", text="name"),
         Column("owner", "Owner", text="role that owns it"),
-        Column("kind", "Kind", text="queue, topic or exception queue"),
+        Column("kind", "Kind", text="queue, topic or exception queue; distributed or not"),
         Column("state", "State", text="started, stopped, or stopped for one side"),
         Column("payload_type", "Payload type", text="type of the payload"),
         Column("shards", "Shards", "count", "number of shards"),
@@ -185,6 +185,29 @@ WHERE queue_name = %(queue)s ORDER BY shard, priority, delayed""",
     order="enqueued",
     parameters=("queue",),
     empty="no stream in memory",
+)
+
+QUEUE_UNITS = Subject(
+    name="units",
+    title="Units",
+    text="Shards of a distributed queue that other nodes hold, and those of other nodes that this one holds.",
+    query="""
+SELECT shard, consumer, direction, server, since, returns, sent, ready FROM aq.node_units
+WHERE queue_name = %(queue)s ORDER BY direction DESC, shard, consumer""",
+    columns=(
+        Column("shard", "Shard", "count", "number of the shard"),
+        Column("consumer", "Consumer", text="name; none: the queue has a single consumer"),
+        Column("direction", "Direction", text="lent: another node holds it; held: it belongs to another node"),
+        Column("server", "Node", text="foreign server of the link to that node; none: it was removed"),
+        Column("since", "Since", "time", "when it was granted, or when its first messages came", rank=2),
+        Column("returns", "Returns", "flag", "it is on its way back", rank=1),
+        Column("sent", "Sent", "count", "messages that the other node has, and has not reported as consumed"),
+        Column("ready", "Ready", "count", "lent: messages not sent yet; held: messages that can be dequeued here"),
+    ),
+    key="shard",
+    within=("consumer", "direction"),
+    parameters=("queue",),
+    empty="every shard is at home",
 )
 
 _SCHEDULE = """SELECT schedule_name AS schedule, queue_name AS queue, state, COALESCE(cron, 'every ' || every) AS timing, time_zone, next_run, retry_at,

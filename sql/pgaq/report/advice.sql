@@ -176,9 +176,19 @@ CREATE FUNCTION aq_internal.advice_node(s aq_internal.span) RETURNS SETOF jsonb 
 		coalesce(r.hint, 'Try it with aq.check_link after the cause is removed.'),
 		jsonb_build_array(jsonb_build_array('state in aq.nodes', r.state, ''), jsonb_build_array('failures', r.failures, 'in a row')))
 	FROM jsonb_array_elements((s).later -> 'node') l, jsonb_to_record(l) r(server text, node_id uuid, state text, failures integer, last_seen timestamptz, sqlstate text, error text, hint text)
+	WHERE r.state IN ('unreachable', 'refused', 'copy')
 	ORDER BY r.failures DESC, r.server LIMIT 5
 $$;
 COMMENT ON FUNCTION aq_internal.advice_node(aq_internal.span) IS 'Internal: rule of the report';
+
+-- Distributed queues whose messages are not sent to a node.
+CREATE FUNCTION aq_internal.advice_node_queue(s aq_internal.span) RETURNS SETOF jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.advise('node_queue', 'high', format('Messages of distributed queues are not sent to node %s', r.server), format('They wait: %s.', rtrim(r.queue_error, '.')),
+		'Remove the cause, on this node or on that one; it is tried again every second.', jsonb_build_array(jsonb_build_array('queue_error in aq.nodes', r.queue_error, '')))
+	FROM jsonb_array_elements((s).later -> 'node') l, jsonb_to_record(l) r(server text, queue_error text)
+	WHERE r.queue_error IS NOT NULL ORDER BY r.server LIMIT 5
+$$;
+COMMENT ON FUNCTION aq_internal.advice_node_queue(aq_internal.span) IS 'Internal: rule of the report';
 
 CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_agg(a ORDER BY array_position('{high,medium,low}', a ->> 'severity'), n), '[]') FROM (
@@ -186,6 +196,7 @@ CREATE FUNCTION aq_internal.advice(s aq_internal.span) RETURNS jsonb LANGUAGE sq
 		UNION ALL SELECT 4, a FROM aq_internal.advice_message_cache(s) a UNION ALL SELECT 5, a FROM aq_internal.advice_slow_subscriber(s) a
 		UNION ALL SELECT 6, a FROM aq_internal.advice_xmin(s) a UNION ALL SELECT 7, a FROM aq_internal.advice_commits(s) a
 		UNION ALL SELECT 8, a FROM aq_internal.advice_flow_control(s) a UNION ALL SELECT 9, a FROM aq_internal.advice_worker(s) a
-		UNION ALL SELECT 10, a FROM aq_internal.advice_link(s) a UNION ALL SELECT 11, a FROM aq_internal.advice_node(s) a) r(n, a)
+		UNION ALL SELECT 10, a FROM aq_internal.advice_link(s) a UNION ALL SELECT 11, a FROM aq_internal.advice_node(s) a
+		UNION ALL SELECT 12, a FROM aq_internal.advice_node_queue(s) a) r(n, a)
 $$;
 COMMENT ON FUNCTION aq_internal.advice(aq_internal.span) IS 'Internal: advice of a report, the most important first';

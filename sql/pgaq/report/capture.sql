@@ -57,7 +57,7 @@ VALUES
 ('link', NULL, '{server,role}', '{}',
 	'SELECT server, role, state, failures, sqlstate, error, hint, error_time, problem FROM aq.links WHERE state = ''failed'' OR failures > 3 OR problem IS NOT NULL'),
 ('node', NULL, '{server}', '{}',
-	'SELECT server, node_id, state, failures, last_seen, sqlstate, error, hint FROM aq.nodes WHERE state IN (''unreachable'', ''refused'', ''copy'')'),
+	'SELECT server, node_id, state, failures, last_seen, sqlstate, error, hint, queue_error FROM aq.nodes WHERE state IN (''unreachable'', ''refused'', ''copy'') OR queue_error IS NOT NULL'),
 ('database', NULL, '{datname}', '{xact_commit,xact_rollback,blks_read,blks_hit,tup_inserted,tup_updated,tup_deleted,temp_bytes,deadlocks,sessions,active_time}',
 	'SELECT datname, xact_commit, xact_rollback, blks_read, blks_hit, tup_inserted, tup_updated, tup_deleted, temp_bytes, deadlocks, sessions,
 		active_time FROM pg_stat_database WHERE datname IS NOT NULL'),
