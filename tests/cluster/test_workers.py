@@ -25,8 +25,9 @@ def states(conn):
 
 def make_databases(server, names):
     """Databases with a queue, and one that takes what has expired."""
+    for number, name in enumerate(names):
+        make_database(server, name, queue=False, like=names[0] if number else None)
     for name in names:
-        make_database(server, name, queue=False)
         with server.connect(name) as there:
             there.execute("SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead')")
 
