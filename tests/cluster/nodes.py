@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 import threading
@@ -13,7 +14,7 @@ from typing import Any, Callable, Iterator
 import psycopg
 import pytest
 
-from conftest import PATIENCE, drop, end_server, install_points, installed, until
+from conftest import PATIENCE, drop, end_server, install_points, installed, ready, until
 from pgaq import db
 from pgaq.server import Server
 
@@ -187,7 +188,7 @@ class Load:
         self._consumers = [threading.Thread(target=self._run, args=(self._consume, node, 0), daemon=True) for node in range(len(nodes))]
         for node in nodes:
             with node.connect() as conn:
-                conn.execute("DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, at timestamptz DEFAULT clock_timestamp(), number bigserial)")
+                conn.execute("DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, began float, ended float)")
 
     def __enter__(self) -> "Load":
         for thread in [*self._producers, *self._consumers]:
@@ -201,39 +202,43 @@ class Load:
             thread.join(PATIENCE)
 
     def _run(self, work: Callable[..., int], node: int, n: int) -> None:
-        """Work until it is over, with new connections whenever one has ended."""
-        rng, name, number = random.Random(f"{self.seed} {node} {n} {work.__name__}"), f"{NAMES[node]}{n}", 0
+        """Work until it is over, in many sessions: each has one shard for its messages."""
+        rng = random.Random(f"{self.seed} {node} {n} {work.__name__}")
         over = self._all_sent if work == self._produce else self._over
-        while not over.is_set():
+        for session in itertools.count():
             with contextlib.suppress(db.Error), self.nodes[node].connect() as conn:
-                while not over.is_set():
-                    number = work(conn, rng, node, name, number)
-            number += 10  # of a transaction whose end is not known
-            over.wait(0.02)
+                number = 0
+                while number < 50 and not over.is_set():
+                    number = work(conn, rng, node, f"{NAMES[node]}{n}.{session}", number)
+            if over.wait(0.02):
+                break
 
-    def _produce(self, conn: db.Connection, rng: random.Random, node: int, name: str, number: int) -> int:
+    def _produce(self, conn: db.Connection, rng: random.Random, node: int, session: str, number: int) -> int:
+        producer = session if session[-1] in "02468" else None  # a name finds other shards than the session
         with conn.transaction():
             for _ in range(rng.randint(1, 5)):
                 number += 1
-                message = f"{name} {rng.choice((1, 1, 1, 2))} {number}"
-                conn.execute("SELECT aq.enqueue(%s, %s, priority => %s)", [self.queue, json.dumps(message), int(message.split()[1])])
+                message = f"{session} {rng.choice((1, 1, 1, 2))} {number}"
+                conn.execute("SELECT aq.enqueue(%s, %s, priority => %s, producer => %s)", [self.queue, json.dumps(message), int(message.split()[1]), producer])
                 conn.execute("INSERT INTO sent VALUES (%s)", [message])
             if rng.random() < 0.05:
                 raise psycopg.Rollback
         self._all_sent.wait(self.pause)
         return number
 
-    def _consume(self, conn: db.Connection, rng: random.Random, node: int, name: str, number: int) -> int:
+    def _consume(self, conn: db.Connection, rng: random.Random, node: int, session: str, number: int) -> int:
         if not self.active[node]:
             self._over.wait(0.02)
             return 0
+        ready(conn, self.queue, timeout="0.2 s")
         messages: list[str] = []
         try:
             with conn.transaction():
-                query = "SELECT payload #>> '{}' FROM aq.dequeue(%s, max_messages => %s, wait => '0.2 s')"
-                messages = [message for (message,) in conn.execute(query, [self.queue, rng.choice((1, 10, 50))]).fetchall()]
-                for message in messages:
-                    conn.execute("INSERT INTO got (message) VALUES (%s)", [message])
+                query = "SELECT payload #>> '{}', extract(epoch FROM statement_timestamp()), extract(epoch FROM clock_timestamp()) FROM aq.dequeue(%s, max_messages => %s)"
+                rows = conn.execute(query, [self.queue, rng.choice((1, 10, 50))]).fetchall()
+                messages = [row[0] for row in rows]
+                for row in rows:
+                    conn.execute("INSERT INTO got VALUES (%s, %s, %s)", row)
                 if rng.random() < 0.1:
                     raise Undo
         except Undo:
@@ -256,22 +261,22 @@ class Load:
         self._over.set()
         for thread in self._consumers:
             thread.join(PATIENCE)
-        got = sorted((*row, name) for node, name in zip(self.nodes, NAMES, strict=False) for row in _rows(node, "SELECT extract(epoch FROM at)::float, number, message FROM got"))
-        double = {message: n for message, n in Counter(row[2] for row in got).items() if n > 1}
+        got = [(*row, name) for node, name in zip(self.nodes, NAMES, strict=False) for row in _rows(node, "SELECT message, began, ended FROM got")]
+        double = {message: n for message, n in Counter(row[0] for row in got).items() if n > 1}
         assert not double, f"more than once: {double}"
-        assert {row[2] for row in got} == set(sent)
+        assert {row[0] for row in got} == set(sent)
         self._check_order(sent, got)
-        return Counter(f"{message[0]} to {node}" for _, _, message, node in got)
+        return Counter(f"{row[0][0]} to {row[3]}" for row in got)
 
-    def _check_order(self, sent: dict[str, float], got: list[tuple[float, int, str, str]]) -> None:
-        """A message that comes after a later one of its session was in a transaction that was rolled back, when the unit went to another node."""
-        last: dict[str, int] = {}
-        for at, _, message, node in got:
-            stream, number = message.rsplit(" ", 1)
-            if int(number) > last.get(stream, 0):
-                last[stream] = int(number)
-            elif message not in self._tried and not any(sent[message] < lost < at for lost in self._lost):
-                pytest.fail(f"{message} on {node} came after {last[stream]}")
+    def _check_order(self, sent: dict[str, float], got: list[tuple[str, float, float, str]]) -> None:
+        """A dequeue that got a message had begun when a later message of its session was there; unless the message was in a transaction that was rolled back, and went to another node then."""
+        next_ended: dict[str, tuple[float, str, str]] = {}
+        for message, began, ended, node in sorted(got, key=lambda row: int(row[0].rsplit(" ", 1)[1]), reverse=True):
+            stream = message.rsplit(" ", 1)[0]
+            earliest = next_ended.get(stream, (began + 1, "", ""))
+            if began > earliest[0] and message not in self._tried and not any(sent[message] < lost < began for lost in self._lost):
+                pytest.fail(f"{message}, sent at {sent[message]}, came on {node} at {began} after {earliest}; transactions were lost at {self._lost}")
+            next_ended[stream] = min(earliest, (ended, message, node))
 
 
 class Undo(Exception):
