@@ -9,6 +9,9 @@
  */
 #include "link/link_private.h"
 
+#include "fmgr.h"
+#include "utils/fmgroids.h"
+
 /* of this session's database; NULL: aq_link_prepare() was not called */
 static AqLinkDatabase *prepared;
 
@@ -151,4 +154,13 @@ aq_link_binary(AqLinkRequest *request, Oid type, const void *value, int length)
 	int			n = next_parameter(request, type, value, 1);
 
 	request->lengths[n] = length;
+}
+
+/* As text, both sides would look at each byte, twice. */
+void
+aq_link_array(AqLinkRequest *request, Oid type, Datum array)
+{
+	bytea	   *sent = OidSendFunctionCall(F_ARRAY_SEND, array);
+
+	aq_link_binary(request, type, VARDATA(sent), VARSIZE(sent) - VARHDRSZ);
 }

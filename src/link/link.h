@@ -186,5 +186,6 @@ extern void aq_link_flush(void);	/* the commit of this callback's transaction is
 /* They set the next parameter of the request; the value is not copied.  NULL: null. */
 extern void aq_link_text(AqLinkRequest *request, Oid type, const char *value);
 extern void aq_link_binary(AqLinkRequest *request, Oid type, const void *value, int length);
+extern void aq_link_array(AqLinkRequest *request, Oid type, Datum array);	/* binary; of a built-in type */
 
 #endif							/* AQ_LINK_H */

@@ -153,6 +153,8 @@ aq_link_worker_main(Datum arg)
 	aq_point("link-worker-connected");
 	pqsignal(SIGTERM, aq_job_on_sigterm);
 	aq_job_set_parameters("pgaq link");
+	/* as the connections have it: values in binary form are converted to it */
+	aq_process_set_parameter("client_encoding", GetDatabaseEncodingName());
 	aq_jobs_ensure_worker();
 
 	context = AllocSetContextCreate(TopMemoryContext, "pgaq link worker", ALLOCSET_DEFAULT_SIZES);

@@ -28,12 +28,10 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
@@ -226,56 +224,41 @@ static void
 resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 {
 	Forwarding *forwarding = stream->data;
-	StringInfoData epochs;
-	StringInfoData ids;
+	Datum	   *epochs;
+	Datum	   *ids;
 
-	initStringInfo(&epochs);
-	initStringInfo(&ids);
 	find_lent(forwarding);
+	epochs = palloc(Max(forwarding->nlent, 1) * sizeof(Datum));
+	ids = palloc(Max(forwarding->nlent, 1) * sizeof(Datum));
 	for (int i = 0; i < forwarding->nlent; i++)
 	{
-		appendStringInfo(&epochs, "%c" INT64_FORMAT, i > 0 ? ',' : '{', forwarding->lent[i].epoch);
-		appendStringInfo(&ids, "%c%s", i > 0 ? ',' : '{',
-						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&forwarding->lent[i].id))));
+		epochs[i] = Int64GetDatum(forwarding->lent[i].epoch);
+		ids[i] = UUIDPGetDatum(&forwarding->lent[i].id);
 	}
 	forwarding->kind = RESUMING;
 	forwarding->asked = aq_node_unit_number();
 	request->sql = RESUME;
 	add_identity(request, own);
 	add_number(request, INT8OID, forwarding->asked);
-	aq_link_text(request, INT8ARRAYOID, forwarding->nlent > 0 ? psprintf("%s}", epochs.data) : "{}");
-	aq_link_text(request, UUIDARRAYOID, forwarding->nlent > 0 ? psprintf("%s}", ids.data) : "{}");
+	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, forwarding->nlent));
+	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, NULL, forwarding->nlent));
 	aq_link_flush();
 }
 
-static const char *
-array_text(Datum array)
-{
-	return OidOutputFunctionCall(F_ARRAY_OUT, array);
-}
-
 /* What is left of the expirations, which are times in the array. */
-static const char *
+static Datum
 lifetimes(Datum array)
 {
-	StringInfoData s;
 	Datum	   *times;
 	bool	   *nulls;
 	int			n;
 	TimestampTz now = GetCurrentTimestamp();
 
 	deconstruct_array(DatumGetArrayTypeP(array), TIMESTAMPTZOID, sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &times, &nulls, &n);
-	initStringInfo(&s);
 	for (int i = 0; i < n; i++)
-	{
-		appendStringInfoChar(&s, i > 0 ? ',' : '{');
-		if (nulls[i])
-			appendStringInfoString(&s, "NULL");
-		else
-			appendStringInfo(&s, INT64_FORMAT, Max(DatumGetTimestampTz(times[i]) - now, 1));
-	}
-	appendStringInfoChar(&s, '}');
-	return s.data;
+		if (!nulls[i])
+			times[i] = Int64GetDatum(Max(DatumGetTimestampTz(times[i]) - now, 1));
+	return aq_node_rows_array(INT8OID, times, nulls, n);
 }
 
 static void
@@ -410,7 +393,7 @@ deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeId
 	unit->most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) unit->most), BATCH), 1);
 	aq_link_text(request, TEXTOID, moved.payload_type);
 	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
-		aq_link_text(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved.columns[i]) : array_text(moved.columns[i]));
+		aq_link_array(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved.columns[i]) : moved.columns[i]);
 	request->rows = moved.n;
 	aq_link_flush();
 	forwarding->kind = DELIVERING;

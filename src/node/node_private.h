@@ -190,8 +190,9 @@ extern bool aq_node_held_end(const AqNodeHeld *held, const char *origin);
 /* --- node_report.c: reporting what was consumed of them */
 extern void aq_node_report_register(void);
 
-/* --- rows of queries: node_rows.c */
+/* --- values in rows of queries, and in requests: node_rows.c */
 extern int64 aq_node_rows_int(uint64 row, int column);
 extern bool aq_node_rows_bool(uint64 row, int column);
+extern Datum aq_node_rows_array(Oid type, Datum *values, bool *nulls, int n);
 
 #endif							/* AQ_NODE_PRIVATE_H */

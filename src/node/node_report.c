@@ -17,7 +17,6 @@
 #include "node/node_private.h"
 
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -179,30 +178,29 @@ add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
 static void
 report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity *own)
 {
-	StringInfoData epochs;
-	StringInfoData ids;
+	int			most = REPORT + list_length(reporting->reported);
+	Datum	   *epochs = palloc(most * sizeof(Datum));
+	Datum	   *ids = palloc(most * sizeof(Datum));
+	bool	   *nulls = palloc(most * sizeof(bool));
+	int			n = 0;
 	ListCell   *lc;
 
-	initStringInfo(&epochs);
-	initStringInfo(&ids);
 	foreach(lc, reporting->reported)
 	{
 		const Reported *reported = lfirst(lc);
 
-		for (uint32 i = 0; i < Max(reported->n, 1); i++)
+		for (uint32 i = 0; i < Max(reported->n, 1); i++, n++)
 		{
-			char		separator = epochs.len > 0 ? ',' : '{';
-
-			appendStringInfo(&epochs, "%c" INT64_FORMAT, separator, reported->held.epoch);
-			appendStringInfo(&ids, "%c%s", separator, reported->n == 0 ? "NULL" :
-							 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&reporting->list[reported->first + i].origin_id))));
+			epochs[n] = Int64GetDatum(reported->held.epoch);
+			ids[n] = UUIDPGetDatum(&reporting->list[reported->first + i].origin_id);
+			nulls[n] = reported->n == 0;
 		}
 		request->rows += reported->n;
 	}
 	request->sql = FINISH;
 	add_identity(request, own);
-	aq_link_text(request, INT8ARRAYOID, psprintf("%s}", epochs.data));
-	aq_link_text(request, UUIDARRAYOID, psprintf("%s}", ids.data));
+	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, n));
+	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, nulls, n));
 }
 
 /* Nothing is to be reported: can a unit go back?  One that is about to, *again: later. */

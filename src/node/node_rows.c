@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_rows.c
- *	  Values in the rows of a query that was run by aq_sql_run().
+ *	  Values in the rows of a query that was run by aq_sql_run(), and in requests.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -10,6 +10,8 @@
 #include "node/node_private.h"
 
 #include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
 
 /* An integer, smallint or bigint; null: 0. */
 int64
@@ -38,4 +40,17 @@ aq_node_rows_bool(uint64 row, int column)
 	Datum		value = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &isnull);
 
 	return !isnull && DatumGetBool(value);
+}
+
+/* An array of such values; nulls NULL: none is. */
+Datum
+aq_node_rows_array(Oid type, Datum *values, bool *nulls, int n)
+{
+	int16		length;
+	bool		by_value;
+	char		align;
+	int			lower = 1;
+
+	get_typlenbyvalalign(type, &length, &by_value, &align);
+	return PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower, type, length, by_value, align));
 }
