@@ -43,7 +43,7 @@
 #define AQ_LINK_PROTOCOL 1
 #define AQ_LINK_PROTOCOL_OLDEST 1
 
-#define AQ_LINK_PARAMETERS 16
+#define AQ_LINK_PARAMETERS 128
 
 extern const AqPart aq_link_part;
 

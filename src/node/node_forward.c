@@ -6,7 +6,9 @@
  * A stream for each other node: it sends the messages of the units that the node
  * holds, in the order of dequeue, not more than WINDOW of a unit ahead of what
  * the node has reported.  A message that is sent is lent: a lease without an end,
- * durable before the other node has it.
+ * durable before the other node has it.  A request has messages of several units of
+ * a queue; each is answered by itself, but an error concerns all.  So after one, each
+ * goes alone until it has arrived.
  *
  * After a start, and after a request that failed, it is not known what has
  * arrived.  Then the stream first asks for that, with a new token: all that is
@@ -28,6 +30,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -37,17 +40,21 @@
 #include "utils/uuid.h"
 
 #define RESUME "SELECT unnest(aq.node_resume($1, $2, $3, $4))"
-#define DELIVER "SELECT aq.node_deliver($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 #define RECALL "SELECT aq.node_recall($1, $2)"
 
 /* messages of a unit that the other node can have */
 #define WINDOW 2000
 
+/* units in a request, and parameters for all, and for each */
+#define UNITS 8
+#define COMMON_PARAMETERS 2
+#define UNIT_PARAMETERS (5 + AQ_MOVED_COLUMNS)
+
 /* messages in a request, at most, and in the first one of a unit */
 #define BATCH 500
 #define FIRST_BATCH 8
 
-/* bytes of payloads in a request; one message can be larger */
+/* bytes of payloads of a unit in a request, which takes no further unit then; one message can be larger */
 #define BYTES ((int64) 4000000)
 
 /* with fewer ready messages than in half a batch, a request goes out at most so often, microseconds */
@@ -71,7 +78,15 @@ typedef struct Unit
 	AqNodeUnit	row;
 	TimestampTz not_before;		/* after an error, or a recall */
 	int			most;			/* messages in the next request: as many of the last one's size as fit */
+	bool		alone;			/* without other units, as there was an error */
 } Unit;
+
+/* What a request has of a unit. */
+typedef struct Parcel
+{
+	int64		epoch;			/* of the unit */
+	uint32		n;				/* messages */
+} Parcel;
 
 /* A message that was lent to the other node. */
 typedef struct Lent
@@ -95,9 +110,9 @@ typedef struct Forwarding
 	Lent	   *lent;
 	int			nlent;
 	RequestKind kind;			/* in flight */
-	int64		epoch;			/* of its unit */
-	uint32		n;				/* its messages */
-	TimestampTz sent;
+	Parcel		parcels[UNITS]; /* of it; one if it is a recall */
+	int			nparcels;
+	TimestampTz sent;			/* the last request with messages */
 } Forwarding;
 
 static Forwarding *
@@ -156,6 +171,7 @@ read_units(AqLinkStream *stream)
 		unit = palloc0(sizeof(Unit));
 		unit->row = *row;
 		unit->most = before != NULL ? before->most : FIRST_BATCH;
+		unit->alone = before != NULL && before->alone;
 		if (before != NULL && before->row.recalled == row->recalled)
 			unit->not_before = before->not_before;
 		units = lappend(units, unit);
@@ -330,78 +346,119 @@ is_lent(int64 epoch)
 	return found;
 }
 
-/* The request with messages of the unit; false: there are none, or the other node has enough. */
+/* The statement for so many units. */
+static const char *
+deliver_sql(int nunits)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	for (int unit = 0, n = COMMON_PARAMETERS; unit < nunits; unit++)
+	{
+		appendStringInfo(&sql, "%s aq.node_deliver($1, $2", unit == 0 ? "SELECT" : ",");
+		for (int i = 0; i < UNIT_PARAMETERS; i++)
+			appendStringInfo(&sql, ", $%d", ++n);
+		appendStringInfoChar(&sql, ')');
+	}
+	return sql.data;
+}
+
+/* Messages that are about to be sent. */
+typedef struct Delivery
+{
+	AqLinkRequest *request;
+	const AqNodeIdentity *own;
+	int32		queue_id;		/* of all units */
+	uint32		n;				/* messages, and bytes */
+	int64		bytes;
+} Delivery;
+
+/* Can messages of the unit go with those of others? */
 static bool
-deliver(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIdentity *own, TimestampTz *again)
+has_room(const Forwarding *forwarding, const Delivery *delivery, const Unit *unit)
+{
+	return forwarding->nparcels < UNITS && delivery->n < BATCH && delivery->bytes < BYTES &&
+		delivery->queue_id == unit->row.queue_id && !unit->alone;
+}
+
+static void
+add_unit(Forwarding *forwarding, Delivery *delivery, Unit *unit, AqQueue *queue, const AqMoved *moved)
+{
+	const AqNodeUnit *row = &unit->row;
+	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
+	AqLinkRequest *request = delivery->request;
+
+	if (forwarding->nparcels == 0)
+	{
+		add_identity(request, delivery->own);
+		add_number(request, INT8OID, forwarding->token);
+	}
+	add_number(request, INT8OID, row->epoch);
+	aq_link_text(request, TEXTOID, pstrdup(queue->name));
+	add_number(request, INT4OID, row->shard);
+	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
+	aq_link_text(request, TEXTOID, moved->payload_type);
+	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+		aq_link_array(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved->columns[i]) : moved->columns[i]);
+	forwarding->parcels[forwarding->nparcels++] = (Parcel) {row->epoch, moved->n};
+	delivery->queue_id = row->queue_id;
+	delivery->n += moved->n;
+	delivery->bytes += moved->bytes;
+}
+
+/* Takes messages of the unit for the request, if there are any and the other node has not enough. */
+static void
+deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again)
 {
 	Forwarding *forwarding = stream->data;
 	const AqNodeUnit *row = &unit->row;
 	AqQueue    *queue = aq_catalog_get_by_id(row->queue_id, true);
 	int			position = queue != NULL ? aq_node_unit_position(queue, row->consumer) : -1;
 	TimestampTz now = GetCurrentTimestamp();
-	const AqConsumer *consumer;
 	uint32		ready;
 	uint32		lent;
 	AqMoved		moved;
 
 	if (position < 0)
-		return false;
+		return;
 	if (!queue->dequeue_enabled)
 	{
 		*again = now + TROUBLE_PAUSE;
-		return false;
+		return;
 	}
 	aq_pins_pin(queue);
 	ready = queue->store->units->count_ready(queue, row->shard, position);
 	if (ready == 0)
-		return false;
-	if (ready < BATCH / 2 && now < forwarding->sent + GATHER)
+		return;
+	if (forwarding->nparcels == 0 && ready < BATCH / 2 && now < forwarding->sent + GATHER)
 	{
 		*again = forwarding->gathers_until = forwarding->sent + GATHER;
-		return false;
+		return;
 	}
 	lent = queue->store->units->count_lent(queue, row->shard, position);
 	if (lent >= WINDOW)
-		return false;			/* until some are reported */
+		return;					/* until some are reported */
 	if (!aq_node_unit_lock(queue->id, false))
 	{
 		*again = now + LOCKED_PAUSE;
-		return false;
+		return;
 	}
 	/* under the lock, the unit is not taken away */
 	if (!is_lent(row->epoch))
-		return false;
+		return;
 	if (!is_allowed(queue, row))
 	{
 		note_error(stream, psprintf("the role that has asked for messages of queue \"%s\" may not dequeue them any more", queue->name),
 				   "Grant it the privilege to dequeue.");
 		*again = now + TROUBLE_PAUSE;
-		return false;
+		return;
 	}
-	consumer = aq_node_unit_consumer(queue, row->consumer);
-	request->sql = DELIVER;
-	add_identity(request, own);
-	add_number(request, INT8OID, forwarding->token);
-	add_number(request, INT8OID, row->epoch);
-	aq_link_text(request, TEXTOID, pstrdup(queue->name));
-	add_number(request, INT4OID, row->shard);
-	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
-	take_batch(queue, row, Min(unit->most, WINDOW - lent), &moved);
+	take_batch(queue, row, Min(Min(unit->most, WINDOW - lent), BATCH - delivery->n), &moved);
 	if (moved.n == 0)
-		return false;
+		return;
 	/* larger ones may follow, so it grows slowly */
 	unit->most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) unit->most), BATCH), 1);
-	aq_link_text(request, TEXTOID, moved.payload_type);
-	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
-		aq_link_array(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved.columns[i]) : moved.columns[i]);
-	request->rows = moved.n;
-	aq_link_flush();
-	forwarding->kind = DELIVERING;
-	forwarding->epoch = row->epoch;
-	forwarding->n = moved.n;
-	forwarding->sent = now;
-	aq_point("node-lent");
-	return true;
+	add_unit(forwarding, delivery, unit, queue, &moved);
 }
 
 static void
@@ -410,7 +467,8 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	Forwarding *forwarding = stream->data;
 
 	forwarding->kind = RECALLING;
-	forwarding->epoch = unit->row.epoch;
+	forwarding->parcels[0] = (Parcel) {unit->row.epoch, 0};
+	forwarding->nparcels = 1;
 	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
 	request->sql = RECALL;
 	add_identity(request, own);
@@ -445,10 +503,13 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	Forwarding *forwarding = forwarding_of(stream);
 	TimestampTz now = GetCurrentTimestamp();
 	AqNodeIdentity own;
-	int			n;
+	Delivery	delivery = {.request = request,.own = &own};
+	int			n,
+				turn;
 
 	(void) aq_chunks_set_impatient(true);
 	forwarding->kind = NOTHING;
+	forwarding->nparcels = 0;
 	read_units(stream);
 	n = list_length(forwarding->units);
 	if (n == 0 || aq_node_identity_own(&own) != AQ_NODE_OWN)
@@ -461,9 +522,12 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		resume(stream, request, &own);
 		return true;
 	}
+	turn = forwarding->turn;
 	for (int i = 0; i < n; i++)
 	{
-		Unit	   *unit = list_nth(forwarding->units, (forwarding->turn + i) % n);
+		Unit	   *unit = list_nth(forwarding->units, (turn + i) % n);
+		bool		alone = unit->alone;
+		bool		first = forwarding->nparcels == 0;
 		TimestampTz later = 0;
 
 		if (unit->not_before > now)
@@ -471,6 +535,8 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 			sooner(again, unit->not_before);
 			continue;
 		}
+		if (!first && (unit->row.recalled || !has_room(forwarding, &delivery, unit)))
+			continue;
 		if (unit->row.recalled)
 		{
 			recall(stream, unit, request, &own);
@@ -478,16 +544,26 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		}
 		/* an error concerns this unit: others do not wait for it */
 		unit->not_before = now + TROUBLE_PAUSE;
-		if (deliver(stream, unit, request, &own, &later))
-		{
-			unit->not_before = 0;
-			forwarding->turn = (forwarding->turn + i + 1) % n;
-			return true;
-		}
+		unit->alone = true;
+		deliver(stream, &delivery, unit, &later);
 		unit->not_before = 0;
+		unit->alone = alone;
 		sooner(again, later);
+		if (!first || forwarding->nparcels == 0)
+			continue;
+		forwarding->turn = (turn + i + 1) % n;
+		if (alone)
+			break;
 	}
-	return false;
+	if (forwarding->nparcels == 0)
+		return false;
+	request->sql = deliver_sql(forwarding->nparcels);
+	request->rows = delivery.n;
+	aq_link_flush();
+	forwarding->kind = DELIVERING;
+	forwarding->sent = now;
+	aq_point("node-lent");
+	return true;
 }
 
 /* --- answers ------------------------------------------------------------------------------ */
@@ -563,7 +639,7 @@ note_arrived(AqLinkStream *stream, uint32 n)
 static void
 take_back(const Forwarding *forwarding)
 {
-	Unit	   *unit = find_unit(forwarding, forwarding->epoch);
+	Unit	   *unit = find_unit(forwarding, forwarding->parcels[0].epoch);
 
 	if (unit != NULL && aq_node_unit_lock(unit->row.queue_id, false))
 		(void) aq_node_unit_end(&unit->row);
@@ -571,16 +647,43 @@ take_back(const Forwarding *forwarding)
 
 /* Its messages were not taken: they are asked for, given back, and sent again later. */
 static void
-pause_unit(Forwarding *forwarding)
+pause_unit(Forwarding *forwarding, const Parcel *parcel)
 {
-	Unit	   *unit = find_unit(forwarding, forwarding->epoch);
+	Unit	   *unit = find_unit(forwarding, parcel->epoch);
 
 	forwarding->token = 0;
 	if (unit != NULL)
 	{
 		unit->not_before = GetCurrentTimestamp() + TROUBLE_PAUSE;
 		unit->most = FIRST_BATCH;
+		unit->alone = true;
 	}
+}
+
+/* Each unit has an answer: did its messages arrive? */
+static void
+delivered(AqLinkStream *stream, const PGresult *result)
+{
+	Forwarding *forwarding = stream->data;
+	uint32		arrived = 0;
+
+	for (int i = 0; i < forwarding->nparcels; i++)
+	{
+		const Parcel *parcel = &forwarding->parcels[i];
+		Unit	   *unit = find_unit(forwarding, parcel->epoch);
+
+		if (PQntuples(result) != 1 || i >= PQnfields(result) || strcmp(PQgetvalue(result, 0, i), "t") != 0)
+		{
+			pause_unit(forwarding, parcel);
+			continue;
+		}
+		arrived += parcel->n;
+		if (unit != NULL)
+			unit->alone = false;
+	}
+	if (arrived > 0)
+		note_arrived(stream, arrived);
+	aq_point("node-delivered");
 }
 
 static void
@@ -597,11 +700,7 @@ done(AqLinkStream *stream, const PGresult *result)
 			aq_point("node-resumed");
 			break;
 		case DELIVERING:
-			if (PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "t") == 0)
-				note_arrived(stream, forwarding->n);
-			else
-				pause_unit(forwarding);
-			aq_point("node-delivered");
+			delivered(stream, result);
 			break;
 		case RECALLING:
 			if (PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "f") == 0)
@@ -621,7 +720,8 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	forwarding->token = 0;
 	/* perhaps it was too large */
 	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
-		pause_unit(forwarding);
+		for (int i = 0; i < forwarding->nparcels; i++)
+			pause_unit(forwarding, &forwarding->parcels[i]);
 	if (failure->phase != AQ_LINK_REFUSED)
 		return 0;
 	note_error(stream, failure->message, failure->hint);

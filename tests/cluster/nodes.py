@@ -206,7 +206,7 @@ class Load:
         rng = random.Random(f"{self.seed} {node} {n} {work.__name__}")
         over = self._all_sent if work == self._produce else self._over
         for session in itertools.count():
-            with contextlib.suppress(db.Error), self.nodes[node].connect() as conn:
+            with contextlib.suppress(db.Error, psycopg.Rollback), self.nodes[node].connect() as conn:  # also when it crashes in a rollback
                 number = 0
                 while number < 50 and not over.is_set():
                     number = work(conn, rng, node, f"{NAMES[node]}{n}.{session}", number)

@@ -115,6 +115,22 @@ def test_properties(nodes, queue):
         assert there.execute(query, [queue.name]).fetchall() == sent
 
 
+def test_client_encoding(nodes, queue):
+    """Texts arrive as they are, whatever encoding the database sets for its clients."""
+    a, b, c = nodes
+    with a.connect() as here, b.connect() as there:
+        here.execute("ALTER DATABASE postgres SET client_encoding = 'latin1'")
+        try:
+            here.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'pgaq link'")
+            put(here, queue.name, "ä €", correlation="ä €")
+            queue.lend(b)
+            queue.holds(b, 1)
+        finally:
+            here.execute("ALTER DATABASE postgres RESET client_encoding")
+            here.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'pgaq link'")
+        assert there.execute("SELECT payload, correlation FROM aq.dequeue(%s)", [queue.name]).fetchall() == [("ä €", "ä €")]
+
+
 def test_rollback(nodes, queue):
     """Messages whose dequeue is rolled back stay at the holder, as tried, in front of the others."""
     a, b, c = nodes
@@ -424,6 +440,39 @@ def test_holder_refuses_messages(nodes, queue):
         until(lambda: queue.lend(b) or "permission denied" in (a.now("b")["queue_error"] or ""), "the error")
         there.execute("SELECT aq.grant_queue(%s, 'remote', 'enqueue')", [queue.name])
         assert arrived(there, queue.name, 2) == [1, 2]
+
+
+def test_refused_messages_stop_no_other_unit(nodes):
+    """The holder refuses messages of one unit: those of others arrive, although one request had all of them. When it takes them, they arrive, too."""
+    a, b, c = nodes
+    for node in nodes:
+        with node.connect() as conn:
+            conn.execute("CREATE DOMAIN public.small AS integer; CREATE TYPE public.box AS (n public.small)")
+    queue = Shared(nodes, f"d{next(_numbers)}", payload_type="public.box")
+
+    def fetch(conn):
+        return [n for (n,) in conn.execute("SELECT (payload).n FROM aq.dequeue(%s, as_type => NULL::public.box, max_messages => 100, wait => '0.2 s')", [queue.name])]
+
+    with a.connect() as here, b.connect() as there:
+        until(lambda: fetch(there) == [] and lent(queue, a) == ["b"] * 4, "all units")
+        there.execute("ALTER DOMAIN public.small ADD CONSTRAINT no_eight CHECK (VALUE <> 8) NOT VALID")
+        here.execute("BEGIN")
+        for n in range(16):
+            here.execute("SELECT aq.enqueue(%s, row(%s)::public.box, producer => %s)", [queue.name, n, str(n)])
+        here.execute("COMMIT")
+        refused_unit = here.execute("SELECT payload FROM aq.messages m WHERE queue_name = %s AND shard = (SELECT shard FROM aq.messages WHERE queue_name = m.queue_name AND payload = '(8)')", [queue.name]).fetchall()
+        later = sorted(int(payload.strip("()")) for (payload,) in refused_unit)
+        got = []
+        until(lambda: got.extend(fetch(there)) or len(got) == 16 - len(later), "messages of the other units")
+        assert sorted(got + later) == list(range(16)) and 8 in later
+        assert "no_eight" in refused(a, "b", "no_eight")
+        there.execute("ALTER DOMAIN public.small DROP CONSTRAINT no_eight")
+        until(lambda: got.extend(fetch(there)) or len(got) == 16, "the others")
+        assert sorted(got) == list(range(16))
+    queue.drop()
+    for node in nodes:
+        with node.connect() as conn:
+            conn.execute("DROP TYPE public.box; DROP DOMAIN public.small")
 
 
 @pytest.mark.parametrize(
