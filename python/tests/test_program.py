@@ -6,10 +6,10 @@ import os
 import pytest
 
 from pgaq import db, places
-from pgaq.bench import accounting, backlog, endure, leases, notify, program, propagate, throughput
+from pgaq.bench import accounting, backlog, cluster, endure, leases, notify, program, propagate, throughput
 from pgaq.places import SurroundingsError
 
-PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases, notify, propagate], ids=lambda module: module.__name__.rpartition(".")[2])
+PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases, notify, propagate, cluster], ids=lambda module: module.__name__.rpartition(".")[2])
 
 
 @pytest.fixture
