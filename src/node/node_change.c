@@ -30,6 +30,7 @@ tell_worker(void)
 	{
 		aq_node_area_units_changed();
 		aq_jobs_post();			/* units that have come back */
+		aq_point_held("node-told");
 	}
 	if (room)
 		aq_node_area_note_news(AQ_PEERS_READY);

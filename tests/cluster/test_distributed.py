@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, drop, held, look, put, put_many, take, until
+from conftest import PATIENCE, arrived, drop, held, look, put, put_many, take, until
 from nodes import NAMES, Load, Shared, joined, three_servers, value
 from pgaq import db
 from pgaq_proof import faults
@@ -511,6 +512,31 @@ def test_stopped_queues(nodes, queue):
         here.execute("SELECT aq.start_queue(%s)", [queue.name])
         there.execute("SELECT aq.start_queue(%s)", [queue.name])
         assert arrived(there, queue.name, 1) == [1]
+
+
+def test_recall_that_sessions_have_not_heard_of(nodes, queue):
+    """A recall is visible to the stream of reports before sessions hear of it; the unit goes back when they all have."""
+    a, b, c = nodes
+    other = Shared(nodes, f"d{next(_numbers)}", shards=1)
+    with a.connect() as here, b.connect() as there, b.connect() as link, ThreadPoolExecutor() as pool:
+        for each in (queue, other):
+            put(here, each.name, 1, 2)
+            each.lend(b)
+            each.holds(b, 2)
+        assert look(there, queue.name) == [1, 2]
+        epoch = db.value(here, "SELECT epoch FROM aq_internal.node_unit JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name])
+        link.execute("SET pgaq.test_point = 'node-told:wait'; SET ROLE remote")
+        recall = pool.submit(db.value, link, "SELECT aq.node_recall(%s, %s)", [a.id(), epoch])
+        until(lambda: [unit["returns"] for unit in queue.units(b, "held")] == [True], "the recall")
+        for left in ({"LEASED": 1}, {}):  # after each report, the stream looks for units to give back
+            assert take(there, other.name, number=1) != []
+            until(lambda left=left: other.states(a) == left, "the report")
+        assert take(there, queue.name, number=1) == [1]
+        there.execute("SELECT aq.point_release('node-told')")
+        assert recall.result(PATIENCE)
+        until(lambda: queue.units(b, "held") == [], "the return")
+        assert arrived(here, queue.name, 1) == [2]
+    other.drop()
 
 
 # -- an administrator
