@@ -145,6 +145,8 @@ def test_failover(library, throw_away, seed):
                     conn.execute(f"ALTER SERVER a OPTIONS (SET port '{standby.port}')")
             goal = load.got + 500
             until(lambda: load.got > goal, "progress")
+            # what the primary has lost of its sequence is not used again
+            until(lambda: queue.ask_back(a) or value(a, "SELECT max(epoch) >> 44 FROM aq_internal.node_unit") == 2, "a unit with a number of the new timeline")
             load.finish()
         for node in nodes:
             assert faults.differences(node.server, "20 s") == []
