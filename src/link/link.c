@@ -91,14 +91,6 @@ aq_link_add(int64 key, Oid server, Oid role)
 	return &aq_link_stream_add(key, server, role)->public;
 }
 
-AqLinkStream *
-aq_link_find(const AqLinkKind *kind, int64 key)
-{
-	AqStream   *stream = aq_link_stream_find(kind, key);
-
-	return stream != NULL ? &stream->public : NULL;
-}
-
 void
 aq_link_wake_stream(AqLinkStream *stream)
 {
@@ -115,12 +107,6 @@ const AqLinkRemote *
 aq_link_remote(const AqLinkStream *stream)
 {
 	return &route_of(stream)->remote;
-}
-
-int
-aq_link_batch_size(const AqLinkStream *stream)
-{
-	return route_of(stream)->target->batch;
 }
 
 void
@@ -148,19 +134,13 @@ aq_link_text(AqLinkRequest *request, Oid type, const char *value)
 	(void) next_parameter(request, type, value, 0);
 }
 
-void
-aq_link_binary(AqLinkRequest *request, Oid type, const void *value, int length)
-{
-	int			n = next_parameter(request, type, value, 1);
-
-	request->lengths[n] = length;
-}
-
 /* As text, both sides would look at each byte, twice. */
 void
 aq_link_array(AqLinkRequest *request, Oid type, Datum array)
 {
 	bytea	   *sent = OidSendFunctionCall(F_ARRAY_SEND, array);
 
-	aq_link_binary(request, type, VARDATA(sent), VARSIZE(sent) - VARHDRSZ);
+	int			n = next_parameter(request, type, VARDATA(sent), 1);
+
+	request->lengths[n] = VARSIZE(sent) - VARHDRSZ;
 }

@@ -67,7 +67,6 @@ typedef struct AqLinkRequest
 	const char *values[AQ_LINK_PARAMETERS]; /* NULL: null */
 	int			lengths[AQ_LINK_PARAMETERS];	/* of binary values */
 	int			formats[AQ_LINK_PARAMETERS];	/* 0: text, 1: binary */
-	int			result_format;	/* 0: text, 1: binary */
 	int64		rows;			/* messages in it, for statistics only */
 	int			timeout_ms;		/* 0: the link's option request_timeout */
 } AqLinkRequest;
@@ -86,7 +85,6 @@ typedef struct AqLinkFailure
 	const char *message;
 	const char *detail;			/* NULL: none */
 	const char *hint;			/* NULL: none */
-	TimestampTz next_attempt;	/* AQ_LINK_NOT_SENT, AQ_LINK_LOST: when the link connects again */
 } AqLinkFailure;
 
 /* A stream in the worker's memory. */
@@ -144,9 +142,6 @@ typedef struct AqLinkKind
 	 */
 	TimestampTz (*failed) (AqLinkStream *stream, const AqLinkFailure *failure);
 
-	/* The stream ends; not in a transaction, must not raise.  May be NULL. */
-	void		(*close) (AqLinkStream *stream);
-
 	/* A link with such a stream tries again after this many microseconds, if it would wait longer.  May be NULL. */
 	int64		(*longest_pause) (void);
 } AqLinkKind;
@@ -177,15 +172,12 @@ extern Oid	aq_link_server(const char *name, Oid role);
 /* --- in callbacks ------------------------------------------------------------- */
 
 extern AqLinkStream *aq_link_add(int64 key, Oid server, Oid role);	/* in list */
-extern AqLinkStream *aq_link_find(const AqLinkKind *kind, int64 key);	/* NULL: none */
 extern void aq_link_wake_stream(AqLinkStream *stream);
 extern const AqLinkRemote *aq_link_remote(const AqLinkStream *stream);
-extern int	aq_link_batch_size(const AqLinkStream *stream); /* the server's option: messages in a request; in next */
 extern void aq_link_flush(void);	/* the commit of this callback's transaction is flushed */
 
 /* They set the next parameter of the request; the value is not copied.  NULL: null. */
 extern void aq_link_text(AqLinkRequest *request, Oid type, const char *value);
-extern void aq_link_binary(AqLinkRequest *request, Oid type, const void *value, int length);
 extern void aq_link_array(AqLinkRequest *request, Oid type, Datum array);	/* binary; of a built-in type */
 
 #endif							/* AQ_LINK_H */

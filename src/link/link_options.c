@@ -49,7 +49,6 @@ static const IntegerOption integer_options[] = {
 	{"connect_timeout", 1, 3600, 10, offsetof(AqLinkTarget, connect_timeout)},
 	{"request_timeout", 1, 86400, 60, offsetof(AqLinkTarget, request_timeout)},
 	{"idle_timeout", 1, 86400, 60, offsetof(AqLinkTarget, idle_timeout)},
-	{"batch_size", 1, 10000, 100, offsetof(AqLinkTarget, batch)},
 };
 
 /* options of libpq that the link sets itself */
@@ -135,7 +134,7 @@ refuse_name(const DefElem *def, Oid catalog)
 			 elsewhere && catalog == ForeignServerRelationId ? errhint("It is an option of user mappings: CREATE USER MAPPING.") :
 			 elsewhere ? errhint("It is an option of servers: CREATE SERVER.") :
 			 catalog == ForeignServerRelationId
-			 ? errhint("Servers have the options of libpq, such as host, port, dbname, service and sslmode, and enabled, connections, connect_timeout, request_timeout, idle_timeout, batch_size.")
+			 ? errhint("Servers have the options of libpq, such as host, port, dbname, service and sslmode, and enabled, connections, connect_timeout, request_timeout, idle_timeout.")
 			 : catalog == UserMappingRelationId ? errhint("User mappings have the options user, password, password_required, sslcert, sslkey and sslpassword.")
 			 : errhint("There are no valid options in this context.")));
 }

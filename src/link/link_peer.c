@@ -111,14 +111,10 @@ aq_link_peer_start(const AqLinkTarget *target)
 static void
 ask(AqPeer *peer, AqPeerState state, const AqLinkRequest *request)
 {
-	int			lengths[AQ_LINK_PARAMETERS];
-
-	for (int i = 0; i < request->nparameters; i++)
-		lengths[i] = request->lengths[i];
 	peer->state = state;
 	peer->reading = false;
-	if (!PQsendQueryParams(peer->conn, request->sql, request->nparameters, request->types, request->values, lengths,
-						   request->formats, request->result_format))
+	if (!PQsendQueryParams(peer->conn, request->sql, request->nparameters, request->types, request->values, request->lengths,
+						   request->formats, 0))
 	{
 		break_off_lost(peer);
 		return;

@@ -167,7 +167,6 @@ typedef struct AqLinkTarget
 	int			connect_timeout;	/* seconds; also the next two */
 	int			request_timeout;
 	int			idle_timeout;
-	int			batch;
 	int			n;
 	const char **keywords;		/* of libpq, ended by NULL; also the next one */
 	const char **values;
@@ -265,7 +264,7 @@ extern void aq_link_stream_remove(AqStream *stream);
 extern void aq_link_stream_woken(void);
 extern AqCallResult aq_link_stream_next(AqStream *stream, AqLinkRequest *request);
 extern AqCallResult aq_link_stream_done(AqStream *stream, const PGresult *result);
-extern AqCallResult aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error, TimestampTz next_attempt);
+extern AqCallResult aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error);
 extern void aq_link_stream_flush(void);
 extern bool aq_link_stream_in_transaction(void (*work) (void *), void *argument, AqTrouble *trouble);
 

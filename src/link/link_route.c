@@ -171,16 +171,14 @@ static void
 cannot_connect(AqRoute *route, const AqLinkError *error)
 {
 	dlist_mutable_iter iter;
-	TimestampTz next;
 	AqLinkError copy = *error;
 
 	note_failure(route, &copy);
-	next = timestamp_of(route->next_attempt);
 	dlist_foreach_modify(iter, &route->line)
 	{
 		AqStream   *stream = dlist_container(AqStream, node, iter.cur);
 
-		(void) aq_link_stream_failed(stream, AQ_LINK_NOT_SENT, &copy, next);
+		(void) aq_link_stream_failed(stream, AQ_LINK_NOT_SENT, &copy);
 		stream->again = 0;		/* it stays in the line */
 	}
 }
@@ -210,7 +208,7 @@ close_line(AqRoute *route, Line *line, const AqLinkError *error)
 		line->stream = NULL;
 		if (error != NULL)
 		{
-			(void) aq_link_stream_failed(stream, AQ_LINK_LOST, error, timestamp_of(route->next_attempt));
+			(void) aq_link_stream_failed(stream, AQ_LINK_LOST, error);
 			/* it is called again when the link is connected */
 			stream->again = 0;
 			stream->woken = true;
@@ -310,7 +308,7 @@ answered(AqRoute *route, Line *line)
 
 		aq_link_error_of_result(&error, line->peer->answer);
 		publish_error(route, &error);
-		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &error, 0);
+		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &error);
 	}
 	else if (aq_link_stream_done(stream, line->peer->answer) == AQ_CALL_DONE)
 		stream->woken = true;

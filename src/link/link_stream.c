@@ -145,8 +145,6 @@ aq_link_stream_remove(AqStream *stream)
 {
 	StreamKey	whole = key_of(stream->public.kind, stream->public.key);
 
-	if (stream->public.kind->close != NULL)
-		stream->public.kind->close(&stream->public);
 	(void) hash_search(all_streams(), &whole, HASH_REMOVE, NULL);
 	MemoryContextDelete(stream->public.context);
 }
@@ -332,15 +330,14 @@ aq_link_stream_done(AqStream *stream, const PGresult *result)
 }
 
 AqCallResult
-aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error, TimestampTz next_attempt)
+aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error)
 {
 	AqLinkFailure failure = {
 		.phase = phase,
 		.sqlstate = error->sqlstate,
 		.message = error->message,
 		.detail = error->detail[0] != '\0' ? error->detail : NULL,
-		.hint = error->hint[0] != '\0' ? error->hint : NULL,
-		.next_attempt = next_attempt
+		.hint = error->hint[0] != '\0' ? error->hint : NULL
 	};
 	Call		call = {.stream = stream,.failure = &failure};
 	AqCallResult result = run(&call, do_failed, "link: failure");

@@ -7,7 +7,7 @@ SELECT fdwname, fdwhandler::regproc, fdwvalidator::regproc FROM pg_foreign_data_
 
 -- servers: libpq's options and ours
 CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host 'localhost', port '1', dbname 'd', sslmode 'require', service 's', application_name 'a',
-	target_session_attrs 'read-write', keepalives_idle '5', connect_timeout '3', request_timeout '5', idle_timeout '7', connections '4', batch_size '1000', enabled 'off');
+	target_session_attrs 'read-write', keepalives_idle '5', connect_timeout '3', request_timeout '5', idle_timeout '7', connections '4', enabled 'off');
 CREATE FUNCTION pg_temp.said(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE state text; message text; detail text;
 BEGIN
@@ -20,7 +20,7 @@ END $$;
 SELECT option, pg_temp.said(format('ALTER SERVER there OPTIONS (ADD %s %L)', option, 'x')) FROM unnest(ARRAY['user', 'password', 'sslpassword', 'password_required', 'client_encoding',
 	'fallback_application_name', 'replication', 'nonsense']) option;
 SELECT option, value, pg_temp.said(format('ALTER SERVER there OPTIONS (SET %s %L)', option, value)) FROM (VALUES ('connections', '0'), ('connections', '17'), ('connections', 'x'),
-	('connections', ''), ('connect_timeout', '0'), ('request_timeout', '1e3'), ('idle_timeout', '-1'), ('batch_size', '10001'), ('enabled', 'maybe'), ('batch_size', '1')) v(option, value);
+	('connections', ''), ('connect_timeout', '0'), ('request_timeout', '1e3'), ('idle_timeout', '-1'), ('enabled', 'maybe')) v(option, value);
 
 -- user mappings: users and secrets
 CREATE USER MAPPING FOR regress_aq_user SERVER there OPTIONS (user 'u', password 'p', password_required 'true');
