@@ -32,11 +32,13 @@ static int32
 begin_call(FunctionCallInfo fcinfo, const char *command, const char **caller)
 {
 	int32		number;
-	LOCKTAG		tag;
 
 	*caller = aq_node_identity_caller(fcinfo, command, &number);
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_held"), (uint32) number, 0);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	aq_node_held_lock(number);
+	/* it may have been removed in the meantime */
+	if (aq_node_identity_number(*caller) != number)
+		ereport(ERROR,
+				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has just been removed here", *caller));
 	return number;
 }
 
@@ -157,6 +159,9 @@ aq_node_arrival_deliver(PG_FUNCTION_ARGS)
 	aq_args_require(fcinfo, ARG_TOKEN, "token");
 	aq_args_require(fcinfo, ARG_EPOCH, "epoch");
 	aq_args_require(fcinfo, ARG_SHARD, "shard");
+	if (PG_GETARG_INT32(ARG_SHARD) < 0 || PG_GETARG_INT32(ARG_SHARD) >= AQ_MAX_SHARDS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "shard must be between 0 and %d, not %d", AQ_MAX_SHARDS - 1, PG_GETARG_INT32(ARG_SHARD)));
 	move.destination = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");
 	move.recipient = aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer");
 	moved = aq_move_away_arguments(fcinfo, ARG_MESSAGES);

@@ -71,6 +71,17 @@ refuse_with_units(const char *server, int n)
 			errhint("Dequeue on one of the two nodes only, until they have gone back. If the node is gone for good, use force => true."));
 }
 
+/* No request of the node is executed, and nothing is granted to it, until the end of the transaction. */
+static void
+lock_units(int32 number)
+{
+	ListCell   *lc;
+
+	aq_node_held_lock(number);
+	foreach(lc, aq_node_unit_queues())
+		(void) aq_node_unit_lock(lfirst_int(lc), true);
+}
+
 /* The node is gone for good: what it has of this one is ready here again, what this one has of it stays. */
 static void
 end_units(List *lent, List *held, const char *id)
@@ -109,6 +120,7 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	number = aq_sql_text(psprintf("SELECT node_number FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
 	if (number == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_NODE_UNDEFINED, "server \"%s\" is not a node", server));
+	lock_units(atoi(number));
 	lent = id != NULL ? aq_node_unit_list(atoi(number), 0) : NIL;
 	held = id != NULL ? aq_node_held_list(id) : NIL;
 	if ((lent != NIL || held != NIL) && !PG_GETARG_BOOL(1))

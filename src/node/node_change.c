@@ -17,6 +17,7 @@
 static bool changed;			/* by this transaction */
 static bool units_changed;
 static bool room;				/* for more messages of a unit */
+static bool called;				/* by another node */
 
 static void
 tell_worker(void)
@@ -36,13 +37,13 @@ tell_worker(void)
 		aq_node_area_note_news(AQ_PEERS_READY);
 	else if (units_changed)
 		aq_link_wake();
-	changed = units_changed = room = false;
+	changed = units_changed = room = called = false;
 }
 
 static void
 forget_change(void)
 {
-	changed = units_changed = room = false;
+	changed = units_changed = room = called = false;
 }
 
 /* A holder has reported messages, so more can be sent when this is committed. */
@@ -53,6 +54,13 @@ aq_node_change_note_room(void)
 	room = true;
 }
 
+/* The transaction is a request of another node. */
+void
+aq_node_change_note_call(void)
+{
+	called = true;
+}
+
 /* Has this transaction changed nodes? */
 bool
 aq_node_change_is_open(void)
@@ -60,11 +68,11 @@ aq_node_change_is_open(void)
 	return changed;
 }
 
-/* Its end, in another session, could not tell the worker. */
+/* Its end, in another session, could not tell the worker, and would free locks before the messages are settled. */
 static void
 refuse_prepare(void)
 {
-	if (changed || units_changed)
+	if (changed || units_changed || called)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot PREPARE a transaction that has changed nodes")));

@@ -8,7 +8,7 @@
  * the node has reported.  A message that is sent is lent: a lease without an end,
  * durable before the other node has it.  A request has messages of several units of
  * a queue; each is answered by itself, but an error concerns all.  So after one, each
- * goes alone until it has arrived.
+ * goes alone until some of it has arrived.
  *
  * After a start, and after a request that failed, it is not known what has
  * arrived.  Then the stream first asks for that, with a new token: all that is
@@ -63,8 +63,9 @@
 /* a recalled unit is asked for again after this time, microseconds */
 #define RECALL_AGAIN ((int64) 2000000)
 
-/* pause after an error with a unit, or while another transaction changes units, microseconds */
+/* pause after an error with a unit, the first one and the longest, or while another transaction changes units, microseconds */
 #define TROUBLE_PAUSE ((int64) 1000000)
+#define LONGEST_PAUSE ((int64) 8000000)
 #define LOCKED_PAUSE ((int64) 20000)
 
 typedef enum RequestKind
@@ -78,7 +79,7 @@ typedef struct Unit
 	AqNodeUnit	row;
 	TimestampTz not_before;		/* after an error, or a recall */
 	int			most;			/* messages in the next request: as many of the last one's size as fit */
-	bool		alone;			/* without other units, as there was an error */
+	int			failures;		/* in a row; then it goes without other units */
 } Unit;
 
 /* What a request has of a unit. */
@@ -104,7 +105,7 @@ typedef struct Forwarding
 	TimestampTz gathers_until;	/* it goes on then */
 	int			turn;			/* the unit from which on one with messages is looked for */
 	int64		token;			/* 0: what has arrived is not known */
-	TransactionId resumed;		/* what had not arrived is ready again if this is committed; invalid: nothing was */
+	TransactionId resumed;		/* what had not arrived is ready again if this is committed; invalid: all had */
 	int64		asked;			/* the token of the question in flight */
 	MemoryContext question;		/* of the next two: what was asked for */
 	Lent	   *lent;
@@ -113,6 +114,7 @@ typedef struct Forwarding
 	Parcel		parcels[UNITS]; /* of it; one if it is a recall */
 	int			nparcels;
 	TimestampTz sent;			/* the last request with messages */
+	int32		trying;			/* queue of a unit whose messages are being taken; after an error, still */
 } Forwarding;
 
 static Forwarding *
@@ -159,7 +161,7 @@ read_units(AqLinkStream *stream)
 
 	if (version == forwarding->version)
 		return;
-	context = AllocSetContextCreate(stream->context, "pgaq units", ALLOCSET_SMALL_SIZES);
+	context = AllocSetContextCreate(CurrentMemoryContext, "pgaq units", ALLOCSET_SMALL_SIZES);
 	foreach(lc, aq_node_unit_list(node_of(stream), 0))
 	{
 		AqNodeUnit *row = lfirst(lc);
@@ -171,7 +173,7 @@ read_units(AqLinkStream *stream)
 		unit = palloc0(sizeof(Unit));
 		unit->row = *row;
 		unit->most = before != NULL ? before->most : FIRST_BATCH;
-		unit->alone = before != NULL && before->alone;
+		unit->failures = before != NULL ? before->failures : 0;
 		if (before != NULL && before->row.recalled == row->recalled)
 			unit->not_before = before->not_before;
 		units = lappend(units, unit);
@@ -183,6 +185,7 @@ read_units(AqLinkStream *stream)
 		pg_atomic_write_u32(&queue->shm->forwarded, 1);
 	}
 	MemoryContextDelete(forwarding->context);
+	MemoryContextSetParent(context, stream->context);
 	forwarding->context = context;
 	forwarding->units = units;
 	forwarding->version = version;
@@ -320,15 +323,12 @@ is_allowed(AqQueue *queue, const AqNodeUnit *row)
 
 /* Takes a batch of the unit, with the privileges of that role. */
 static void
-take_batch(AqQueue *queue, const AqNodeUnit *row, int max, AqMoved *moved)
+take_batch(const AqNodeUnit *row, const char *consumer, int max, AqMoved *moved)
 {
-	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
-	AqMove		move = {.source = queue->id,.max = max,.unit = row->shard + 1};
+	AqMove		move = {.source = row->queue_id,.consumer = consumer,.max = max,.unit = row->shard + 1};
 	Oid			user;
 	int			context;
 
-	if (consumer != NULL)
-		move.consumer = pstrdup(consumer->name);
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(role_of(row), context | SECURITY_LOCAL_USERID_CHANGE);
 	aq_move_away_take(&move, moved);
@@ -378,14 +378,12 @@ static bool
 has_room(const Forwarding *forwarding, const Delivery *delivery, const Unit *unit)
 {
 	return forwarding->nparcels < UNITS && delivery->n < BATCH && delivery->bytes < BYTES &&
-		delivery->queue_id == unit->row.queue_id && !unit->alone;
+		delivery->queue_id == unit->row.queue_id && unit->failures == 0;
 }
 
 static void
-add_unit(Forwarding *forwarding, Delivery *delivery, Unit *unit, AqQueue *queue, const AqMoved *moved)
+add_unit(Forwarding *forwarding, Delivery *delivery, const AqNodeUnit *row, const char *queue_name, const char *consumer, const AqMoved *moved)
 {
-	const AqNodeUnit *row = &unit->row;
-	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
 	AqLinkRequest *request = delivery->request;
 
 	if (forwarding->nparcels == 0)
@@ -394,9 +392,9 @@ add_unit(Forwarding *forwarding, Delivery *delivery, Unit *unit, AqQueue *queue,
 		add_number(request, INT8OID, forwarding->token);
 	}
 	add_number(request, INT8OID, row->epoch);
-	aq_link_text(request, TEXTOID, pstrdup(queue->name));
+	aq_link_text(request, TEXTOID, queue_name);
 	add_number(request, INT4OID, row->shard);
-	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
+	aq_link_text(request, TEXTOID, consumer);
 	aq_link_text(request, TEXTOID, moved->payload_type);
 	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
 		aq_link_array(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved->columns[i]) : moved->columns[i]);
@@ -406,15 +404,17 @@ add_unit(Forwarding *forwarding, Delivery *delivery, Unit *unit, AqQueue *queue,
 	delivery->bytes += moved->bytes;
 }
 
-/* Takes messages of the unit for the request, if there are any and the other node has not enough. */
+/* Takes messages of the unit for the request, if there are any and the other node has not enough.  *most: at most so many. */
 static void
-deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again)
+deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *most, TimestampTz *again)
 {
 	Forwarding *forwarding = stream->data;
-	const AqNodeUnit *row = &unit->row;
 	AqQueue    *queue = aq_catalog_get_by_id(row->queue_id, true);
 	int			position = queue != NULL ? aq_node_unit_position(queue, row->consumer) : -1;
 	TimestampTz now = GetCurrentTimestamp();
+	const AqConsumer *consumer;
+	const char *queue_name;
+	const char *consumer_name;
 	uint32		ready;
 	uint32		lent;
 	AqMoved		moved;
@@ -453,12 +453,43 @@ deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again
 		*again = now + TROUBLE_PAUSE;
 		return;
 	}
-	take_batch(queue, row, Min(Min(unit->most, WINDOW - lent), BATCH - delivery->n), &moved);
+	/* the dequeue may read the queue's description anew */
+	consumer = aq_node_unit_consumer(queue, row->consumer);
+	consumer_name = consumer != NULL ? pstrdup(consumer->name) : NULL;
+	queue_name = pstrdup(queue->name);
+	take_batch(row, consumer_name, Min(Min(*most, WINDOW - lent), BATCH - delivery->n), &moved);
 	if (moved.n == 0)
+	{
+		*again = now + LOCKED_PAUSE;	/* a retry count is not written yet, for example */
 		return;
+	}
 	/* larger ones may follow, so it grows slowly */
-	unit->most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) unit->most), BATCH), 1);
-	add_unit(forwarding, delivery, unit, queue, &moved);
+	*most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) *most), BATCH), 1);
+	add_unit(forwarding, delivery, row, queue_name, consumer_name, &moved);
+}
+
+static void
+pause_unit(Unit *unit, int most)
+{
+	unit->not_before = GetCurrentTimestamp() + Min(TROUBLE_PAUSE << Min(unit->failures, 8), LONGEST_PAUSE);
+	unit->failures++;
+	unit->most = most;
+}
+
+/* The same.  An error concerns this unit: others do not wait for it, and it goes on alone, with one message. */
+static void
+try_deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again)
+{
+	Forwarding *forwarding = stream->data;
+	Unit		before = *unit;
+	int			most = unit->most;
+
+	pause_unit(unit, 1);
+	forwarding->trying = unit->row.queue_id;
+	deliver(stream, delivery, &unit->row, &most, again);
+	forwarding->trying = 0;
+	*unit = before;
+	unit->most = most;
 }
 
 static void
@@ -497,6 +528,18 @@ woken(AqLinkStream *stream)
 	return true;
 }
 
+/* The call before has ended with an error. */
+static void
+note_trouble(AqLinkStream *stream)
+{
+	Forwarding *forwarding = stream->data;
+	AqQueue    *queue = forwarding->trying != 0 ? aq_catalog_get_by_id(forwarding->trying, true) : NULL;
+
+	forwarding->trying = 0;
+	if (queue != NULL)
+		note_error(stream, psprintf("messages of queue \"%s\" could not be sent", queue->name), "See the server log for the cause.");
+}
+
 static bool
 next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
@@ -510,6 +553,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	(void) aq_chunks_set_impatient(true);
 	forwarding->kind = NOTHING;
 	forwarding->nparcels = 0;
+	note_trouble(stream);
 	read_units(stream);
 	n = list_length(forwarding->units);
 	if (n == 0 || aq_node_identity_own(&own) != AQ_NODE_OWN)
@@ -526,7 +570,6 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	for (int i = 0; i < n; i++)
 	{
 		Unit	   *unit = list_nth(forwarding->units, (turn + i) % n);
-		bool		alone = unit->alone;
 		bool		first = forwarding->nparcels == 0;
 		TimestampTz later = 0;
 
@@ -542,17 +585,11 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 			recall(stream, unit, request, &own);
 			return true;
 		}
-		/* an error concerns this unit: others do not wait for it */
-		unit->not_before = now + TROUBLE_PAUSE;
-		unit->alone = true;
-		deliver(stream, &delivery, unit, &later);
-		unit->not_before = 0;
-		unit->alone = alone;
+		if (first)
+			forwarding->turn = (turn + i + 1) % n;
+		try_deliver(stream, &delivery, unit, &later);
 		sooner(again, later);
-		if (!first || forwarding->nparcels == 0)
-			continue;
-		forwarding->turn = (turn + i + 1) % n;
-		if (alone)
+		if (first && unit->failures > 0 && forwarding->nparcels > 0)
 			break;
 	}
 	if (forwarding->nparcels == 0)
@@ -583,12 +620,13 @@ still_holds(const AqNodeUnit *row)
 	return aq_sql_finds(psprintf("SELECT FROM aq_internal.node_unit WHERE epoch = " INT64_FORMAT, row->epoch));
 }
 
-/* Those that have not arrived, by unit, are ready again. */
-static void
+/* Those that have not arrived, by unit, are ready again.  Returns whether there are any. */
+static bool
 give_back_missing(Forwarding *forwarding, const PGresult *result)
 {
 	bool	   *missing = palloc0(Max(forwarding->nlent, 1) * sizeof(bool));
 	pg_uuid_t  *ids = palloc(Max(forwarding->nlent, 1) * sizeof(pg_uuid_t));
+	bool		found = false;
 	ListCell   *lc;
 
 	for (int i = 0; i < PQntuples(result); i++)
@@ -617,19 +655,28 @@ give_back_missing(Forwarding *forwarding, const PGresult *result)
 			continue;
 		aq_pins_pin(queue);
 		aq_node_unit_give_back(queue, position, ids, n);
+		found = true;
 	}
+	return found;
 }
 
 static void
 note_arrived(AqLinkStream *stream, uint32 n)
 {
+	const Forwarding *forwarding = stream->data;
 	AqNodeState *state = aq_node_area_get(node_of(stream));
+	bool		trouble = false;
+	ListCell   *lc;
+
+	/* of another unit, which is tried again alone */
+	foreach(lc, forwarding->units)
+		trouble |= ((Unit *) lfirst(lc))->failures > 0;
 
 	if (state != NULL)
 	{
 		state->forwarded += n;
 		state->batches++;
-		if (!state->queue_error_of_wish)
+		if (!state->queue_error_of_wish && !trouble)
 			state->queue_error_time = 0;
 	}
 	aq_node_area_free();
@@ -645,19 +692,15 @@ take_back(const Forwarding *forwarding)
 		(void) aq_node_unit_end(&unit->row);
 }
 
-/* Its messages were not taken: they are asked for, given back, and sent again later. */
+/* The unit's messages were not taken: they are asked for, given back, and sent again later. */
 static void
-pause_unit(Forwarding *forwarding, const Parcel *parcel)
+not_taken(Forwarding *forwarding, const Parcel *parcel)
 {
 	Unit	   *unit = find_unit(forwarding, parcel->epoch);
 
 	forwarding->token = 0;
 	if (unit != NULL)
-	{
-		unit->not_before = GetCurrentTimestamp() + TROUBLE_PAUSE;
-		unit->most = FIRST_BATCH;
-		unit->alone = true;
-	}
+		pause_unit(unit, Max((int) parcel->n / 8, 1));	/* perhaps it was too large */
 }
 
 /* Each unit has an answer: did its messages arrive? */
@@ -667,19 +710,21 @@ delivered(AqLinkStream *stream, const PGresult *result)
 	Forwarding *forwarding = stream->data;
 	uint32		arrived = 0;
 
+	if (PQntuples(result) != 1 || PQnfields(result) != forwarding->nparcels)
+		elog(ERROR, "unexpected answer to a delivery of messages");
 	for (int i = 0; i < forwarding->nparcels; i++)
 	{
 		const Parcel *parcel = &forwarding->parcels[i];
 		Unit	   *unit = find_unit(forwarding, parcel->epoch);
 
-		if (PQntuples(result) != 1 || i >= PQnfields(result) || strcmp(PQgetvalue(result, 0, i), "t") != 0)
+		if (strcmp(PQgetvalue(result, 0, i), "t") != 0)
 		{
-			pause_unit(forwarding, parcel);
+			not_taken(forwarding, parcel);
 			continue;
 		}
 		arrived += parcel->n;
 		if (unit != NULL)
-			unit->alone = false;
+			unit->failures = 0;
 	}
 	if (arrived > 0)
 		note_arrived(stream, arrived);
@@ -694,9 +739,9 @@ done(AqLinkStream *stream, const PGresult *result)
 	switch (forwarding->kind)
 	{
 		case RESUMING:
-			give_back_missing(forwarding, result);
+			/* the commit can fail */
+			forwarding->resumed = give_back_missing(forwarding, result) ? GetTopTransactionId() : InvalidTransactionId;
 			forwarding->token = forwarding->asked;
-			forwarding->resumed = GetTopTransactionIdIfAny();
 			aq_point("node-resumed");
 			break;
 		case DELIVERING:
@@ -718,10 +763,9 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	Forwarding *forwarding = forwarding_of(stream);
 
 	forwarding->token = 0;
-	/* perhaps it was too large */
 	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
 		for (int i = 0; i < forwarding->nparcels; i++)
-			pause_unit(forwarding, &forwarding->parcels[i]);
+			not_taken(forwarding, &forwarding->parcels[i]);
 	if (failure->phase != AQ_LINK_REFUSED)
 		return 0;
 	note_error(stream, failure->message, failure->hint);

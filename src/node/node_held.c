@@ -16,6 +16,8 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 
 #define HELD "SELECT queue_id, shard, consumer_number, returns, epoch FROM aq_internal.node_held "
@@ -88,6 +90,16 @@ aq_node_held_return(const char *origin, int64 epoch, bool wait)
 	return true;
 }
 
+/* The requests of the node come one after the other.  By the number of its row. */
+void
+aq_node_held_lock(int32 number)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_held"), (uint32) number, 0);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
 /* A shard for another node's messages that has none; -1: all have some. */
 static int
 free_shard(AqQueue *queue)
@@ -149,15 +161,18 @@ aq_node_held_adopt(const AqNodeHeld *held, const char *origin)
 {
 	AqQueue    *queue = aq_catalog_get_by_id(held->queue_id, true);
 
-	if (queue != NULL)
+	if (queue == NULL)
 	{
-		aq_pins_pin(queue);
-		if (!queue->store->units->adopt(queue, held->shard))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("a table of queue \"%s\" is locked", queue->name),
-					 errhint("Try again.")));
+		/* it was dropped */
+		(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE origin = '%s' AND epoch = " INT64_FORMAT, origin, held->epoch), 0, NULL, NULL, NULL);
+		return;
 	}
+	aq_pins_pin(queue);
+	if (!queue->store->units->adopt(queue, held->shard))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("a table of queue \"%s\" is locked", queue->name),
+				 errhint("Try again.")));
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_held SET origin = i.node_id, epoch = nextval('aq_internal.node_epoch_seq'), "
 								  "origin_shard = shard, returns = false FROM aq_internal.node_identity i WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, held->epoch), 0, NULL, NULL, NULL);
@@ -180,7 +195,8 @@ aq_node_held_end(const AqNodeHeld *held, const char *origin)
 	}
 	(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, held->epoch), 0, NULL, NULL, NULL);
-	aq_catalog_units_changed(held->queue_id);
+	if (queue != NULL)
+		aq_catalog_units_changed(held->queue_id);
 	return true;
 }
 

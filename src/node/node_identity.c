@@ -237,6 +237,7 @@ aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command, int32 *num
 	aq_session_attach();
 	aq_node_identity_require(&own);
 	aq_args_require(fcinfo, 0, "caller");
+	aq_node_change_note_call();
 	caller = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)));
 	*number = aq_node_identity_number(caller);
 	if (*number == 0)

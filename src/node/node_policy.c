@@ -5,8 +5,8 @@
  *
  * Consumers on this node and on others that have dequeued within the last seconds
  * take part.  The shards of a queue are spread over the nodes with such consumers,
- * for each consumer apart.  A unit stays where it is as long as its node takes part
- * and has no more than its share, rounded up; so consumers on one node leave
+ * for each consumer apart.  A unit stays where it is as long as its node takes part,
+ * unless another node has at least two units less; so consumers on one node leave
  * everything there, and two nodes do not pass a unit to and fro.
  *
  * A unit of this node is granted at once.  One of another node is asked back, and
@@ -73,16 +73,15 @@ poorest(Plan *plan)
 	return found;
 }
 
-/* Identity and role of the node: as which it has asked.  False: it was removed. */
+/* Identity and role of the node: as which it has asked.  False: it was removed, or does not ask any more. */
 static bool
 grant(Plan *plan, int shard, const Part *to)
 {
 	char	   *holder = aq_sql_text(psprintf("SELECT node_id FROM aq_internal.node WHERE node_number = %d", to->number));
+	Oid			role = aq_node_area_wish_role(to->number, plan->queue->id, plan->consumer);
 	AqNodeState *state;
 
-	if (holder == NULL ||
-		!aq_node_unit_grant(plan->queue->id, shard, plan->consumer, holder,
-							aq_node_area_wish_role(to->number, plan->queue->id, plan->consumer)))
+	if (holder == NULL || !OidIsValid(role) || !aq_node_unit_grant(plan->queue->id, shard, plan->consumer, holder, role))
 		return false;
 	state = aq_node_area_get(to->number);
 	if (state != NULL)
@@ -93,7 +92,7 @@ grant(Plan *plan, int shard, const Part *to)
 
 /* Gives the unit to another node, or asks it back, if the distribution gains by that. */
 static void
-move_unit(Plan *plan, int shard, int most)
+move_unit(Plan *plan, int shard)
 {
 	AqNodeUnit *unit = plan->units[shard];
 	Part	   *from = part_of(plan, unit != NULL ? unit->holder : 0);
@@ -102,7 +101,7 @@ move_unit(Plan *plan, int shard, int most)
 	if (to == NULL || to == from || (unit != NULL && (unit->recalled || unit->is_back || plan->in_transit)))
 		return;
 	if (from != NULL && from->takes_part &&
-		(from->n <= most || to->n + 1 >= from->n || (unit != NULL && unit->age < HOLD_TIME)))
+		(to->n + 1 >= from->n || (unit != NULL && unit->age < HOLD_TIME)))
 		return;
 	if (unit != NULL)
 	{
@@ -114,17 +113,6 @@ move_unit(Plan *plan, int shard, int most)
 	to->n++;
 	if (from != NULL)
 		from->n--;
-}
-
-static void
-distribute(Plan *plan)
-{
-	int			nparts = 0;
-
-	for (int i = 0; i < plan->nparts; i++)
-		nparts += plan->parts[i].takes_part;
-	for (int shard = 0; shard < plan->queue->shards && nparts > 0; shard++)
-		move_unit(plan, shard, (plan->queue->shards + nparts - 1) / nparts);
 }
 
 /* The nodes, and the units of the consumer. */
@@ -153,7 +141,8 @@ run_consumer(AqQueue *queue, int64 consumer, int position, const List *nodes, co
 		if (part != NULL && !unit->recalled && !unit->is_back)
 			part->n++;
 	}
-	distribute(&plan);
+	for (int shard = 0; shard < queue->shards; shard++)
+		move_unit(&plan, shard);
 }
 
 /* Of all consumers of the queue, which is pinned; nothing if another transaction is about to change its units. */

@@ -30,6 +30,7 @@ typedef struct AqNodeIdentity
 /* --- node_change.c: what the end of the transaction announces */
 extern void aq_node_change_register(void);
 extern void aq_node_change_note_room(void);
+extern void aq_node_change_note_call(void);
 extern bool aq_node_change_is_open(void);
 
 /* --- node_settings.c: parameters, in milliseconds */
@@ -179,6 +180,7 @@ typedef struct AqNodeHeld
 	int64		epoch;
 } AqNodeHeld;
 
+extern void aq_node_held_lock(int32 number);
 extern List *aq_node_held_list(const char *origin);
 extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
 extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);

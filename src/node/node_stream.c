@@ -208,7 +208,7 @@ misfit(int32 number, const AqNodeIdentity *other)
 	aq_sql_run("SELECT CASE WHEN EXISTS (SELECT FROM aq_internal.node_identity WHERE node_id = $2::uuid) THEN 'the server leads to this node itself' "
 			   "WHEN n.node_id <> $2::uuid THEN format('node %s answers instead of node %s', $2, n.node_id) "
 			   "ELSE (SELECT format('it is the same node as server \"%s\"', o.server_name) FROM aq_internal.node o "
-			   "WHERE o.node_id = $2::uuid AND o.node_number < $1 ORDER BY o.node_number LIMIT 1) END "
+			   "WHERE o.node_id = $2::uuid AND o.node_number <> $1 ORDER BY o.node_number LIMIT 1) END "
 			   "FROM aq_internal.node n WHERE n.node_number = $1",
 			   lengthof(types), types, values, NULL, true);
 	if (SPI_processed > 0)

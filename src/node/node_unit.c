@@ -14,8 +14,8 @@
  * has the lock until all are; then the worker deletes the row.
  *
  * What changes the rows of a queue has its lock, until the end of the
- * transaction.  The link worker and the requests of other nodes do not wait for
- * it: an administrator may have it for long.
+ * transaction.  The link worker, and requests that bring messages or units back, do
+ * not wait for it: an administrator may have it for long.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -104,7 +104,7 @@ aq_node_unit_queues(void)
 	MemoryContext context = CurrentMemoryContext;
 	List	   *ids = NIL;
 
-	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed", 0, NULL, NULL, NULL, true);
+	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed ORDER BY 1", 0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
@@ -163,9 +163,13 @@ aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder
 void
 aq_node_unit_forget_removed(int32 queue_id)
 {
-	(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit u WHERE queue_id = %d AND consumer_number <> 0 AND NOT EXISTS "
-								  "(SELECT FROM aq_internal.subscriber s WHERE s.queue_id = u.queue_id AND s.number = u.consumer_number AND s.consumer IS NOT NULL)",
-								  queue_id), 0, NULL, NULL, NULL);
+	const char *removed = psprintf("FROM aq_internal.node_unit u WHERE queue_id = %d AND consumer_number <> 0 AND NOT EXISTS "
+								   "(SELECT FROM aq_internal.subscriber s WHERE s.queue_id = u.queue_id AND s.number = u.consumer_number AND s.consumer IS NOT NULL)",
+								   queue_id);
+
+	/* each change wakes all streams, also one of no row */
+	if (aq_sql_finds(psprintf("SELECT %s", removed)))
+		(void) aq_sql_change(psprintf("DELETE %s", removed), 0, NULL, NULL, NULL);
 }
 
 /* Asks the unit back.  The caller has the lock. */
@@ -294,8 +298,8 @@ finish_unit(const char *caller, int64 epoch, const pg_uuid_t *ids, uint32 n)
 }
 
 /*
- * aq.node_finish(caller, epochs, ids): what was consumed is never ready here again,
- * so the unit's row may not be deleted at the same time.
+ * aq.node_finish(caller, epochs, ids): what was consumed is never ready here again.
+ * Who ends the unit at the same time finds its messages taken, and fails.
  */
 PG_FUNCTION_INFO_V1(aq_node_unit_finish);
 Datum

@@ -15,6 +15,9 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
+/* an error with a queue that did not come again within this time is over, milliseconds; see LONGEST_PAUSE of node_forward.c */
+#define QUEUE_ERROR_MS 15000
+
 static const char *
 state_of(const AqNodeState *state, TimestampTz now)
 {
@@ -58,6 +61,8 @@ AQ_ROWS(aq_node_views_state)
 	aq_rows_number(row, state.reported);
 	aq_rows_number(row, state.granted);
 	aq_rows_number(row, state.returned);
+	if (TimestampDifferenceExceeds(state.queue_error_time, GetCurrentTimestamp(), QUEUE_ERROR_MS))
+		state.queue_error_time = 0;
 	aq_rows_text(row, state.queue_error_time != 0 && sees ? state.queue_error : NULL);
 	aq_rows_time(row, state.queue_error_time);
 	aq_rows_end(row);

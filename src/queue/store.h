@@ -227,6 +227,7 @@ typedef enum AqBodyWrite
 typedef struct AqFinished
 {
 	pg_uuid_t	origin_id;		/* its id there */
+	int64		number;			/* of the partition */
 	uint32		partition;
 	uint16		slot;
 } AqFinished;

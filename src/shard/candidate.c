@@ -89,6 +89,11 @@ aq_candidate_await_retries(Take *take, bool only_checks)
 {
 	AqMode		mode = take->options->mode;
 
+	if (take->options->unit != 0)
+	{
+		aq_work_post(take->shm, AQ_WORK_RETRY);	/* the link worker waits for nobody */
+		return false;
+	}
 	if (take->counts_until == 0 && !only_checks)
 		take->counts_until = aq_retries_patience();
 	if (aq_retries_await(take->shm, only_checks, take->counts_until, retries_pending, take))

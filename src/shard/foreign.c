@@ -13,8 +13,9 @@
  * the origin has finished with it, too.  So what is to be reported is in the
  * tables, and a partition is not truncated before.
  *
- * The functions run in the link worker, or in sessions of other nodes.  They wait
- * for no lock of a user.
+ * The functions run in the link worker, or in sessions of other nodes.  They do not
+ * wait for locks that users have; the log's, at the commit, for a second in the
+ * worker.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -93,10 +94,11 @@ typedef struct Lent
 	uint32		size;
 } Lent;
 
+/* Also if a transaction is about to end it. */
 static bool
 has_lease_of_node(const FrameSub *sub, uint32 number)
 {
-	const Lease *lease = aq_slot_is_leased(sub, number) ? lease_at(sub, number) : NULL;
+	const Lease *lease = lease_at(sub, number);
 
 	return lease != NULL && lease->receipt > 0 && (lease->receipt & AQ_RECEIPT_NODE) != 0;
 }
@@ -107,7 +109,6 @@ add_lent(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 	Lent	   *lent = arg;
 	int64		number = partition->number;
 	const FrameSub *sub;
-	uint32		most;
 
 	/* room first: nothing is allocated under the latch */
 	if (lent->n + PARTITION_SLOTS > lent->size)
@@ -118,15 +119,9 @@ add_lent(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 	if (!latch_resident(queue, stream, partition, number))
 		return true;
 	sub = frame_sub(frame_of(partition), lent->position);
-	most = sub_more(sub) != NULL ? sub_more(sub)->nleased : 0;
-	for (uint32 slot = 0; slot < partition->reserved && most > 0; slot++)
-	{
-		if (!aq_slot_is_leased(sub, slot))
-			continue;
-		most--;
+	for (uint32 slot = 0; slot < partition->reserved && sub_more(sub) != NULL; slot++)
 		if (has_lease_of_node(sub, slot))
 			lent->ids[lent->n++] = aq_message_id(queue->shard_key, stream->number, ordinal_of(partition, slot));
-	}
 	aq_latch_free(&stream->latch);
 	return true;
 }
@@ -294,7 +289,7 @@ add_finished(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 		if (!read_origin_ids(partition, slots, ids))
 			break;
 		for (uint32 i = 0; i < slots->n && finishing->n < finishing->max; i++)
-			finishing->list[finishing->n++] = (AqFinished) {ids[i], partition->index, slots->slots[i]};
+			finishing->list[finishing->n++] = (AqFinished) {ids[i], slots->number, partition->index, slots->slots[i]};
 	}
 	pfree(slots);
 	pfree(ids);
@@ -316,7 +311,7 @@ finished(AqQueue *queue, int shard, AqFinished *list, uint32 max)
 
 /* Takes for the origin those of the slots that it has.  Note and lock first: the commit writes to the log. */
 static bool
-take_for_origin(AqQueue *queue, Partition *partition, const uint16 *slots, uint32 n)
+take_for_origin(AqQueue *queue, Partition *partition, int64 number, const uint16 *slots, uint32 n)
 {
 	Stream	   *stream = stream_at(partition->stream);
 
@@ -328,7 +323,7 @@ take_for_origin(AqQueue *queue, Partition *partition, const uint16 *slots, uint3
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_TAKE);
 	for (uint32 i = 0; i < n; i++)
 	{
-		FrameSub   *sub = partition->frame != 0 && partition->stream == stream->index
+		FrameSub   *sub = partition->frame != 0 && partition->stream == stream->index && partition->number == number
 			? frame_sub(frame_of(partition), AQ_ORIGIN_POSITION) : NULL;
 
 		if (sub != NULL && aq_slot_take(stream, partition, AQ_ORIGIN_POSITION, slots[i]))
@@ -348,7 +343,7 @@ reported(AqQueue *queue, int shard, const AqFinished *list, uint32 n)
 	{
 		for (count = 0; i + count < n && list[i + count].partition == list[i].partition; count++)
 			slots[count] = list[i + count].slot;
-		complete = take_for_origin(queue, partition_at(list[i].partition), slots, count);
+		complete = take_for_origin(queue, partition_at(list[i].partition), list[i].number, slots, count);
 	}
 	pfree(slots);
 	aq_chunks_trim();

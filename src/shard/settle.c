@@ -419,10 +419,12 @@ is_dequeue(AqMode mode)
 	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE || mode == AQ_MODE_LEASE;
 }
 
-/* Does a rollback of this dequeue count as an attempt? */
+/* Does a rollback of this dequeue count as an attempt?  Messages that were to go to another node were not tried. */
 static bool
 was_attempt(const TakeNote *note, uint32 number)
 {
+	if (note->terms.receipt & AQ_RECEIPT_NODE)
+		return false;
 	return (is_dequeue(note->mode) && note->mode != AQ_MODE_MOVE) ||
 		(note->tried != NULL && !note->own && aq_bitmap_test(note->tried, number));
 }

@@ -229,6 +229,16 @@ def test_leads_elsewhere(nodes):
     assert "leads to this node itself" in a.sees("self", "refused", sqlstate="AQ182")["error"]
     assert 'the same node as server "b"' in a.sees("twin", "refused", sqlstate="AQ182")["error"]
     a.sees("b", "reachable")
+    # also if the one that shows up with the other's identity was added before it
+    a.remove("c")
+    a.link("early", 1)
+    a.add("early")
+    a.add("c")
+    a.sees("c", "reachable")
+    with a.connect() as conn:
+        conn.execute(f"ALTER SERVER early OPTIONS (SET port '{c.server.port}')")
+    assert 'the same node as server "c"' in a.sees("early", "refused", sqlstate="AQ182")["error"]
+    a.sees("c", "reachable")
 
 
 def test_copy_of_the_server(nodes, throw_away):

@@ -7,7 +7,7 @@ CREATE TABLE aq_internal.node (
 	node_number integer PRIMARY KEY DEFAULT nextval('aq_internal.node_number_seq'),
 	server_name text NOT NULL UNIQUE,
 	role aq_internal.role NOT NULL,
-	node_id uuid,
+	node_id uuid UNIQUE,
 	timeline bigint,
 	started timestamptz,
 	caller aq_internal.role,

@@ -5,7 +5,7 @@
  *	  "propagate" and "node".
  *
  * The messages taken from a queue become arrays, which can be stored in a table
- * and sent as text; the other database puts the same arrays into a queue.  Payloads travel
+ * and sent; the other database puts the same arrays into a queue.  Payloads travel
  * as the text of their types.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -14,6 +14,8 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/detoast.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -23,6 +25,9 @@
 
 /* for which messages are lent to another node: until it says what has become of them, microseconds */
 #define UNIT_LEASE (INT64CONST(100) * 365 * USECS_PER_DAY)
+
+/* bytes of payloads and properties of a unit that are taken together */
+#define UNIT_BYTES (INT64CONST(64) << 20)
 
 /* element types of the arrays, by AqMovedColumn */
 static const struct
@@ -53,6 +58,7 @@ typedef struct Leaving
 	bool		by_value;
 	int			n;
 	int64		bytes;
+	int64		raw_bytes;		/* before payloads are text; also of properties */
 	Datum	   *values[AQ_MOVED_COLUMNS];
 	bool	   *nulls[AQ_MOVED_COLUMNS];
 } Leaving;
@@ -70,6 +76,21 @@ set_copy(Leaving *leaving, AqMovedColumn column, const struct varlena *value)
 	set_value(leaving, column, value == NULL, PointerGetDatum(aq_move_copy(value)));
 }
 
+/* Known only when the messages are taken: the caller tries again with fewer. */
+static void
+check_size(Leaving *leaving, const AqMessage *m)
+{
+	if (!m->payload_null && leaving->length == -1)
+		leaving->raw_bytes += toast_raw_datum_size(m->payload);
+	if (m->properties != NULL)
+		leaving->raw_bytes += toast_raw_datum_size(PointerGetDatum(m->properties));
+	if (leaving->move->unit != 0 && leaving->n > 0 && leaving->raw_bytes > UNIT_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("messages are too large to be sent together"),
+				 errhint("They are sent one by one.")));
+}
+
 static void
 keep(void *arg, const AqMessage *m, int delivery)
 {
@@ -83,7 +104,8 @@ keep(void *arg, const AqMessage *m, int delivery)
 		ereport(ERROR,
 				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "a message with a large body cannot be propagated to another database"),
 				errdetail("Its original id is %s.", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(original)))));
-	/* as text only when no more messages are taken: output functions can be users' */
+	check_size(leaving, m);
+	/* as text only when no more messages are taken */
 	set_value(leaving, AQ_MOVED_PAYLOAD, m->payload_null,
 			  m->payload_null ? (Datum) 0 : datumCopy(m->payload, leaving->by_value, leaving->length));
 	set_value(leaving, AQ_MOVED_PRIORITY, false, Int32GetDatum(m->priority));
@@ -193,7 +215,9 @@ typedef struct Coming
 	const AqMove *move;
 	int32		target;
 	Oid			payload_type;
+	Oid			reader;			/* the role that reads payloads, see aq_enqueue_reading_role(); invalid: the current one */
 	bool		multi;
+	int			n;
 	bool		sharded;
 	Datum	   *values[AQ_MOVED_COLUMNS];
 	bool	   *nulls[AQ_MOVED_COLUMNS];
@@ -222,6 +246,7 @@ read_target(Coming *coming, const AqMoved *moved)
 
 	coming->target = target->id;
 	coming->payload_type = target->payload_type;
+	coming->reader = target->payload_type >= FirstNormalObjectId ? aq_enqueue_reading_role(target) : InvalidOid;
 	coming->multi = target->multi;
 	coming->sharded = aq_queue_is_sharded(target);
 	if (target->exception)
@@ -282,16 +307,18 @@ read_message(const Coming *coming, int i, AqEnqueue *call)
 }
 
 static void
-read_payloads(Coming *coming, int n)
+read_texts(void *arg)
 {
-	int			nest = aq_run_as_begin();
+	Coming	   *coming = arg;
 	FmgrInfo	input;
 	Oid			function;
 	Oid			parameter;
 
+	if (OidIsValid(coming->reader))
+		aq_run_as_check_type(coming->payload_type);
 	getTypeInputInfo(coming->payload_type, &function, &parameter);
 	fmgr_info(function, &input);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < coming->n; i++)
 	{
 		Datum	   *payload = &coming->values[AQ_MOVED_PAYLOAD][i];
 		bool		isnull = coming->nulls[AQ_MOVED_PAYLOAD][i];
@@ -299,6 +326,21 @@ read_payloads(Coming *coming, int n)
 		/* also a null: a domain may refuse it */
 		*payload = InputFunctionCall(&input, isnull ? NULL : TextDatumGetCString(*payload), parameter, -1);
 	}
+}
+
+/* Types are users' code: it does not get the privileges of the other database's role. */
+static void
+read_payloads(Coming *coming)
+{
+	int			nest;
+
+	if (OidIsValid(coming->reader))
+	{
+		aq_run_as_reading(coming->reader, read_texts, coming);
+		return;
+	}
+	nest = aq_run_as_begin();
+	read_texts(coming);
 	aq_run_as_end(nest);
 }
 
@@ -326,14 +368,14 @@ aq_move_away_arguments(FunctionCallInfo fcinfo, int first)
 void
 aq_move_away_put(const AqMove *move, const AqMoved *moved)
 {
-	Coming		coming = {.move = move};
+	Coming		coming = {.move = move,.n = moved->n};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
 	AqEnqueue	call = {.command = "aq.propagation_put()",.queue = pstrdup(move->destination),
 		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = (text *) move->producer,.held = move->unit};
 
 	read_arrays(&coming, moved);
 	read_target(&coming, moved);
-	read_payloads(&coming, moved->n);
+	read_payloads(&coming);
 	for (int i = 0; i < moved->n; i++)
 		read_message(&coming, i, &each[i]);
 	call.payload_type = coming.payload_type;
