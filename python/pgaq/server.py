@@ -313,7 +313,9 @@ class Server:
         pid = self.postmaster_pid()
         if pid is None:
             return
-        family = [pid, *self.child_pids()]
+        # stopped, not killed first: sessions that wait for a standby would notice its end, and commit
+        _kill(pid, signal.SIGSTOP)
+        family = [*self.child_pids(), pid]
         for p in family:
             _kill(p)
         _wait_for(lambda: not any(_alive(p) for p in family), 10)
@@ -530,9 +532,9 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int, sent: signal.Signals = signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, sent)
     except ProcessLookupError:
         pass
 
