@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import random
+import string
 import threading
 import time
 from collections import Counter
@@ -184,11 +185,36 @@ class Load:
         self._tried: set[str] = set()  # taken by transactions that were rolled back
         self._lost: list[float] = []  # when transactions failed that may have taken messages
         self._over, self._all_sent = threading.Event(), threading.Event()
-        self._producers = [threading.Thread(target=self._run, args=(self._produce, node, n), daemon=True) for node in range(len(nodes)) for n in range(producers)]
-        self._consumers = [threading.Thread(target=self._run, args=(self._consume, node, 0), daemon=True) for node in range(len(nodes))]
+        self._left: set[int] = set()  # nodes with no producers any more
+        self._producers = [self._thread(self._produce, node, n) for node in range(len(nodes)) for n in range(producers)]
+        self._consumers = [self._thread(self._consume, node) for node in range(len(nodes))]
         for node in nodes:
-            with node.connect() as conn:
-                conn.execute("DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, began float, ended float)")
+            self._make_ledgers(node)
+
+    def _thread(self, work: Callable[..., int], node: int, n: int = 0) -> threading.Thread:
+        return threading.Thread(target=self._run, args=(work, node, n), name=f"{work.__name__} {node} {n}", daemon=True)
+
+    def _make_ledgers(self, node: Node) -> None:
+        with node.connect() as conn:
+            conn.execute("DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, began float, ended float)")
+
+    def join(self, node: Node) -> int:
+        """One more node, with a producer and a consumer; its number."""
+        number = len(self.nodes)
+        self._make_ledgers(node)
+        self.nodes, self.active = [*self.nodes, node], [*self.active, True]
+        self._producers.append(self._thread(self._produce, number))
+        self._consumers.append(self._thread(self._consume, number))
+        self._producers[-1].start()
+        self._consumers[-1].start()
+        return number
+
+    def leave(self, number: int) -> None:
+        """That node sends no more, and goes on to consume."""
+        self._left.add(number)
+        for thread in self._producers:
+            if thread.name.startswith(f"{self._produce.__name__} {number} "):
+                thread.join(PATIENCE)
 
     def __enter__(self) -> "Load":
         for thread in [*self._producers, *self._consumers]:
@@ -209,9 +235,13 @@ class Load:
             with contextlib.suppress(db.Error, psycopg.Rollback), self.nodes[node].connect() as conn:  # also when it crashes in a rollback
                 number = 0
                 while number < 50 and not over.is_set():
-                    number = work(conn, rng, node, f"{NAMES[node]}{n}.{session}", number)
-            if over.wait(0.02):
+                    number = work(conn, rng, node, f"{string.ascii_lowercase[node]}{n}.{session}", number)
+            if over.wait(0.02) or (work == self._produce and node in self._left):
                 break
+
+    def note(self, conn: db.Connection, ledger: str, *row: Any) -> None:
+        """Write a row into a ledger of the node, in the transaction that sends or gets a message."""
+        conn.execute(f"INSERT INTO {ledger} VALUES ({', '.join(['%s'] * len(row))})", row)
 
     def _produce(self, conn: db.Connection, rng: random.Random, node: int, session: str, number: int) -> int:
         producer = session if session[-1] in "02468" else None  # a name finds other shards than the session
@@ -220,7 +250,7 @@ class Load:
                 number += 1
                 message = f"{session} {rng.choice((1, 1, 1, 2))} {number}"
                 conn.execute("SELECT aq.enqueue(%s, %s, priority => %s, producer => %s)", [self.queue, json.dumps(message), int(message.split()[1]), producer])
-                conn.execute("INSERT INTO sent VALUES (%s)", [message])
+                self.note(conn, "sent", message)
             if rng.random() < 0.05:
                 raise psycopg.Rollback
         self._all_sent.wait(self.pause)
@@ -238,7 +268,7 @@ class Load:
                 rows = conn.execute(query, [self.queue, rng.choice((1, 10, 50))]).fetchall()
                 messages = [row[0] for row in rows]
                 for row in rows:
-                    conn.execute("INSERT INTO got VALUES (%s, %s, %s)", row)
+                    self.note(conn, "got", *row)
                 if rng.random() < 0.1:
                     raise Undo
         except Undo:
@@ -261,7 +291,7 @@ class Load:
         self._over.set()
         for thread in self._consumers:
             thread.join(PATIENCE)
-        got = [(*row, name) for node, name in zip(self.nodes, NAMES, strict=False) for row in _rows(node, "SELECT message, began, ended FROM got")]
+        got = [(*row, name) for node, name in zip(self.nodes, string.ascii_lowercase, strict=False) for row in _rows(node, "SELECT message, began, ended FROM got")]
         double = {message: n for message, n in Counter(row[0] for row in got).items() if n > 1}
         assert not double, f"more than once: {double}"
         assert {row[0] for row in got} == set(sent)

@@ -5,12 +5,15 @@ The first tests need no Citus: its setting is a placeholder, and a trigger watch
 
 from __future__ import annotations
 
+import random
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from conftest import differences, install, put, put_many, take, until
+from conftest import PATIENCE, arrived, differences, install, put, put_many, retry_at_once, take, until
+from nodes import PROTOCOL, QUICK, Load, Node, Shared, value
 from pgaq import db, places
 from pgaq.server import Server
 
@@ -114,11 +117,7 @@ class Nodes:
     """The servers, the coordinator first, with the table "orders" distributed over the workers, and a queue "q" of its own on each."""
 
     def __init__(self) -> None:
-        settings = {"shared_preload_libraries": "citus,pgaq", "citus.node_conninfo": "sslmode=prefer", "citus.recover_2pc_interval": "-1", "synchronous_commit": "local"}
-        self.servers = [Server.temporary(f"citus{number}", settings=settings) for number in range(3)]
-        for server in self.servers:
-            with server.connect() as conn:
-                conn.execute("CREATE EXTENSION citus")
+        self.servers = [self.server(number) for number in range(3)]
         with self.connect() as conn:
             # Citus takes whatever libpq takes as a host, also the directory of a socket
             for call, server in zip(("set_coordinator_host", "add_node", "add_node"), self.servers):
@@ -128,7 +127,20 @@ class Nodes:
             conn.execute("SELECT create_distributed_table('orders', 'id')")
         for server in self.servers:
             with server.connect() as conn:
+                if server != self.servers[0]:
+                    conn.execute(f"SET {PROPAGATES} = off")
+                    retry_at_once(conn)
                 conn.execute("SELECT aq.create_queue('q')")
+
+    @staticmethod
+    def server(number: int) -> Server:
+        settings = {"shared_preload_libraries": "citus,pgaq", "citus.node_conninfo": "sslmode=prefer", "citus.recover_2pc_interval": "-1", "synchronous_commit": "local"}
+        server = Server.temporary(f"citus{number}", tcp=True, settings={**QUICK, **settings, "wal_level": "logical"}, start=False)
+        server.configure(**{"citus.local_hostname": str(server.socket_dir)})
+        server.start()
+        with server.connect() as conn:
+            conn.execute("CREATE EXTENSION citus")
+        return server
 
     def connect(self, number: int = 0, **more):
         return self.servers[number].connect(**more)
@@ -160,7 +172,7 @@ def nodes():
     problems = []
     # of all servers first: Citus logs it when another node ends
     for server in made.servers:
-        server.expect_log("prepared transaction|terminat|connection")
+        server.expect_log("prepared transaction|terminat|connect|failed to")
         problems += [*server.problems(), *differences(server)]
     for server in made.servers:
         server.destroy()
@@ -212,8 +224,8 @@ def wait_for_standby(nodes: Nodes) -> None:
     until(lambda: nodes.ask("SHOW synchronous_standby_names") == "none")
 
 
-def stopped_commit(nodes: Nodes, where: str) -> None:
-    """A transaction with a row on one worker, a message here and a dequeued message, that stops inside its commit.
+def stopped_commit(nodes: Nodes, where: str, work) -> None:
+    """A transaction of the coordinator that stops inside its commit.
 
     before: behind the callbacks of pre-commit, waiting for the lock of NOTIFY, which
     another commit holds that waits for a standby; after: behind the record of the
@@ -228,12 +240,17 @@ def stopped_commit(nodes: Nodes, where: str) -> None:
     conn = nodes.connect(autocommit=False)
     if where == "after":
         conn.execute("SET synchronous_commit = on")
-    conn.execute("INSERT INTO orders VALUES (7, 'new')")
-    assert take(conn, "q") == ["old"]
-    put(conn, "q", "new")
+    work(conn)
     conn.execute("NOTIFY held")
     conn.pgconn.send_query(b"COMMIT")
     wait_event(nodes, conn, "object" if where == "before" else "SyncRep")
+
+
+def old_for_new(conn) -> None:
+    """A row on one worker, a message here, and a dequeued message."""
+    conn.execute("INSERT INTO orders VALUES (7, 'new')")
+    assert take(conn, "q") == ["old"]
+    put(conn, "q", "new")
 
 
 def taken(nodes: Nodes, number: int) -> list:
@@ -252,7 +269,7 @@ def test_crash_inside_a_commit_separates_nothing(nodes, where):
         conn.execute("DELETE FROM orders")
         conn.execute("SELECT aq.purge_queue('q')")
         put(conn, "q", "old")
-    stopped_commit(nodes, where)
+    stopped_commit(nodes, where, old_for_new)
     assert nodes.prepared() == 1
     nodes.restart_killed()
     nodes.recover()
@@ -305,13 +322,26 @@ def test_what_is_posted_commits_in_two_phases(nodes):
     until(lambda: nodes.ask("SELECT string_agg(state, ' ' ORDER BY id) FROM orders") == "new noted", "the notification")
 
 
-def test_a_trigger_on_a_shard_enqueues_on_the_node_of_the_shard(nodes):
-    """In one transaction on both workers. After a crash of the coordinator its messages are in doubt until Citus recovers; others are not."""
+def announce(nodes: Nodes, queue: str) -> None:
+    """From now on, a message is enqueued for each row that is inserted into the empty table."""
     with nodes.connect() as conn:
         conn.execute("DELETE FROM orders")
-        conn.execute("CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.enqueue('q', to_jsonb(new.id)); RETURN NULL; END $$")
+        conn.execute(f"CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.enqueue('{queue}', to_jsonb(new.id)); RETURN NULL; END $$")
         conn.execute("SET citus.enable_unsafe_triggers = on")
         conn.execute("CREATE TRIGGER announce AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION announce()")
+
+
+def announce_no_more(nodes: Nodes) -> None:
+    with nodes.connect() as conn:
+        conn.execute("SET citus.enable_unsafe_triggers = on")
+        conn.execute("DROP TRIGGER announce ON orders")
+        conn.execute("DROP FUNCTION announce() CASCADE")  # shards that were moved away have triggers, too
+
+
+def test_a_trigger_on_a_shard_enqueues_on_the_node_of_the_shard(nodes):
+    """In one transaction on both workers. After a crash of the coordinator its messages are in doubt until Citus recovers; others are not."""
+    announce(nodes, "q")
+    with nodes.connect() as conn:
         conn.execute("INSERT INTO orders SELECT n, 'x' FROM generate_series(1, 100) n")
     got = [taken(nodes, number) for number in (1, 2)]
     assert all(got) and sorted(sum(got, [])) == list(range(1, 101))
@@ -326,7 +356,264 @@ def test_a_trigger_on_a_shard_enqueues_on_the_node_of_the_shard(nodes):
     nodes.recover()
     got = [taken(nodes, number) for number in (1, 2)]
     assert all(got) and sorted(sum(got, [])) == list(range(101, 201))
+    announce_no_more(nodes)
+
+
+# -- distributed queues
+
+
+def on_all_nodes(nodes: Nodes, command: str) -> list[str]:
     with nodes.connect() as conn:
+        rows = conn.execute("SELECT success, result FROM run_command_on_all_nodes(%s) ORDER BY nodeid", [command]).fetchall()
+    assert all(row[0] for row in rows), rows
+    return [row[1] for row in rows]
+
+
+# what docs/cluster.md says
+ADD = "SELECT count(aq.node_add(srvname)) FROM pg_foreign_server, pg_dist_local_group WHERE srvname LIKE 'node\\_%' AND srvname <> 'node_' || groupid AND srvname NOT IN (SELECT server FROM aq.nodes WHERE server IS NOT NULL)"
+
+
+def link(nodes: Nodes, servers: dict[int, Server]) -> None:
+    """Make these groups of Citus nodes for all others, too."""
+    with nodes.connect() as conn:
+        for group, server in servers.items():
+            conn.execute(f"CREATE SERVER node_{group} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{server.port}', dbname 'postgres', connect_timeout '2')")
+    on_all_nodes(nodes, f"GRANT EXECUTE ON FUNCTION {PROTOCOL} TO remote")
+    for (name,) in rows_of(nodes, "SELECT srvname FROM pg_foreign_server WHERE srvname LIKE 'node\\_%'"):
+        on_all_nodes(nodes, f"CREATE USER MAPPING IF NOT EXISTS FOR CURRENT_USER SERVER {name} OPTIONS (user 'remote', password 'secret')")
+    on_all_nodes(nodes, ADD)
+
+
+def rows_of(nodes: Nodes, query: str) -> list[tuple]:
+    with nodes.connect() as conn:
+        return conn.execute(query).fetchall()
+
+
+@pytest.fixture(scope="module")
+def linked(nodes):
+    with nodes.connect() as conn:
+        conn.execute("CREATE ROLE remote LOGIN PASSWORD 'secret'")
+    link(nodes, dict(enumerate(nodes.servers)))
+    made = [Node(server) for server in nodes.servers]
+    for number, node in enumerate(made):
+        for other in range(3):
+            if other != number:
+                node.sees(f"node_{other}", "reachable", mutual=True)
+    return made
+
+
+@pytest.fixture
+def shared(linked):
+    queue = Shared(linked, "shared")
+    yield queue
+    queue.drop()
+
+
+def test_servers_change_on_all_nodes(nodes, linked):
+    """Links follow what Citus passes on: CREATE SERVER, of the fixture, and ALTER SERVER; it is refused elsewhere."""
+    coordinator, one, two = linked
+    alter = "ALTER SERVER node_2 OPTIONS ({} enabled 'false')"
+    with coordinator.connect() as conn:
+        conn.execute(alter.format("ADD"))
+        coordinator.sees("node_2", "unreachable")
+        one.sees("node_2", "unreachable")
+        conn.execute("ALTER SERVER node_2 OPTIONS (DROP enabled)")
+    coordinator.sees("node_2", "reachable")
+    one.sees("node_2", "reachable")
+    with two.connect() as conn, pytest.raises(db.Error, match="not allowed on this node"):
+        conn.execute(alter.format("ADD"))
+
+
+class Distributed(Load):
+    """The ledgers are also in a distributed table."""
+
+    def __init__(self, nodes, queue, seed, **more):
+        super().__init__(nodes, queue, seed, **more)
+        with nodes[0].connect() as conn:
+            conn.execute("DROP TABLE IF EXISTS ledger; CREATE TABLE ledger (entry text, event text); SELECT create_distributed_table('ledger', 'entry')")
+
+    def note(self, conn, ledger, *row):
+        super().note(conn, ledger, *row)
+        conn.execute("INSERT INTO ledger VALUES (%s, %s)", [row[0], ledger])
+
+    def finish(self, patience=120):
+        result = super().finish(patience)
+        for ledger in ("sent", "got"):
+            here = sorted(row for node in self.nodes for row in rows(node, f"SELECT message FROM {ledger}"))
+            assert here == sorted(rows(self.nodes[0], f"SELECT entry FROM ledger WHERE event = '{ledger}'"))
+        return result
+
+
+def rows(node, query):
+    with node.connect() as conn:
+        return [row[0] for row in conn.execute(query).fetchall()]
+
+
+@pytest.fixture
+def recovering(nodes):
+    """Citus finishes prepared transactions soon."""
+    for interval in ("1 s", "-1"):
+        for server in nodes.servers:
+            server.start()
+            server.configure(**{"citus.recover_2pc_interval": interval})
+            server.reload()
+        if interval != "-1":
+            yield
+
+
+def test_load_with_kills(linked, shared, recovering, is_long, seed):
+    """Servers are killed between the phases of commits, and elsewhere."""
+    rng = random.Random(seed)
+    with Distributed(linked, shared.name, seed) as load:
+        for _ in range(60 if is_long else 4):
+            goal = load.got + rng.choice((50, 100, 200))
+            until(lambda: load.got > goal, "progress", 2 * PATIENCE)
+            node = rng.choice(linked)
+            node.server.kill()
+            time.sleep(rng.choice((0, 0.5, 2)))
+            node.server.start()
+            shared.ask_back(rng.choice(linked))
+        print(load.finish(2 * PATIENCE))
+    until(lambda: sum(value(node, "SELECT count(*) FROM pg_prepared_xacts") for node in linked) == 0, "recovery")
+
+
+def all_taken(nodes: Nodes, queue: str, number: int) -> list:
+    """That many messages, from whatever node they come."""
+    got: list = []
+
+    def enough() -> bool:
+        for at in range(3):
+            with nodes.connect(at) as conn:
+                got.extend(take(conn, queue))
+        return len(got) >= number
+
+    until(enough, f"{number} messages")
+    return sorted(got)
+
+
+def test_rows_of_shards_are_announced_once(nodes, shared):
+    """By triggers, into a distributed queue; also if the shards move to another node and back."""
+    announce(nodes, shared.name)
+    for first, mode in ((1, "block_writes"), (101, "force_logical"), (201, None)):
+        with nodes.connect() as conn:
+            conn.execute("INSERT INTO orders SELECT n, 'x' FROM generate_series(%s::int, %s::int) n", [first, first + 99])
+            if mode:
+                workers = conn.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid IN (1, 2)").fetchall()
+                for shard, *at in conn.execute("SELECT shardid, nodename, nodeport FROM citus_shards WHERE table_name = 'orders'::regclass ORDER BY shardid LIMIT 4").fetchall():
+                    (to,) = (worker for worker in workers if worker != tuple(at))
+                    conn.execute("SELECT citus_move_shard_placement(%s, %s, %s, %s, %s, %s)", [shard, *at, *to, mode])
+        assert all_taken(nodes, shared.name, 100) == list(range(first, first + 100))
+    announce_no_more(nodes)
+
+
+def test_messages_in_doubt_come_once(nodes, shared):
+    """Those that triggers have enqueued in a transaction that is prepared on the workers; others come as ever."""
+    announce(nodes, shared.name)
+    stopped_commit(nodes, "after", lambda conn: conn.execute("INSERT INTO orders SELECT n, 'x' FROM generate_series(1, 100) n"))
+    nodes.restart_killed()
+    nodes.servers[1].kill()
+    nodes.servers[1].start()
+    assert nodes.prepared() > 1
+    with nodes.connect(1) as conn:
+        put_many(conn, shared.name, 101, 200)
+    assert all_taken(nodes, shared.name, 100) == list(range(101, 201))
+    nodes.recover()
+    assert all_taken(nodes, shared.name, 100) == list(range(1, 101))
+    announce_no_more(nodes)
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_crash_of_a_holder_inside_a_commit(nodes, shared, where):
+    """The coordinator dequeues messages of a worker, and changes a row on a worker."""
+    coordinator, worker, _ = shared.nodes
+    with nodes.connect() as conn:
+        conn.execute("DELETE FROM orders")
+    with nodes.connect(1) as conn:
+        put_many(conn, shared.name, 1, 10)
+    shared.lend(coordinator)
+    shared.holds(coordinator, 10)
+
+    def work(conn) -> None:
+        conn.execute("INSERT INTO orders VALUES (7, 'new')")
+        assert take(conn, shared.name) == list(range(1, 11))
+
+    stopped_commit(nodes, where, work)
+    assert nodes.prepared() == 1
+    nodes.restart_killed()
+    nodes.recover()
+    assert nodes.ask("SELECT count(*) FROM orders") == (where == "after")
+    assert all_taken(nodes, shared.name, 0 if where == "after" else 10) == ([] if where == "after" else list(range(1, 11)))
+    until(lambda: shared.states(worker) == {}, "the report")
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_dequeue_in_doubt_keeps_its_unit(nodes, shared, where):
+    """A trigger on a shard dequeues a message of the coordinator, which then crashes inside its commit."""
+    coordinator, worker, _ = shared.nodes
+    with nodes.connect() as conn:
+        put_many(conn, shared.name, 1, 10)
+        conn.execute("CREATE TABLE work (id int, message jsonb); SELECT create_distributed_table('work', 'id')")
+        conn.execute(f"CREATE FUNCTION get_message() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.message := (SELECT payload FROM aq.dequeue('{shared.name}')); RETURN new; END $$")
         conn.execute("SET citus.enable_unsafe_triggers = on")
-        conn.execute("DROP TRIGGER announce ON orders")
-        conn.execute("DROP FUNCTION announce()")
+        conn.execute("CREATE TRIGGER get_message BEFORE INSERT ON work FOR EACH ROW EXECUTE FUNCTION get_message()")
+        number = db.value(conn, "SELECT n FROM generate_series(1, 1000) n JOIN citus_shards s ON s.shardid = get_shard_id_for_distribution_column('work', n) WHERE nodeport = %s LIMIT 1", [nodes.servers[1].port])
+    shared.lend(worker)
+    shared.holds(worker, 10)
+
+    def work(conn) -> None:
+        conn.execute("INSERT INTO work VALUES (%s)", [number])
+        put(conn, "q", "worked")
+
+    stopped_commit(nodes, where, work)
+    nodes.restart_killed()
+    shared.ask_back(coordinator, at_once=True)
+    until(lambda: [unit["returns"] for unit in shared.units(worker, "held")] == [True], "the recall")
+    with nodes.connect(1) as conn:
+        assert take(conn, shared.name) == []
+    nodes.recover()
+    until(lambda: shared.units(worker, "held") == [], "the return")
+    done = [1] if where == "after" else []
+    with nodes.connect() as conn:
+        assert arrived(conn, shared.name, 10 - len(done)) == list(range(1 + len(done), 11))
+        assert [row[0] for row in conn.execute("SELECT message FROM work").fetchall()] == done
+        assert take(conn, "q") == ["worked"] * len(done)
+        conn.execute("DROP TABLE work")
+        conn.execute("DROP FUNCTION get_message()")
+
+
+def test_a_node_comes_and_goes_under_load(nodes, shared, recovering, seed):
+    """It gets extension, role, and links from Citus; shards of the ledger move there and back."""
+    server = nodes.server(3)
+    server.expect_log("terminat|connect")
+    node = Node(server)
+    others = list(shared.nodes)
+    with Distributed(others, shared.name, seed) as load:
+        until(lambda: load.got > 100, "progress")
+        nodes.ask(f"SELECT citus_add_node('{server.socket_dir}', {server.port})")
+        group = value(node, "SELECT groupid FROM pg_dist_local_group")
+        link(nodes, {group: server})
+        with node.connect() as conn:
+            conn.execute("SELECT aq.create_queue('shared', distributed => true, max_retries => NULL, retry_delay => '0')")
+            conn.execute("SELECT aq.grant_queue('shared', 'remote', 'enqueue, dequeue')")
+        number = load.join(node)
+        nodes.ask("SELECT rebalance_table_shards('ledger', shard_transfer_mode => 'block_writes')")
+        until(lambda: value(node, "SELECT count(*) FROM got") > 50, "progress of the new node")
+        until(lambda: value(node, "SELECT sum(forwarded) FROM aq.nodes") > 0, "messages of the new node elsewhere")
+        load.leave(number)
+        until(lambda: shared.states(node) == {}, "the last messages of the node")
+        load.active[number] = False
+        until(lambda: shared.units(node, "held") == [], "the return of all units")
+        with node.connect() as conn:
+            conn.execute("SELECT aq.drop_queue('shared')")
+        for other in others:
+            until(lambda: f"node_{group}" not in [unit["server"] for unit in shared.units(other, "held")], "the end of the node's units")
+        nodes.ask(f"SELECT citus_drain_node('{server.socket_dir}', {server.port}, shard_transfer_mode => 'block_writes')")
+        for other in others:
+            other.remove(f"node_{group}")
+        with node.connect() as conn:
+            conn.execute("SELECT aq.node_remove(server) FROM aq.nodes WHERE server IS NOT NULL")
+        nodes.ask(f"SELECT citus_remove_node('{server.socket_dir}', {server.port})")
+        with nodes.connect() as conn:
+            conn.execute(f"DROP SERVER node_{group} CASCADE")
+        print(load.finish(2 * PATIENCE))
+    server.destroy()
