@@ -172,7 +172,7 @@ def nodes():
     problems = []
     # of all servers first: Citus logs it when another node ends
     for server in made.servers:
-        server.expect_log("prepared transaction|terminat|connect|failed to")
+        server.expect_log("prepared transaction|terminat|connect|failed to|the database system is")
         problems += [*server.problems(), *differences(server)]
     for server in made.servers:
         server.destroy()
@@ -369,31 +369,37 @@ def on_all_nodes(nodes: Nodes, command: str) -> list[str]:
     return [row[1] for row in rows]
 
 
-# what docs/cluster.md says
-ADD = "SELECT count(aq.node_add(srvname)) FROM pg_foreign_server, pg_dist_local_group WHERE srvname LIKE 'node\\_%' AND srvname <> 'node_' || groupid AND srvname NOT IN (SELECT server FROM aq.nodes WHERE server IS NOT NULL)"
+SERVERS = """
+SELECT format('CREATE SERVER IF NOT EXISTS node_%s FOREIGN DATA WRAPPER pgaq_link OPTIONS (host %L, port %L, dbname %L)', groupid, '127.0.0.1', nodeport, current_database())
+FROM pg_dist_node WHERE noderole = 'primary'
+"""
+MAPPINGS = """
+SELECT format('CREATE USER MAPPING IF NOT EXISTS FOR CURRENT_USER SERVER %I OPTIONS (user %L, password %L)', srvname, 'remote', 'secret')
+FROM pg_foreign_server WHERE srvname LIKE 'node\\_%'
+"""
+ADD = """
+SELECT count(aq.node_add(srvname)) FROM pg_foreign_server, pg_dist_local_group
+WHERE srvname LIKE 'node\\_%' AND srvname <> 'node_' || groupid AND srvname NOT IN (SELECT server FROM aq.nodes WHERE server IS NOT NULL)
+"""
 
 
-def link(nodes: Nodes, servers: dict[int, Server]) -> None:
-    """Make these groups of Citus nodes for all others, too."""
+def join(nodes: Nodes) -> None:
+    """Each node of Citus is a node for the others, with the commands of docs/cluster.md; also once more."""
     with nodes.connect() as conn:
-        for group, server in servers.items():
-            conn.execute(f"CREATE SERVER node_{group} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{server.port}', dbname 'postgres', connect_timeout '2')")
+        for (command,) in conn.execute(SERVERS).fetchall():
+            conn.execute(command)
+        mappings = conn.execute(MAPPINGS).fetchall()
     on_all_nodes(nodes, f"GRANT EXECUTE ON FUNCTION {PROTOCOL} TO remote")
-    for (name,) in rows_of(nodes, "SELECT srvname FROM pg_foreign_server WHERE srvname LIKE 'node\\_%'"):
-        on_all_nodes(nodes, f"CREATE USER MAPPING IF NOT EXISTS FOR CURRENT_USER SERVER {name} OPTIONS (user 'remote', password 'secret')")
+    for (command,) in mappings:
+        on_all_nodes(nodes, command)
     on_all_nodes(nodes, ADD)
-
-
-def rows_of(nodes: Nodes, query: str) -> list[tuple]:
-    with nodes.connect() as conn:
-        return conn.execute(query).fetchall()
 
 
 @pytest.fixture(scope="module")
 def linked(nodes):
     with nodes.connect() as conn:
         conn.execute("CREATE ROLE remote LOGIN PASSWORD 'secret'")
-    link(nodes, dict(enumerate(nodes.servers)))
+    join(nodes)
     made = [Node(server) for server in nodes.servers]
     for number, node in enumerate(made):
         for other in range(3):
@@ -461,7 +467,7 @@ def recovering(nodes):
             yield
 
 
-def test_load_with_kills(linked, shared, recovering, is_long, seed):
+def test_load_with_kills(nodes, linked, shared, recovering, is_long, seed):
     """Servers are killed between the phases of commits, and elsewhere."""
     rng = random.Random(seed)
     with Distributed(linked, shared.name, seed) as load:
@@ -475,6 +481,7 @@ def test_load_with_kills(linked, shared, recovering, is_long, seed):
             shared.ask_back(rng.choice(linked))
         print(load.finish(2 * PATIENCE))
     until(lambda: sum(value(node, "SELECT count(*) FROM pg_prepared_xacts") for node in linked) == 0, "recovery")
+    print("recovered:", sum(server.log_text().count("recovered a prepared transaction") for server in nodes.servers))
 
 
 def all_taken(nodes: Nodes, queue: str, number: int) -> list:
@@ -591,9 +598,9 @@ def test_a_node_comes_and_goes_under_load(nodes, shared, recovering, seed):
         until(lambda: load.got > 100, "progress")
         nodes.ask(f"SELECT citus_add_node('{server.socket_dir}', {server.port})")
         group = value(node, "SELECT groupid FROM pg_dist_local_group")
-        link(nodes, {group: server})
+        join(nodes)
         with node.connect() as conn:
-            conn.execute("SELECT aq.create_queue('shared', distributed => true, max_retries => NULL, retry_delay => '0')")
+            conn.execute("SELECT aq.create_queue('shared', distributed => true, max_retries => NULL, retry_delay => '0', if_not_exists => true)")
             conn.execute("SELECT aq.grant_queue('shared', 'remote', 'enqueue, dequeue')")
         number = load.join(node)
         nodes.ask("SELECT rebalance_table_shards('ledger', shard_transfer_mode => 'block_writes')")
