@@ -31,6 +31,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/syscache.h"
 
 #define WRAPPER "pgaq_link"
 
@@ -302,7 +303,12 @@ aq_link_options_server(const char *name, Oid role)
 	ForeignServer *server = GetForeignServerByName(name, false);
 
 	check_server(server, role);
-	(void) GetUserMapping(role, server->serverid);
+	if (!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(role), ObjectIdGetDatum(server->serverid)) &&
+		!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid), ObjectIdGetDatum(server->serverid)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("user mapping not found for \"%s\"", GetUserNameFromId(role, false)),
+				 errhint("Create one with CREATE USER MAPPING for server \"%s\", or use the role that has one.", server->servername)));
 	return server->serverid;
 }
 

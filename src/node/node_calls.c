@@ -68,7 +68,7 @@ refuse_with_units(const char *server, int n)
 	ereport(ERROR,
 			aq_error(AQ_ERR_NODE_HAS_UNITS, "messages of distributed queues are lent to, or held of, node \"%s\"", server),
 			errdetail_plural("aq.node_units shows %d unit.", "aq.node_units shows %d units.", n, n),
-			errhint("Dequeue on one of the two nodes only, until they have gone back. If the node is gone for good, use force => true."));
+			errhint("Stop the consumers on one of the two nodes and dequeue on the other one, until they have gone back, or drop the queues there. If the node is gone for good, use force => true."));
 }
 
 /* No request of the node is executed, and nothing is granted to it, until the end of the transaction. */

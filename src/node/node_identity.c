@@ -19,6 +19,7 @@
 
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -65,7 +66,7 @@ aq_node_identity_require(AqNodeIdentity *own)
 
 	if (found == AQ_NODE_NONE)
 		ereport(ERROR,
-				aq_error(AQ_ERR_NODE_NONE, "the database is not a node"),
+				aq_error(AQ_ERR_NODE_NONE, "database \"%s\" is not a node", get_database_name(MyDatabaseId)),
 				errhint("aq.node_add makes it one."));
 	if (found == AQ_NODE_COPY)
 		ereport(ERROR,

@@ -421,7 +421,7 @@ aq_node_unit_break(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_REACHABLE, "the node that holds these messages is reachable"),
 				errdetail("It would go on with messages that are dequeued here, too."),
-				errhint("Stop its consumers, and the messages come back. Use force => true if you accept that some are consumed twice."));
+				errhint("Stop its consumers and dequeue here, and the messages come back. Use force => true if you accept that some are consumed twice."));
 	(void) aq_node_unit_end(unit);
 	PG_RETURN_VOID();
 }

@@ -410,4 +410,4 @@ def test_drop_extension(nodes):
         conn.execute("GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
         assert conn.execute("SELECT * FROM aq.nodes").fetchall() == []
     found = a.sees("c", "refused", sqlstate="55000")
-    assert "the database is not a node" in found["error"] and "aq.node_add" in found["hint"]
+    assert "is not a node" in found["error"] and "aq.node_add" in found["hint"]
