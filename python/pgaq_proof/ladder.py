@@ -23,8 +23,8 @@ from pgaq.server import log_problems
 
 ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-# these wait more than they compute: two files at a time
-SIDE_BY_SIDE = ["-n", "2", "--dist", "loadfile"]
+# these wait more than they compute: three files at a time, also on two processors
+SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
 
 
 @dataclass
