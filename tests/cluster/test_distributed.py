@@ -337,6 +337,20 @@ def test_failed_request_is_no_attempt(nodes, queue):
         assert got == [(n, 0) for n in range(1, 11)]
 
 
+@pytest.mark.long
+def test_large_messages(nodes, queue):
+    """Large messages behind many small ones do not fit into a request together: they arrive in order, and none is marked as tried."""
+    a, b, c = nodes
+    with a.connect() as here, b.connect() as there:
+        queue.lend(b)
+        put_many(here, queue.name, 1, 2000)
+        assert arrived(there, queue.name, 2000) == list(range(1, 2001))  # now a request has many
+        here.execute("SELECT aq.enqueue(%s, to_jsonb(n || repeat('x', 8000000))) FROM generate_series(10, 39) n", [queue.name])
+        queue.holds(b, 30)
+        got = [(row[0], row[1]) for row in there.execute("SELECT left(payload #>> '{}', 2)::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue.name])]
+        assert got == [(n, 0) for n in range(10, 40)]
+
+
 # -- units
 
 

@@ -102,12 +102,11 @@ def shake(nodes, queue, load, rng):
     return what == "kill"
 
 
-@pytest.mark.long
-def test_random_kills(nodes, queue, seed):
-    """300 times kill -9 of a random server, with restarts, terminations, and consumers that come and go in between."""
+def test_random_kills(nodes, queue, seed, is_long):
+    """10 times, or 300, kill -9 of a random server, with restarts, terminations, and consumers that come and go in between."""
     rng = random.Random(seed)
     kills = 0
-    while kills < 300:
+    while kills < (300 if is_long else 10):
         with Load(nodes, queue.name, rng.randrange(1_000_000)) as load:
             for _ in range(40):
                 kills += shake(nodes, queue, load, rng)
