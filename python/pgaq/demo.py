@@ -349,13 +349,14 @@ def stop(_: argparse.Namespace) -> int:
     if not HOME.exists():
         print("There is no demo here.")
         return 0
-    if demo_cluster.stop(HOME.resolve()):
+    others = demo_cluster.stop(HOME.resolve())
+    if others:
         print("The servers of ./demo cluster are stopped.")
     server = server_at(HOME.resolve())
     if server.running():
         server.stop("fast")
         print("The demo's server is stopped. ./demo starts it again, with your own data; ./demo remove removes it.")
-    else:
+    elif not others:
         print("The demo's server does not run.")
     return 0
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from pgaq import db, demo, demo_cluster, places
@@ -51,6 +53,11 @@ def test_cluster(home, capsys):
     rows = {words[0]: words for words in map(str.split, shown.splitlines()) if words and words[0] in demo_cluster.NODES and len(words) > 7}
     assert rows.keys() == set(demo_cluster.NODES)
     assert any(row[3] != "0" for row in rows.values()), "messages came from other nodes"
+    # what it shows can be copied
+    address = dict(zip(("host", "port", "user", "dbname"), re.search(r"psql -h (\S+) -p (\d+) -U (\w+) (\w+)", shown).groups(), strict=True))
+    with psycopg.connect(**address, autocommit=True) as conn:
+        for statement in re.findall(r"SELECT .*?;", shown):
+            conn.execute(statement)
     assert demo_cluster.stop(home)
     assert not demo_cluster.stop(home)
 
