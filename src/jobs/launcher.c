@@ -424,8 +424,8 @@ aq_launcher_main(Datum arg)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	before_shmem_exit(launcher_exit, (Datum) 0);
 	aq_session_attach();
+	before_shmem_exit(launcher_exit, (Datum) 0);
 	aq_jobs_area->launcher_proc = MyProc;
 
 	MemoryContextSwitchTo(TopMemoryContext);

@@ -664,14 +664,14 @@ static void
 note_arrived(AqLinkStream *stream, uint32 n)
 {
 	const Forwarding *forwarding = stream->data;
-	AqNodeState *state = aq_node_area_get(node_of(stream));
+	AqNodeState *state;
 	bool		trouble = false;
 	ListCell   *lc;
 
 	/* of another unit, which is tried again alone */
 	foreach(lc, forwarding->units)
 		trouble |= ((Unit *) lfirst(lc))->failures > 0;
-
+	state = aq_node_area_get(node_of(stream));
 	if (state != NULL)
 	{
 		state->forwarded += n;
@@ -711,7 +711,10 @@ delivered(AqLinkStream *stream, const PGresult *result)
 	uint32		arrived = 0;
 
 	if (PQntuples(result) != 1 || PQnfields(result) != forwarding->nparcels)
+	{
+		forwarding->token = 0;
 		elog(ERROR, "unexpected answer to a delivery of messages");
+	}
 	for (int i = 0; i < forwarding->nparcels; i++)
 	{
 		const Parcel *parcel = &forwarding->parcels[i];

@@ -337,6 +337,27 @@ def test_failed_request_is_no_attempt(nodes, queue):
         assert got == [(n, 0) for n in range(1, 11)]
 
 
+def test_dump_of_a_holder(nodes, queue, tmp_path):
+    """A database that is restored from a holder's dump delivers its own messages, and drops those of others, which their origin delivers."""
+    a, b, c = nodes
+    with a.connect() as here, b.connect() as there:
+        put(here, queue.name, 1, 2)
+        queue.lend(b)
+        queue.holds(b, 2)
+        put(there, queue.name, 3)
+        done = b.server.run("pg_dump", f"--file={tmp_path / 'dump'}")
+        assert done.returncode == 0, done.stderr
+        there.execute("CREATE DATABASE restored")
+        done = b.server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(tmp_path / "dump"), dbname="restored")
+        assert done.returncode == 0, done.stderr
+        with b.server.connect("restored") as restored:
+            assert arrived(restored, queue.name, 1) == [3]
+            until(lambda: db.value(restored, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'READY'", [queue.name]) == 0, "the others are dropped")
+            until(lambda: db.rows(restored, "SELECT * FROM aq.check()") == [], "nothing left over")
+        there.execute("DROP DATABASE restored WITH (FORCE)")
+        assert sorted(arrived(there, queue.name, 3)) == [1, 2, 3]
+
+
 @pytest.mark.long
 def test_large_messages(nodes, queue):
     """Large messages behind many small ones do not fit into a request together: they arrive in order, and none is marked as tried."""
