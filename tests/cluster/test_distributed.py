@@ -14,7 +14,7 @@ from pgaq_proof import faults
 from tcp_proxy import Proxy
 from test_prepare import FINISH, disturb, prepare
 
-pytestmark = [pytest.mark.test_build, pytest.mark.long]  # to join the ordinary rung when each has passed 20 times under load
+pytestmark = pytest.mark.test_build
 
 POINTS = "ab"
 _numbers = itertools.count(1)

@@ -13,7 +13,7 @@ from pgaq import db
 from pgaq.server import free_port
 from pgaq_proof import faults
 
-pytestmark = [pytest.mark.test_build, pytest.mark.long]  # to join the ordinary rung when each has passed 20 times under load
+pytestmark = pytest.mark.test_build
 
 # node a has test points; it is an origin and a holder
 FORWARDING = ["node-lent", "node-delivered", "node-resumed", "node-finished", "node-returned"]
