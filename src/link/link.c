@@ -139,7 +139,6 @@ void
 aq_link_array(AqLinkRequest *request, Oid type, Datum array)
 {
 	bytea	   *sent = OidSendFunctionCall(F_ARRAY_SEND, array);
-
 	int			n = next_parameter(request, type, VARDATA(sent), 1);
 
 	request->lengths[n] = VARSIZE(sent) - VARHDRSZ;

@@ -68,6 +68,9 @@
 #define LONGEST_PAUSE ((int64) 8000000)
 #define LOCKED_PAUSE ((int64) 20000)
 
+/* messages that cannot be taken now are looked for again after this time, microseconds */
+#define LOOK_AGAIN ((int64) 100000)
+
 typedef enum RequestKind
 {
 	NOTHING, RESUMING, DELIVERING, RECALLING
@@ -460,7 +463,7 @@ deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *mo
 	take_batch(row, consumer_name, Min(Min(*most, WINDOW - lent), BATCH - delivery->n), &moved);
 	if (moved.n == 0)
 	{
-		*again = now + LOCKED_PAUSE;	/* a retry count is not written yet, for example */
+		*again = now + LOOK_AGAIN;	/* a retry count is not written yet, for example */
 		return;
 	}
 	/* larger ones may follow, so it grows slowly */
