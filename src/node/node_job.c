@@ -17,6 +17,9 @@
 /* pause while another transaction has a lock, microseconds */
 #define LOCKED_PAUSE ((int64) 20000)
 
+/* pause while the database is being restored, microseconds */
+#define RESTORED_PAUSE ((int64) 1000000)
+
 /* Deletes the rows of units that have come back; false: not all. */
 static bool
 open_units(void)
@@ -59,11 +62,16 @@ static TimestampTz
 run(void)
 {
 	static uint32 seen;			/* since the worker's start */
+	static uint32 seen_restored;
 	static TimestampTz again;
 	uint32		changes = aq_node_area_units();
+	uint32		restored = aq_restored_count();
 	bool		complete;
 
-	if (changes == seen && (again == 0 || GetCurrentTimestamp() < again))
+	/* messages of others that were restored are dropped when all are there */
+	if (aq_restored_is_running() || aq_jobs_are_restored())
+		return GetCurrentTimestamp() + RESTORED_PAUSE;
+	if (changes == seen && restored == seen_restored && (again == 0 || GetCurrentTimestamp() < again))
 		return again;
 	aq_job_begin();
 	complete = aq_job_extension() == AQ_EXTENSION_THERE && aq_job_lock_extension();
@@ -74,6 +82,7 @@ run(void)
 	}
 	aq_job_commit(false);
 	seen = changes;
+	seen_restored = restored;
 	again = complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
 	return again;
 }

@@ -595,6 +595,7 @@ extern void aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm));
 
 /* --- restored.c: in the worker */
 extern bool aq_restored_is_running(void);
+extern uint32 aq_restored_count(void);
 
 /* === room calls ===============================================================
  *

@@ -115,7 +115,6 @@ extern void aq_message_qual_init(void);
 /* --- restored.c */
 extern int64 aq_restored_pause(void);
 extern List *aq_restored_complete(List *ids, bool *all);
-extern uint32 aq_restored_count(void);
 
 /* --- temporary_end.c */
 extern void aq_temporary_end_init(void);
