@@ -27,6 +27,9 @@ __all__ = ["Server", "SurroundingsError", "free_port"]
 # The longest path a socket may have, less the file's own name.
 SOCKET_PATH_LIMIT = 107 - len("/.s.PGSQL.65535.lock")
 
+# below those that the kernel gives to connections, on Linux
+SERVER_PORTS = range(16_000, 32_000)
+
 DEFAULTS = {
     "shared_preload_libraries": "pgaq",
     "listen_addresses": "",
@@ -56,10 +59,10 @@ EXPECTED = [
 
 
 def free_port() -> int:
-    """An unused TCP port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """An unused TCP port, which no client's connection gets from the kernel while the server is down."""
+    while port_taken(port := secrets.choice(SERVER_PORTS)):
+        pass
+    return port
 
 
 def port_taken(port: int) -> bool:
