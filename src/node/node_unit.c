@@ -163,13 +163,9 @@ aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder
 void
 aq_node_unit_forget_removed(int32 queue_id)
 {
-	const char *removed = psprintf("FROM aq_internal.node_unit u WHERE queue_id = %d AND consumer_number <> 0 AND NOT EXISTS "
-								   "(SELECT FROM aq_internal.subscriber s WHERE s.queue_id = u.queue_id AND s.number = u.consumer_number AND s.consumer IS NOT NULL)",
-								   queue_id);
-
-	/* each change wakes all streams, also one of no row */
-	if (aq_sql_finds(psprintf("SELECT %s", removed)))
-		(void) aq_sql_change(psprintf("DELETE %s", removed), 0, NULL, NULL, NULL);
+	(void) aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit u WHERE queue_id = %d AND consumer_number <> 0 AND NOT EXISTS "
+								  "(SELECT FROM aq_internal.subscriber s WHERE s.queue_id = u.queue_id AND s.number = u.consumer_number AND s.consumer IS NOT NULL)",
+								  queue_id), 0, NULL, NULL, NULL);
 }
 
 /* Asks the unit back.  The caller has the lock. */

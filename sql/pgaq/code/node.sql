@@ -29,8 +29,8 @@ COMMENT ON FUNCTION aq.node_beat(uuid, bigint, timestamptz) IS
 
 CREATE FUNCTION aq_internal.units_changed() RETURNS trigger LANGUAGE c PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_change_units';
 COMMENT ON FUNCTION aq_internal.units_changed() IS 'Internal: the link worker reads its units again';
-CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_unit FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.units_changed();
-CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_held FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.units_changed();
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_unit FOR EACH ROW EXECUTE FUNCTION aq_internal.units_changed();
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_held FOR EACH ROW EXECUTE FUNCTION aq_internal.units_changed();
 
 CREATE FUNCTION aq.node_want(caller uuid, queue_name text, consumer text, payload_type text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_want';
