@@ -34,9 +34,8 @@ begin_call(FunctionCallInfo fcinfo, const char *command, const char **caller)
 	int32		number;
 
 	*caller = aq_node_identity_caller(fcinfo, command, &number);
-	aq_node_held_lock(number);
 	/* it may have been removed in the meantime */
-	if (aq_node_identity_number(*caller) != number)
+	if (aq_node_held_lock(number) && aq_node_identity_number(*caller) != number)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has just been removed here", *caller));
 	return number;

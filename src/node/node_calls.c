@@ -77,7 +77,7 @@ lock_units(int32 number)
 {
 	ListCell   *lc;
 
-	aq_node_held_lock(number);
+	(void) aq_node_held_lock(number);
 	foreach(lc, aq_node_unit_queues())
 		(void) aq_node_unit_lock(lfirst_int(lc), true);
 }

@@ -197,12 +197,6 @@ read_units(AqLinkStream *stream)
 /* --- requests ----------------------------------------------------------------------------- */
 
 static void
-add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
-{
-	aq_link_text(request, UUIDOID, pstrdup(own->id));
-}
-
-static void
 add_number(AqLinkRequest *request, Oid type, int64 value)
 {
 	aq_link_text(request, type, psprintf(INT64_FORMAT, value));
@@ -260,7 +254,7 @@ resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 	forwarding->kind = RESUMING;
 	forwarding->asked = aq_node_unit_number();
 	request->sql = RESUME;
-	add_identity(request, own);
+	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, forwarding->asked);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, forwarding->nlent));
 	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, NULL, forwarding->nlent));
@@ -391,7 +385,7 @@ add_unit(Forwarding *forwarding, Delivery *delivery, const AqNodeUnit *row, cons
 
 	if (forwarding->nparcels == 0)
 	{
-		add_identity(request, delivery->own);
+		aq_node_identity_send(request, delivery->own);
 		add_number(request, INT8OID, forwarding->token);
 	}
 	add_number(request, INT8OID, row->epoch);
@@ -505,7 +499,7 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	forwarding->nparcels = 1;
 	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
 	request->sql = RECALL;
-	add_identity(request, own);
+	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, unit->row.epoch);
 }
 

@@ -90,14 +90,14 @@ aq_node_held_return(const char *origin, int64 epoch, bool wait)
 	return true;
 }
 
-/* The requests of the node come one after the other.  By the number of its row. */
-void
+/* The requests of the node come one after the other.  By the number of its row.  False: the transaction had the lock. */
+bool
 aq_node_held_lock(int32 number)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("node_held"), (uint32) number, 0);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	return LockAcquire(&tag, ExclusiveLock, false, false) == LOCKACQUIRE_OK;
 }
 
 /* A shard for another node's messages that has none; -1: all have some. */

@@ -58,6 +58,13 @@ aq_node_identity_own(AqNodeIdentity *own)
 	return known.result;
 }
 
+/* The next parameter of a request says who calls. */
+void
+aq_node_identity_send(AqLinkRequest *request, const AqNodeIdentity *own)
+{
+	aq_link_text(request, UUIDOID, pstrdup(own->id));
+}
+
 /* Raises an error unless the database is a node. */
 void
 aq_node_identity_require(AqNodeIdentity *own)

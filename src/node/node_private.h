@@ -109,6 +109,7 @@ typedef enum AqNodeMeeting
 } AqNodeMeeting;
 
 extern AqNodeOwn aq_node_identity_own(AqNodeIdentity *own);
+extern void aq_node_identity_send(AqLinkRequest *request, const AqNodeIdentity *own);
 extern void aq_node_identity_require(AqNodeIdentity *own);
 extern AqNodeMeeting aq_node_identity_meet(int32 number, const AqNodeIdentity *other);
 extern const char *aq_node_identity_hint(AqNodeMeeting meeting);
@@ -180,7 +181,7 @@ typedef struct AqNodeHeld
 	int64		epoch;
 } AqNodeHeld;
 
-extern void aq_node_held_lock(int32 number);
+extern bool aq_node_held_lock(int32 number);
 extern List *aq_node_held_list(const char *origin);
 extern bool aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held);
 extern bool aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int64 epoch, int origin_shard, AqNodeHeld *held);

@@ -170,12 +170,6 @@ collect(AqLinkStream *stream, bool all)
 }
 
 static void
-add_identity(AqLinkRequest *request, const AqNodeIdentity *own)
-{
-	aq_link_text(request, UUIDOID, pstrdup(own->id));
-}
-
-static void
 report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity *own)
 {
 	int			most = REPORT + list_length(reporting->reported);
@@ -198,7 +192,7 @@ report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity 
 		request->rows += reported->n;
 	}
 	request->sql = FINISH;
-	add_identity(request, own);
+	aq_node_identity_send(request, own);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, n));
 	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, nulls, n));
 }
@@ -288,7 +282,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	reporting->returning = *returning;
 	request->sql = RETURN;
-	add_identity(request, &own);
+	aq_node_identity_send(request, &own);
 	aq_link_text(request, INT8OID, psprintf(INT64_FORMAT, returning->epoch));
 	aq_point("node-returning");
 	return true;

@@ -142,7 +142,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	request->sql = BEAT;
 	request->timeout_ms = aq_node_settings_timeout;
-	aq_link_text(request, UUIDOID, pstrdup(own.id));
+	aq_node_identity_send(request, &own);
 	aq_link_text(request, INT8OID, psprintf(INT64_FORMAT, own.timeline));
 	aq_link_text(request, TIMESTAMPTZOID, pstrdup(timestamptz_to_str(own.started)));
 	beat->sent = aq_clock_us();

@@ -161,7 +161,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 	consumer = aq_node_unit_consumer(queue, wanted->consumer);
 	request->sql = WANT;
 	request->timeout_ms = aq_node_settings_timeout;
-	aq_link_text(request, UUIDOID, pstrdup(own.id));
+	aq_node_identity_send(request, &own);
 	aq_link_text(request, TEXTOID, pstrdup(queue->name));
 	aq_link_text(request, TEXTOID, consumer != NULL ? pstrdup(consumer->name) : NULL);
 	aq_link_text(request, TEXTOID, format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY));
