@@ -32,9 +32,6 @@ typedef struct Wish
 	TimestampTz at;				/* when it said so last */
 } Wish;
 
-/* a node's wish counts for so long, microseconds */
-#define WISH_TIME ((int64) 5000000)
-
 /* wishes that are remembered, for each of max_nodes */
 #define WISHES 16
 
@@ -182,7 +179,7 @@ aq_node_area_forget(Oid database)
 static bool
 is_fresh(const Wish *wish, TimestampTz now)
 {
-	return OidIsValid(wish->database) && wish->at + WISH_TIME > now;
+	return OidIsValid(wish->database) && wish->at + AQ_NODE_WISH_TIME > now;
 }
 
 static bool

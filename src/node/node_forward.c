@@ -304,7 +304,7 @@ role_of(const AqNodeUnit *row)
 static bool
 is_allowed(AqQueue *queue, const AqNodeUnit *row)
 {
-	const AqConsumer *consumer = aq_node_unit_consumer(queue, row->consumer);
+	const AqConsumer *consumer = aq_description_consumer(queue, row->consumer);
 	bool		allowed;
 	Oid			user;
 	int			context;
@@ -451,7 +451,7 @@ deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *mo
 		return;
 	}
 	/* the dequeue may read the queue's description anew */
-	consumer = aq_node_unit_consumer(queue, row->consumer);
+	consumer = aq_description_consumer(queue, row->consumer);
 	consumer_name = consumer != NULL ? pstrdup(consumer->name) : NULL;
 	queue_name = pstrdup(queue->name);
 	take_batch(row, consumer_name, Min(Min(*most, WINDOW - lent), BATCH - delivery->n), &moved);

@@ -21,9 +21,6 @@
 
 #include "utils/timestamp.h"
 
-/* consumers that have dequeued, or waited, within this time take part, microseconds */
-#define WISH_TIME ((int64) 5000000)
-
 /* a node that takes part keeps a unit for so long, seconds */
 #define HOLD_TIME 5
 
@@ -49,7 +46,7 @@ typedef struct Plan
 bool
 aq_node_policy_wished(AqQueue *queue, int position)
 {
-	return aq_peers_wish(queue->shm, position) + WISH_TIME > GetCurrentTimestamp();
+	return aq_peers_wish(queue->shm, position) + AQ_NODE_WISH_TIME > GetCurrentTimestamp();
 }
 
 static Part *

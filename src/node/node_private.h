@@ -83,6 +83,9 @@ extern bool aq_node_area_copy(int32 number, AqNodeState *copy);
 extern void aq_node_area_free(void);
 extern void aq_node_area_keep(const int32 *numbers, int n);
 extern void aq_node_area_forget(Oid database);
+/* a consumer that has dequeued, or waited, within this time is wanted by its node, microseconds */
+#define AQ_NODE_WISH_TIME ((int64) 5000000)
+
 extern void aq_node_area_wish(int32 number, int32 queue_id, int64 consumer, Oid role);
 extern Oid	aq_node_area_wish_role(int32 number, int32 queue_id, int64 consumer);
 extern void aq_node_area_nodes_changed(void);	/* never raises */
@@ -155,7 +158,6 @@ extern void aq_node_unit_forget_removed(int32 queue_id);
 extern void aq_node_unit_recall(const AqNodeUnit *unit);
 extern bool aq_node_unit_end(const AqNodeUnit *unit);
 extern void aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
-extern const AqConsumer *aq_node_unit_consumer(const AqQueue *queue, int64 number);
 extern int	aq_node_unit_position(const AqQueue *queue, int64 number);
 
 /* --- node_job.c: in the worker of the database */

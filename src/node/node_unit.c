@@ -179,17 +179,7 @@ aq_node_unit_recall(const AqNodeUnit *unit)
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-/* The consumer with this number, which is not removed; NULL: none. */
-const AqConsumer *
-aq_node_unit_consumer(const AqQueue *queue, int64 number)
-{
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].number == number && queue->consumers[i].name != NULL)
-			return &queue->consumers[i];
-	return NULL;
-}
-
-/* Its position; -1: it was removed. */
+/* The position of the consumer with this number; -1: it was removed. */
 int
 aq_node_unit_position(const AqQueue *queue, int64 number)
 {
@@ -197,7 +187,7 @@ aq_node_unit_position(const AqQueue *queue, int64 number)
 
 	if (!queue->multi)
 		return number == 0 ? 0 : -1;
-	consumer = aq_node_unit_consumer(queue, number);
+	consumer = aq_description_consumer(queue, number);
 	return consumer != NULL ? consumer->position : -1;
 }
 

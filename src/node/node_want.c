@@ -158,7 +158,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 	aq_pins_pin(queue);
 	if (!aq_node_policy_wished(queue, position))
 		return false;
-	consumer = aq_node_unit_consumer(queue, wanted->consumer);
+	consumer = aq_description_consumer(queue, wanted->consumer);
 	request->sql = WANT;
 	request->timeout_ms = aq_node_settings_timeout;
 	aq_node_identity_send(request, &own);

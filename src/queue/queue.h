@@ -203,6 +203,7 @@ extern void aq_catalog_release(void);
 extern List *aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first);
 extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
 extern void aq_catalog_units_changed(int32 id);
 
 /* --- privilege.c */

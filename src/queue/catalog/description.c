@@ -245,8 +245,8 @@ enum
 };
 
 /* The consumer with this number; NULL: removed meanwhile, or 0 of a queue with a single consumer. */
-static const AqConsumer *
-consumer_numbered(const AqQueue *queue, int64 number)
+const AqConsumer *
+aq_description_consumer(const AqQueue *queue, int64 number)
 {
 	for (int i = 0; i < queue->nconsumers; i++)
 		if (queue->consumers[i].number == number && queue->consumers[i].name != NULL)
@@ -257,7 +257,7 @@ consumer_numbered(const AqQueue *queue, int64 number)
 static void
 close_shard(AqQueue *queue, int shard, int64 number)
 {
-	const AqConsumer *consumer = consumer_numbered(queue, number);
+	const AqConsumer *consumer = aq_description_consumer(queue, number);
 
 	if (queue->multi && consumer == NULL)
 		return;
