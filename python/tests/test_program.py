@@ -94,6 +94,9 @@ def test_a_pg_config_that_is_none(refusal, config, module, name):
         (accounting, ["--slices", "0"], "--slices: must be at least 2"),
         (notify, ["--queues", "1"], "--queues: must be at least 2"),
         (leases, ["--messages", "10"], "--messages: must be at least 10000"),
+        (leases, ["--parts", "10,nosuch"], "there is no part 'nosuch'; there are 10, 1000, pgmq"),
+        (propagate, ["--parts", "nosuch"], "there is no part 'nosuch'; there are rate, latency, source"),
+        (cluster, ["--parts", "idle,nosuch"], "there is no part 'nosuch'; there are local, forward, latency, idle"),
     ],
 )
 def test_an_impossible_option(refusal, module, arguments, said):

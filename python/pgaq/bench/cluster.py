@@ -69,15 +69,9 @@ def idle(cluster: Cluster, seconds: float) -> list[float]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/cluster", description="What a queue costs that spans nodes, and what it forwards; see bench/README.md.")
-    parser.add_argument("--rounds", type=program.at_least(1), default=4, help="of each contestant (4)")
-    parser.add_argument("--seconds", type=program.above_zero, default=6, help="measured in a round (6)")
-    parser.add_argument("--warm-up", type=program.at_least(0, float), default=3)
-    parser.add_argument("--parts", default=",".join((*PARTS, "idle")), help=f"of {', '.join(PARTS)}, idle, separated by commas")
+    program.add_rounds(parser, rounds=4, warm_up=3, parts=(*PARTS, "idle"))
     program.add_options(parser)
-    given = parser.parse_args(arguments)
-    if unknown := set(given.parts.split(",")) - {*PARTS, "idle"}:
-        parser.error(f"there is no part {min(unknown)!r}; there are {', '.join(PARTS)}, idle")
-    return given
+    return parser.parse_args(arguments)
 
 
 def judge(about: dict[str, Any]) -> list[Claim]:
@@ -121,7 +115,6 @@ def table(about: dict[str, Any]) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
-    parts = given.parts.split(",")
     settings = {**program.settings(given, shared_buffers="256MB"), "shared_preload_libraries": "pgaq"}
     about: dict[str, Any] = {**results.about(settings, machine.busy()), "seconds": given.seconds}
     with contextlib.ExitStack() as stack:
@@ -133,12 +126,12 @@ def run(given: argparse.Namespace) -> int:
                 about["server"] = db.value(conn, "SELECT version()")
                 db.execute(conn, "CREATE EXTENSION pgaq")
         cluster.join()
-        turns = [(part, name) for part in PARTS if part in parts for name in by_turns(PARTS[part][1], given.rounds)]
+        turns = [(part, name) for part in PARTS if part in given.parts for name in by_turns(PARTS[part][1], given.rounds)]
         progress = text.Progress(len(turns) * (given.seconds + given.warm_up + 2))
         for number, (part, name) in enumerate(turns):
             progress.show(f"{part}: {name}", f"run {number + 1} of {len(turns)}")
             about.setdefault(part, {}).setdefault(name, []).append(play(cluster, *CONTESTANTS[name], PARTS[part][0], given))
-        if "idle" in parts:
+        if "idle" in given.parts:
             progress.show("idle")
             about["idle"] = idle(cluster, given.seconds)
         progress.clear()

@@ -120,12 +120,9 @@ def many(server: Server, given: argparse.Namespace) -> dict[str, float]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/leases", description="What leases cost; see bench/README.md.")
-    parser.add_argument("--rounds", type=program.at_least(1), default=5, help="of each contestant (5)")
+    program.add_rounds(parser, rounds=5, warm_up=2, parts=("10", "1000", "pgmq"), measured="in a round of the third part")
     parser.add_argument("--messages", type=program.at_least(10 * MANY), default=200_000, help="taken in a round of the first part (200,000)")
     parser.add_argument("--sessions", type=program.at_least(1), default=16, help="on each side (16)")
-    parser.add_argument("--seconds", type=program.above_zero, default=6, help="measured in a round of the third part (6)")
-    parser.add_argument("--warm-up", type=program.at_least(0, float), default=2)
-    parser.add_argument("--parts", default="10,1000,pgmq", help="of 10, 1000, pgmq, separated by commas")
     program.add_options(parser)
     given = parser.parse_args(arguments)
     given.text, given.processes, given.backlog = False, 1, None
@@ -170,7 +167,6 @@ def table(about: dict[str, Any]) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
-    parts = given.parts.split(",")
     settings = {**program.settings(given), "shared_preload_libraries": "pgaq"}
     about: dict[str, Any] = {
         **results.about(settings, machine.busy()), "sessions": given.sessions, "messages": given.messages, "seconds": given.seconds, "running": RUNNING,
@@ -179,17 +175,17 @@ def run(given: argparse.Namespace) -> int:
         with server.connect() as conn:
             about["server"] = db.value(conn, "SELECT version()")
             db.execute(conn, "CREATE EXTENSION pgaq")
-        if "10" in parts:
+        if "10" in given.parts:
             about["cpu_10"] = {name: [] for name in CONTESTANTS}
             for name in by_turns(list(CONTESTANTS), given.rounds):
                 about["cpu_10"][name].append(empty(server, *CONTESTANTS[name], given))
                 print(f"{name}: {about['cpu_10'][name][-1]:.2f} us of the server's CPU per message", flush=True)
-        if "1000" in parts:
+        if "1000" in given.parts:
             about["cpu_1000"] = {}
             for _ in range(given.rounds):
                 for name, value in many(server, given).items():
                     about["cpu_1000"].setdefault(name, []).append(value)
-        if "pgmq" in parts:
+        if "pgmq" in given.parts:
             contest = throughput.Bench(server, [PGAQ, LEASE1, LEASE2, VT], given)
             about["contest"] = contest.measure(Shape(batch=10, sessions=given.sessions))
             about["titles"] = {driver.name: driver.title for driver in contest.contestants}

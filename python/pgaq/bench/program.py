@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, Iterable, NoReturn
 
 from pgaq import db, places
 from pgaq.load import results
@@ -53,6 +53,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parent", type=Path, help="directory for the server (default: beside the tree, or /var/tmp)")
     parser.add_argument("--no-save", action="store_true", help="write no file")
     parser.add_argument("--output", type=Path, default=results.RESULTS, help="directory for the file (bench/results)")
+
+
+def add_rounds(parser: argparse.ArgumentParser, rounds: int, warm_up: float, parts: Iterable[str], measured: str = "in a round") -> None:
+    """The options of programs whose contestants play several rounds of several parts, with their defaults."""
+    known = list(parts)
+
+    def chosen(value: str) -> list[str]:
+        for part in value.split(","):
+            if part not in known:
+                raise argparse.ArgumentTypeError(f"there is no part {part!r}; there are {', '.join(known)}")
+        return value.split(",")
+
+    parser.add_argument("--rounds", type=at_least(1), default=rounds, help=f"of each contestant ({rounds})")
+    parser.add_argument("--seconds", type=above_zero, default=6, help=f"measured {measured} (6)")
+    parser.add_argument("--warm-up", type=at_least(0, float), default=warm_up)
+    parser.add_argument("--parts", type=chosen, default=known, metavar="PART,...", help=f"of {', '.join(known)}")
 
 
 def settings(given: argparse.Namespace, **own: Any) -> dict[str, Any]:

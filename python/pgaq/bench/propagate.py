@@ -44,10 +44,7 @@ def source_rate(server: Server, driver: Driver, given: argparse.Namespace) -> fl
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/propagate", description="What propagation delivers and costs; see bench/README.md.")
-    parser.add_argument("--rounds", type=program.at_least(1), default=3, help="of each contestant (3)")
-    parser.add_argument("--seconds", type=program.above_zero, default=6, help="measured in a round (6)")
-    parser.add_argument("--warm-up", type=program.at_least(0, float), default=2)
-    parser.add_argument("--parts", default="rate,latency,source", help="of rate, latency, source, separated by commas")
+    program.add_rounds(parser, rounds=3, warm_up=2, parts=("rate", "latency", "source"))
     program.add_options(parser)
     given = parser.parse_args(arguments)
     given.text, given.processes, given.backlog = False, 1, None
@@ -86,7 +83,6 @@ def table(about: dict[str, Any]) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
-    parts = given.parts.split(",")
     settings = {**program.settings(given), "shared_preload_libraries": "pgaq"}
     about: dict[str, Any] = {**results.about(settings, machine.busy()), "seconds": given.seconds}
     with Server.temporary("propagate", parent=program.parent(given), settings=settings) as server:
@@ -95,9 +91,9 @@ def run(given: argparse.Namespace) -> int:
             db.execute(conn, "CREATE EXTENSION pgaq")
         bench = throughput.Bench(server, list(CONTESTANTS.values()), given)
         for part, shape in (("rate", RATE), ("latency", LATENCY)):
-            if part in parts:
+            if part in given.parts:
                 about[part] = bench.measure(shape)
-        if "source" in parts:
+        if "source" in given.parts:
             about["source"] = {name: [] for name in CONTESTANTS}
             for name in by_turns(list(CONTESTANTS), given.rounds):
                 about["source"][name].append(source_rate(server, CONTESTANTS[name], given))
