@@ -15,14 +15,14 @@ from typing import Any, Callable, Iterator
 import psycopg
 import pytest
 
-from conftest import PATIENCE, drop, end_server, install_points, installed, ready, until
+from conftest import PATIENCE, drop, end_server, install_points, installed, put, ready, until
 from pgaq import db
+from pgaq.cluster import CALLS
 from pgaq.server import Server
 
 EXPECTED = r"terminat|crash|signal 9|there is no transaction in progress|test point|canceling|another server has the identity|is not a node"
 QUICK = {"pgaq.node_heartbeat": "100ms", "pgaq.node_timeout": "1s"}
 NAMES = "abc"
-PROTOCOL = "aq.node_beat, aq.node_want, aq.node_resume, aq.node_deliver, aq.node_recall, aq.node_finish, aq.node_return"
 
 
 class Node:
@@ -92,7 +92,7 @@ def three_servers(library: str, points: str = "a", expected: str = EXPECTED, **s
             made.append(Server.temporary(name, tcp=True, settings={**QUICK, **settings}, copy_of=installed()))
         made[-1].expect_log(expected)
         with made[-1].connect() as conn:
-            conn.execute(f"CREATE ROLE remote LOGIN PASSWORD 'secret'; GRANT EXECUTE ON FUNCTION {PROTOCOL} TO remote")
+            conn.execute(f"CREATE ROLE remote LOGIN PASSWORD 'secret'; GRANT EXECUTE ON FUNCTION {CALLS} TO remote")
         if name in points:
             install_points(made[-1])
     yield made
@@ -151,6 +151,13 @@ class Shared:
         """A session of that node asks for messages, and takes none: they are sent there."""
         with node.connect() as conn:
             conn.execute("SELECT FROM aq.dequeue(%s, consumer => %s, correlation => 'none')", [self.name, consumer])
+
+    def put_and_lend(self, conn: db.Connection, node: Node, *payloads: Any, **options: Any) -> list[str]:
+        """Messages are enqueued, and sent to that node; returns their ids."""
+        ids = put(conn, self.name, *payloads, **options)
+        self.lend(node)
+        self.holds(node, len(payloads))
+        return ids
 
     def units(self, node: Node, direction: str) -> list[dict[str, Any]]:
         with node.connect() as conn:

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from conftest import PATIENCE, arrived, differences, install, put, put_many, retry_at_once, take, until
-from nodes import PROTOCOL, QUICK, Load, Node, Shared, value
+from nodes import QUICK, Load, Node, Shared, value
 from pgaq import db, places
+from pgaq.cluster import CALLS
 from pgaq.server import Server
 
 pytestmark = pytest.mark.own_tables
@@ -391,7 +392,7 @@ def join(nodes: Nodes) -> None:
         for (command,) in conn.execute(SERVERS).fetchall():
             conn.execute(command)
         mappings = conn.execute(MAPPINGS).fetchall()
-    on_all_nodes(nodes, f"GRANT EXECUTE ON FUNCTION {PROTOCOL} TO remote")
+    on_all_nodes(nodes, f"GRANT EXECUTE ON FUNCTION {CALLS} TO remote")
     for (command,) in mappings:
         on_all_nodes(nodes, command)
     on_all_nodes(nodes, ADD)

@@ -66,9 +66,7 @@ def test_consumed_elsewhere(nodes, queue):
     a, b, c = nodes
     before = a.now("b")
     with a.connect() as here, b.connect() as there:
-        ids = put(here, queue.name, *range(1, 6))
-        queue.lend(b)
-        queue.holds(b, 5)
+        ids = queue.put_and_lend(here, b, *range(1, 6))
         assert queue.states(a) == {"LEASED": 5} and queue.states(b) == {"READY": 5}
         assert there.execute("SELECT original_msgid::text FROM aq.messages WHERE queue_name = %s ORDER BY payload", [queue.name]).fetchall() == [(each,) for each in ids]
         assert arrived(there, queue.name, 5) == [1, 2, 3, 4, 5]
@@ -119,16 +117,15 @@ def test_properties(nodes, queue):
 def test_client_encoding(nodes, queue):
     """Texts arrive as they are, whatever encoding the database sets for its clients."""
     a, b, c = nodes
+    ends_link = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'pgaq link'"
     with a.connect() as here, b.connect() as there:
         here.execute("ALTER DATABASE postgres SET client_encoding = 'latin1'")
         try:
-            here.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'pgaq link'")
-            put(here, queue.name, "ä €", correlation="ä €")
-            queue.lend(b)
-            queue.holds(b, 1)
+            here.execute(ends_link)
+            queue.put_and_lend(here, b, "ä €", correlation="ä €")
         finally:
             here.execute("ALTER DATABASE postgres RESET client_encoding")
-            here.execute("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'pgaq link'")
+            here.execute(ends_link)
         assert there.execute("SELECT payload, correlation FROM aq.dequeue(%s)", [queue.name]).fetchall() == [("ä €", "ä €")]
 
 
@@ -136,9 +133,7 @@ def test_rollback(nodes, queue):
     """Messages whose dequeue is rolled back stay at the holder, as tried, in front of the others."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2, 3)
-        queue.lend(b)
-        queue.holds(b, 3)
+        queue.put_and_lend(here, b, 1, 2, 3)
         there.execute("BEGIN")
         assert take(there, queue.name, number=2) == [1, 2]
         there.execute("ROLLBACK")
@@ -152,9 +147,7 @@ def test_savepoint(nodes, queue):
     """What is dequeued after a savepoint that is rolled back is not consumed; the rest of the transaction is."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2, 3)
-        queue.lend(b)
-        queue.holds(b, 3)
+        queue.put_and_lend(here, b, 1, 2, 3)
         there.execute("BEGIN")
         assert take(there, queue.name, number=1) == [1]
         there.execute("SAVEPOINT s")
@@ -208,9 +201,7 @@ def test_lease_keeps_the_unit(nodes, queue):
     """A unit with a leased message does not go back before it is acknowledged."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2)
-        queue.lend(b)
-        queue.holds(b, 2)
+        queue.put_and_lend(here, b, 1, 2)
         msgid, receipt = there.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 hour')", [queue.name]).fetchone()
         queue.ask_back(a, at_once=True)
         until(lambda: [unit["returns"] for unit in queue.units(b, "held")] == [True], "the recall")
@@ -227,9 +218,7 @@ def test_retries(nodes):
     queue = Shared(nodes, f"d{next(_numbers)}", shards=1, max_retries=2, retry_delay="0")
     dead = f"{queue.name}_exceptions"
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2)
-        queue.lend(b)
-        queue.holds(b, 2)
+        queue.put_and_lend(here, b, 1, 2)
         for _ in range(3):
             until(lambda: fails(there, queue.name) == [1], "the message again")
         assert dead_letters(there, dead, 1) == [1]
@@ -270,9 +259,7 @@ def test_purge_browse_and_id(nodes, queue):
     """Messages of other nodes are browsed, purged, and dequeued by id at the holder, and then done at their origin, which cannot purge them."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        ids = put(here, queue.name, 1, 2, 3)
-        queue.lend(b)
-        queue.holds(b, 3)
+        ids = queue.put_and_lend(here, b, 1, 2, 3)
         assert look(there, queue.name) == [1, 2, 3]
         msgid = db.value(there, "SELECT msgid FROM aq.messages WHERE original_msgid = %s", [ids[1]])
         assert db.value(there, "SELECT aq.purge_queue(%s, condition => 'payload = ''1''')", [queue.name]) == 1
@@ -291,9 +278,7 @@ def test_isolation_level(nodes, queue, level):
     set_isolation(a, b, f"SET default_transaction_isolation = '{level}'")
     try:
         with a.connect() as here, b.connect() as there:
-            put(here, queue.name, 1, 2)
-            queue.lend(b)
-            queue.holds(b, 2)
+            queue.put_and_lend(here, b, 1, 2)
             there.execute("BEGIN")
             assert take(there, queue.name, number=1) == [1]
             there.execute("COMMIT")
@@ -326,9 +311,7 @@ def test_failed_request_is_no_attempt(nodes, queue):
     a, b, c = nodes
     faults.arm(a.server, "node-lent", "error")
     with a.connect() as here:
-        put(here, queue.name, *range(1, 11))
-        queue.lend(b)
-        queue.holds(b, 10)
+        queue.put_and_lend(here, b, *range(1, 11))
         assert value(a, "SELECT aq.point_reached('node-lent')") > 1
         queue.ask_back(a, at_once=True)
         until(lambda: queue.units(b, "held") == [], "the return")
@@ -341,9 +324,7 @@ def test_dump_of_a_holder(nodes, queue, tmp_path):
     """A database that is restored from a holder's dump delivers its own messages, and drops those of others, which their origin delivers."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2)
-        queue.lend(b)
-        queue.holds(b, 2)
+        queue.put_and_lend(here, b, 1, 2)
         put(there, queue.name, 3)
         done = b.server.run("pg_dump", f"--file={tmp_path / 'dump'}")
         assert done.returncode == 0, done.stderr
@@ -575,9 +556,7 @@ def test_recall_that_sessions_have_not_heard_of(nodes, queue):
     other = Shared(nodes, f"d{next(_numbers)}", shards=1)
     with a.connect() as here, b.connect() as there, b.connect() as link, ThreadPoolExecutor() as pool:
         for each in (queue, other):
-            put(here, each.name, 1, 2)
-            each.lend(b)
-            each.holds(b, 2)
+            each.put_and_lend(here, b, 1, 2)
         assert look(there, queue.name) == [1, 2]
         epoch = db.value(here, "SELECT epoch FROM aq_internal.node_unit JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name])
         link.execute("SET pgaq.test_point = 'node-told:wait'; SET ROLE remote")
@@ -607,9 +586,7 @@ def test_break_lease(nodes, queue):
     with a.connect() as here, b.connect() as there:
         with pytest.raises(db.Error, match="no other node holds these messages"):
             breaks(a, queue)
-        put(here, queue.name, 1, 2, 3, 4)
-        queue.lend(b)
-        queue.holds(b, 4)
+        queue.put_and_lend(here, b, 1, 2, 3, 4)
         assert take(there, queue.name, number=1) == [1]
         until(lambda: queue.states(a) == {"LEASED": 3}, "the report")
         until(lambda: "is reachable" in breaking_says(here, queue), "the refusal")
@@ -643,9 +620,7 @@ def test_break_lease_of_a_node_that_is_down(nodes, queue):
     """The messages of a node that is gone are ready again; when it is back, it drops what it has of them."""
     a, b, c = nodes
     with a.connect() as here:
-        put(here, queue.name, 1, 2, 3)
-        queue.lend(b)
-        queue.holds(b, 3)
+        queue.put_and_lend(here, b, 1, 2, 3)
         b.server.kill()
         a.sees("b", "unreachable")
         breaks(a, queue)
@@ -659,9 +634,7 @@ def test_remove_node(nodes, queue):
     """A node that has messages of this one, or the other way round, is removed by force only: those that are lent are ready again, those that are held stay."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, 1, 2)
-        queue.lend(b)
-        queue.holds(b, 2)
+        queue.put_and_lend(here, b, 1, 2)
         for node, name in ((a, "b"), (b, "a")):
             with pytest.raises(db.Error, match="messages of distributed queues are lent to, or held of, node"):
                 node.remove(name)
@@ -676,9 +649,7 @@ def test_drop_the_queue(nodes, side):
     a, b, c = nodes
     queue = Shared(nodes, f"d{next(_numbers)}", shards=1)
     with a.connect() as here:
-        put(here, queue.name, 1, 2)
-        queue.lend(b)
-        queue.holds(b, 2)
+        queue.put_and_lend(here, b, 1, 2)
         if side == "origin":
             here.execute("SELECT aq.drop_queue(%s, force => true)", [queue.name])
             assert value(b, "SELECT payload FROM aq.dequeue(%s)", [queue.name]) == 1  # its report is news for both
@@ -777,9 +748,7 @@ def test_late_reports(nodes, queue):
     """Reports and returns that come twice, late, or from another node change nothing."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there, a.server.connect(user="remote", password="secret") as remote:
-        ids = put(here, queue.name, 1, 2, 3)
-        queue.lend(b)
-        queue.holds(b, 3)
+        ids = queue.put_and_lend(here, b, 1, 2, 3)
         [old] = [unit["epoch"] for unit in queue.units(b, "held")]
         assert take(there, queue.name, number=1) == [1]
         until(lambda: queue.states(a) == {"LEASED": 2}, "the report")
@@ -802,9 +771,7 @@ def test_late_messages(nodes, queue):
     """Messages with an old token, a question with one, and the recall of an old grant change nothing; a question says which messages have not arrived."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there, b.server.connect(user="remote", password="secret") as remote:
-        ids = put(here, queue.name, 1)
-        queue.lend(b)
-        queue.holds(b, 1)
+        ids = queue.put_and_lend(here, b, 1)
         [epoch] = [unit["epoch"] for unit in queue.units(b, "held")]
         deliver = (
             "SELECT aq.node_deliver(%s, 1, %s, %s, 0, NULL, 'pg_catalog.jsonb', '{9}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', ARRAY[gen_random_uuid()])"
