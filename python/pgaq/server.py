@@ -27,7 +27,7 @@ __all__ = ["Server", "SurroundingsError", "free_port"]
 # The longest path a socket may have, less the file's own name.
 SOCKET_PATH_LIMIT = 107 - len("/.s.PGSQL.65535.lock")
 
-# below those that the kernel gives to connections, on Linux
+# lower than those that Linux gives to connections
 SERVER_PORTS = range(16_000, 32_000)
 
 DEFAULTS = {
@@ -59,7 +59,7 @@ EXPECTED = [
 
 
 def free_port() -> int:
-    """An unused TCP port, which no client's connection gets from the kernel while the server is down."""
+    """An unused TCP port, which the kernel gives to no connection while the server is down."""
     while port_taken(port := secrets.choice(SERVER_PORTS)):
         pass
     return port

@@ -71,7 +71,7 @@ refuse_with_units(const char *server, int n)
 			errhint("Stop the consumers on one of the two nodes and dequeue on the other one, until they have gone back, or drop the queues there. If the node is gone for good, use force => true."));
 }
 
-/* No request of the node is executed, and nothing is granted to it, until the end of the transaction. */
+/* Until the end of the transaction, no request of the node is executed, and no unit is granted to it. */
 static void
 lock_units(int32 number)
 {

@@ -68,7 +68,7 @@ aq_node_change_is_open(void)
 	return changed;
 }
 
-/* Its end, in another session, could not tell the worker, and would free locks before the messages are settled. */
+/* Another session would end it: that could not tell the worker, and would free the locks before the messages are settled. */
 static void
 refuse_prepare(void)
 {

@@ -7,8 +7,8 @@
  * holds, in the order of dequeue, not more than WINDOW of a unit ahead of what
  * the node has reported.  A message that is sent is lent: a lease without an end,
  * durable before the other node has it.  A request has messages of several units of
- * a queue; each is answered by itself, but an error concerns all.  So after one, each
- * goes alone until some of it has arrived.
+ * a queue.  Each unit has its own answer, but an error is an error of the whole
+ * request.  So after one, each unit is sent alone until messages of it have arrived.
  *
  * After a start, and after a request that failed, it is not known what has
  * arrived.  Then the stream first asks for that, with a new token: all that is
@@ -54,7 +54,7 @@
 #define BATCH 500
 #define FIRST_BATCH 8
 
-/* bytes of payloads of a unit in a request, which takes no further unit then; one message can be larger */
+/* bytes of payloads after which a request takes no further unit; also the limit for each unit, unless one message is larger */
 #define BYTES ((int64) 4000000)
 
 /* with fewer ready messages than in half a batch, a request goes out at most so often, microseconds */
@@ -63,7 +63,7 @@
 /* a recalled unit is asked for again after this time, microseconds */
 #define RECALL_AGAIN ((int64) 2000000)
 
-/* pause after an error with a unit, the first one and the longest, or while another transaction changes units, microseconds */
+/* the first and the longest pause of a unit after errors, and the pause while another transaction changes units; microseconds */
 #define TROUBLE_PAUSE ((int64) 1000000)
 #define LONGEST_PAUSE ((int64) 8000000)
 #define LOCKED_PAUSE ((int64) 20000)
@@ -82,10 +82,10 @@ typedef struct Unit
 	AqNodeUnit	row;
 	TimestampTz not_before;		/* after an error, or a recall */
 	int			most;			/* messages in the next request: as many of the last one's size as fit */
-	int			failures;		/* in a row; then it goes without other units */
+	int			failures;		/* in a row; after one, the unit is sent alone */
 } Unit;
 
-/* What a request has of a unit. */
+/* One unit's messages in a request. */
 typedef struct Parcel
 {
 	int64		epoch;			/* of the unit */
@@ -117,7 +117,7 @@ typedef struct Forwarding
 	Parcel		parcels[UNITS]; /* of it; one if it is a recall */
 	int			nparcels;
 	TimestampTz sent;			/* the last request with messages */
-	int32		trying;			/* queue of a unit whose messages are being taken; after an error, still */
+	int32		trying;			/* queue whose messages are being taken; an error leaves it set */
 } Forwarding;
 
 static Forwarding *
@@ -401,7 +401,7 @@ add_unit(Forwarding *forwarding, Delivery *delivery, const AqNodeUnit *row, cons
 	delivery->bytes += moved->bytes;
 }
 
-/* Takes messages of the unit for the request, if there are any and the other node has not enough.  *most: at most so many. */
+/* Takes up to *most messages of the unit for the request, unless the other node has enough; *most is then the next limit. */
 static void
 deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *most, TimestampTz *again)
 {
@@ -473,7 +473,7 @@ pause_unit(Unit *unit, int most)
 	unit->most = most;
 }
 
-/* The same.  An error concerns this unit: others do not wait for it, and it goes on alone, with one message. */
+/* The same.  After an error, this unit pauses, and is then sent alone, beginning with one message; others go on. */
 static void
 try_deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again)
 {
@@ -525,7 +525,7 @@ woken(AqLinkStream *stream)
 	return true;
 }
 
-/* The call before has ended with an error. */
+/* Shows that the last call has ended with an error. */
 static void
 note_trouble(AqLinkStream *stream)
 {
@@ -665,7 +665,7 @@ note_arrived(AqLinkStream *stream, uint32 n)
 	bool		trouble = false;
 	ListCell   *lc;
 
-	/* of another unit, which is tried again alone */
+	/* the error that is shown may be another unit's */
 	foreach(lc, forwarding->units)
 		trouble |= ((Unit *) lfirst(lc))->failures > 0;
 	state = aq_node_area_get(node_of(stream));
@@ -689,7 +689,7 @@ take_back(const Forwarding *forwarding)
 		(void) aq_node_unit_end(&unit->row);
 }
 
-/* The unit's messages were not taken: they are asked for, given back, and sent again later. */
+/* The unit's messages were refused: after RESUME, those are ready again, and sent again later. */
 static void
 not_taken(Forwarding *forwarding, const Parcel *parcel)
 {

@@ -90,7 +90,7 @@ aq_node_held_return(const char *origin, int64 epoch, bool wait)
 	return true;
 }
 
-/* The requests of the node come one after the other.  By the number of its row.  False: the transaction had the lock. */
+/* Locks out other requests of the node with this number.  False: the transaction already had the lock. */
 bool
 aq_node_held_lock(int32 number)
 {

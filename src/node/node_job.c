@@ -68,7 +68,7 @@ run(void)
 	uint32		restored = aq_restored_count();
 	bool		complete;
 
-	/* messages of others that were restored are dropped when all are there */
+	/* restored messages of other nodes are dropped when the restore has ended */
 	if (aq_restored_is_running() || aq_jobs_are_restored())
 		return GetCurrentTimestamp() + RESTORED_PAUSE;
 	if (changes == seen && restored == seen_restored && (again == 0 || GetCurrentTimestamp() < again))

@@ -6,7 +6,7 @@
  * Consumers on this node and on others that have dequeued within the last seconds
  * take part.  The shards of a queue are spread over the nodes with such consumers,
  * for each consumer apart.  A unit stays where it is as long as its node takes part,
- * unless another node has at least two units less; so consumers on one node leave
+ * unless another node has at least two fewer; so consumers on one node leave
  * everything there, and two nodes do not pass a unit to and fro.
  *
  * A unit of this node is granted at once.  One of another node is asked back, and
@@ -70,7 +70,7 @@ poorest(Plan *plan)
 	return found;
 }
 
-/* Identity and role of the node: as which it has asked.  False: it was removed, or does not ask any more. */
+/* With the role as which the node has asked.  False: it was removed, or does not ask any more. */
 static bool
 grant(Plan *plan, int shard, const Part *to)
 {

@@ -14,8 +14,8 @@
  * has the lock until all are; then the worker deletes the row.
  *
  * What changes the rows of a queue has its lock, until the end of the
- * transaction.  The link worker, and requests that bring messages or units back, do
- * not wait for it: an administrator may have it for long.
+ * transaction.  An administrator can have it for long, so neither the link worker nor
+ * aq.node_return waits for it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -285,7 +285,8 @@ finish_unit(const char *caller, int64 epoch, const pg_uuid_t *ids, uint32 n)
 
 /*
  * aq.node_finish(caller, epochs, ids): what was consumed is never ready here again.
- * Who ends the unit at the same time finds its messages taken, and fails.
+ * A transaction that ends the unit at the same time finds its messages taken, and
+ * fails.
  */
 PG_FUNCTION_INFO_V1(aq_node_unit_finish);
 Datum

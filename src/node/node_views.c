@@ -15,7 +15,7 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
-/* an error with a queue that did not come again within this time is over, milliseconds; see LONGEST_PAUSE of node_forward.c */
+/* an error of a queue that has not come again within this time is over, milliseconds; longer than LONGEST_PAUSE of node_forward.c */
 #define QUEUE_ERROR_MS 15000
 
 static const char *

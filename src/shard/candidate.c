@@ -91,7 +91,7 @@ aq_candidate_await_retries(Take *take, bool only_checks)
 
 	if (take->options->unit != 0)
 	{
-		aq_work_post(take->shm, AQ_WORK_RETRY);	/* the link worker waits for nobody */
+		aq_work_post(take->shm, AQ_WORK_RETRY);	/* the link worker does not wait for it */
 		return false;
 	}
 	if (take->counts_until == 0 && !only_checks)

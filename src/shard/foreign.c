@@ -14,8 +14,8 @@
  * tables, and a partition is not truncated before.
  *
  * The functions run in the link worker, or in sessions of other nodes.  They do not
- * wait for locks that users have; the log's, at the commit, for a second in the
- * worker.
+ * wait for locks that users have.  Only the commit waits for the lock of the log, in
+ * the link worker for a second at most.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -94,7 +94,7 @@ typedef struct Lent
 	uint32		size;
 } Lent;
 
-/* Also if a transaction is about to end it. */
+/* Also one that a running transaction ends. */
 static bool
 has_lease_of_node(const FrameSub *sub, uint32 number)
 {

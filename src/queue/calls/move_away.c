@@ -76,7 +76,7 @@ set_copy(Leaving *leaving, AqMovedColumn column, const struct varlena *value)
 	set_value(leaving, column, value == NULL, PointerGetDatum(aq_move_copy(value)));
 }
 
-/* Known only when the messages are taken: the caller tries again with fewer. */
+/* The sizes are known only when the messages are taken; the caller tries again with fewer. */
 static void
 check_size(Leaving *leaving, const AqMessage *m)
 {
@@ -328,7 +328,7 @@ read_texts(void *arg)
 	}
 }
 
-/* Types are users' code: it does not get the privileges of the other database's role. */
+/* Types can run users' code, which does not get the privileges of the role of the link. */
 static void
 read_payloads(Coming *coming)
 {

@@ -211,7 +211,7 @@ drop_definition(int32 id, bool sharded, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	/* the origins must hear of it; of messages that were adopted, there is none */
+	/* units of other nodes go back to their origins; adopted messages have no other origin */
 	aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE queue_id = %d AND origin IN (SELECT node_id FROM aq_internal.node_identity)", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("UPDATE aq_internal.node_held SET returns = true WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_temporary_forget_queue(id);
