@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import random
 import re
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -62,6 +63,25 @@ def crash_once(server, work, point, skip):
     return generation(server) != before
 
 
+@contextlib.contextmanager
+def transaction_manager(server, rng):
+    """Finish what clients have left prepared: it holds back what comes behind it, which can be all that the backlog allows."""
+    ended = threading.Event()
+
+    def recover():
+        while not ended.wait(0.2):
+            with contextlib.suppress(db.OperationalError):  # the server is down
+                faults.finish_prepared(server, 1.0, rng)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(recover)
+        try:
+            yield
+        finally:
+            ended.set()
+        done.result()
+
+
 def drain(server, work, rng):
     """Let the consumers take the rest, finishing what clients have left prepared: it holds back what comes behind it."""
     deadline = time.monotonic() + 2 * PATIENCE
@@ -79,16 +99,17 @@ def run(server, shape, points, rng, name, skip=3):
     with Workload(server, PGAQ, shape, options, queue=name) as work:
         work.setup()
         work.start()
-        for point in points:
-            began = time.monotonic()
-            crashed = crash_once(server, work, point, rng.randrange(skip))
-            print(f"{point}: {'crashed' if crashed else 'never reached'} after {time.monotonic() - began:.1f} s")
-            if not crashed:
-                missed.append(point)
-                with server.connect() as conn:
-                    conn.execute("SELECT aq.point_reset()")
-            goal = work.control.delivered + 500
-            until(lambda: work.control.delivered >= goal or work._check_clients(), f"progress after {point}")
+        with transaction_manager(server, random.Random(rng.random())):
+            for point in points:
+                began = time.monotonic()
+                crashed = crash_once(server, work, point, rng.randrange(skip))
+                print(f"{point}: {'crashed' if crashed else 'never reached'} after {time.monotonic() - began:.1f} s")
+                if not crashed:
+                    missed.append(point)
+                    with server.connect() as conn:
+                        conn.execute("SELECT aq.point_reset()")
+                goal = work.control.delivered + 500
+                until(lambda: work.control.delivered >= goal or work._check_clients(), f"progress after {point}")
         drain(server, work, rng)
         work.stop()
         report = work.check()
@@ -129,11 +150,12 @@ def end_sessions(server, shape, cases, rng, name):
     with Workload(server, PGAQ, shape, options, queue=name) as work:
         work.setup()
         work.start()
-        for point, action in cases:
-            print(f"{action} at {point}")
-            befall_once(server, work, point, action, rng.randrange(3))
-            goal = work.control.delivered + 500
-            until(lambda: work.control.delivered >= goal or work._check_clients(), f"progress after {action} at {point}")
+        with transaction_manager(server, random.Random(rng.random())):
+            for point, action in cases:
+                print(f"{action} at {point}")
+                befall_once(server, work, point, action, rng.randrange(3))
+                goal = work.control.delivered + 500
+                until(lambda: work.control.delivered >= goal or work._check_clients(), f"progress after {action} at {point}")
         drain(server, work, rng)
         work.stop()
         report = work.check()
