@@ -111,15 +111,18 @@ SELECT aq.node_deliver('00000000-0000-4000-8000-00000000000b', 8, 9, 'spread', 2
 SELECT epoch, returns FROM aq.node_units;
 SELECT payload FROM aq.dequeue('spread');
 SELECT aq.node_recall('00000000-0000-4000-8000-00000000000b', 5) AS still_held;
--- code of the payload type runs as its owner, not as the role of the link
+-- code of the payload type runs as its owner, not as the role of the link; no setting of the session changes what arrives
 CREATE SCHEMA regress_code AUTHORIZATION regress_aq_guest;
 SET ROLE regress_aq_guest;
 CREATE FUNCTION regress_code.is_good(integer) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE NOTICE 'checked as %', current_user; RETURN true; END$$;
 CREATE DOMAIN regress_code.number AS integer CHECK (regress_code.is_good(VALUE));
-CREATE TYPE regress_code.box AS (n regress_code.number);
+CREATE TYPE regress_code.box AS (n regress_code.number, words text[]);
 RESET ROLE;
 SELECT aq.create_queue('typed', 'regress_code.box', distributed => true);
-SELECT aq.node_deliver('00000000-0000-4000-8000-00000000000b', 8, 20, 'typed', 0, NULL, 'regress_code.box', '{(1)}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{00000000-0000-4000-8000-000000000005}');
+SET array_nulls = off;
+SELECT aq.node_deliver('00000000-0000-4000-8000-00000000000b', 8, 20, 'typed', 0, NULL, 'regress_code.box', ARRAY['(1,"{a,NULL}")'], '{1}', ARRAY[NULL::bigint], ARRAY[NULL::text], ARRAY[NULL::jsonb], ARRAY[NULL::text], ARRAY[NULL::text], '{00000000-0000-4000-8000-000000000005}');
+RESET array_nulls;
+SELECT payload, (payload).words[2] IS NULL AS has_null FROM aq.browse('typed', as_type => NULL::regress_code.box);
 SELECT t.error(t.delivers('spread', NULL, token => 8, shard => 32));
 SELECT aq.drop_queue('typed', force => true);
 SELECT queue_id IN (SELECT queue_id FROM aq_internal.queue) AS has_queue, returns FROM aq_internal.node_held ORDER BY 1;

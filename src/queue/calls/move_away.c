@@ -328,7 +328,10 @@ read_texts(void *arg)
 	}
 }
 
-/* Types can run users' code, which does not get the privileges of the role of the link. */
+/*
+ * With the settings that the other side has written them with.  Types can run users'
+ * code, which does not get the privileges of the role of the link.
+ */
 static void
 read_payloads(Coming *coming)
 {
@@ -336,7 +339,7 @@ read_payloads(Coming *coming)
 
 	if (OidIsValid(coming->reader))
 	{
-		aq_run_as_reading(coming->reader, read_texts, coming);
+		aq_run_as(coming->reader, read_texts, coming);
 		return;
 	}
 	nest = aq_run_as_begin();
