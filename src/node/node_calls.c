@@ -116,11 +116,11 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	server = server_argument(fcinfo);
 	aq_args_require(fcinfo, 1, "force");
 	value = CStringGetTextDatum(server);
-	id = aq_sql_text(psprintf("SELECT node_id FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
 	number = aq_sql_text(psprintf("SELECT node_number FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
 	if (number == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_NODE_UNDEFINED, "server \"%s\" is not a node", server));
 	lock_units(atoi(number));
+	id = aq_sql_text(psprintf("SELECT node_id FROM aq_internal.node WHERE server_name = %s", quote_literal_cstr(server)));
 	lent = id != NULL ? aq_node_unit_list(atoi(number), 0) : NIL;
 	held = id != NULL ? aq_node_held_list(id) : NIL;
 	if ((lent != NIL || held != NIL) && !PG_GETARG_BOOL(1))

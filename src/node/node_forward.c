@@ -530,9 +530,11 @@ static void
 note_trouble(AqLinkStream *stream)
 {
 	Forwarding *forwarding = stream->data;
-	AqQueue    *queue = forwarding->trying != 0 ? aq_catalog_get_by_id(forwarding->trying, true) : NULL;
+	int32		trying = forwarding->trying;
+	AqQueue    *queue;
 
-	forwarding->trying = 0;
+	forwarding->trying = 0;		/* before the next line, which can fail, too */
+	queue = trying != 0 ? aq_catalog_get_by_id(trying, true) : NULL;
 	if (queue != NULL)
 		note_error(stream, psprintf("messages of queue \"%s\" could not be sent", queue->name), "See the server log for the cause.");
 }
@@ -766,6 +768,7 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
 		for (int i = 0; i < forwarding->nparcels; i++)
 			not_taken(forwarding, &forwarding->parcels[i]);
+	forwarding->nparcels = 0;	/* it is called for each further attempt to connect */
 	if (failure->phase != AQ_LINK_REFUSED)
 		return 0;
 	note_error(stream, failure->message, failure->hint);

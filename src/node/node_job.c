@@ -66,11 +66,9 @@ run(void)
 	static TimestampTz again;
 	uint32		changes = aq_node_area_units();
 	uint32		restored = aq_restored_count();
+	bool		restoring = aq_restored_is_running() || aq_jobs_are_restored();
 	bool		complete;
 
-	/* restored messages of other nodes are dropped when the restore has ended */
-	if (aq_restored_is_running() || aq_jobs_are_restored())
-		return GetCurrentTimestamp() + RESTORED_PAUSE;
 	if (changes == seen && restored == seen_restored && (again == 0 || GetCurrentTimestamp() < again))
 		return again;
 	aq_job_begin();
@@ -78,12 +76,14 @@ run(void)
 	if (complete)
 	{
 		complete = open_units();
-		complete &= clean_queues();
+		/* restored messages of other nodes are dropped when the restore has ended */
+		if (!restoring)
+			complete &= clean_queues();
 	}
 	aq_job_commit(false);
 	seen = changes;
 	seen_restored = restored;
-	again = complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
+	again = restoring ? GetCurrentTimestamp() + RESTORED_PAUSE : complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
 	return again;
 }
 
