@@ -1,5 +1,8 @@
-"""./test: every rung in order, each with its own runner; the counts at the end.
+"""./test: every rung, each with its own runner; the counts at the end.
 
+Rungs that keep one processor busy run two at a time.  What they print appears
+in the order of the rungs: of the first one that has not ended as it comes, of
+the other one after that.
 A rung fails when its runner says so, when a test failed, or when no test ran.
 The logs of all servers that the rungs start are read at the end: an unexpected
 WARNING, PANIC, failed assertion or crash fails the run.
@@ -8,15 +11,19 @@ WARNING, PANIC, failed assertion or crash fails the run.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import queue
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Callable
 
 from pgaq import places, text
 from pgaq.server import log_problems
@@ -25,6 +32,7 @@ ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 # these wait more than they compute: three files at a time, also on two processors
 SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
+LANES = 2  # rungs at a time that are not wide
 
 
 @dataclass
@@ -35,6 +43,7 @@ class Rung:
     what: str
     command: list[str]
     takes_long: bool = False  # understands --long and --seed
+    wide: bool = False  # keeps more than one processor busy, so that it runs alone
 
 
 @dataclass
@@ -70,21 +79,21 @@ ON_QUEUE_TABLES = [
 
 
 def rungs(long: bool) -> list[Rung]:
-    """The ladder, cheapest first."""
+    """The ladder: what is wide comes last."""
     regress = str(ROOT / "tests" / "regress.py")
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
     return [
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
         Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else [])]),
-        Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")]),
+        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
         Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
-        Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True),
-        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
-        Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True),
-        Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True),
+        Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")], wide=True),
+        Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True, wide=True),
+        Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True, wide=True),
+        Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True, wide=True),
     ]
 
 
@@ -121,9 +130,8 @@ def count(output: str) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
-def climb(rung: Rung, environment: dict[str, str], more: list[str]) -> Result:
+def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callable[[str], object] = sys.stdout.write) -> Result:
     """Run one rung, showing its output as it comes."""
-    print(f"\n=== {rung.name}: {rung.what}", flush=True)
     began = time.monotonic()
     result = Result(rung)
     lines: list[str] = []
@@ -133,22 +141,48 @@ def climb(rung: Rung, environment: dict[str, str], more: list[str]) -> Result:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
     except OSError as error:
-        print(f"{rung.command[0]}: {error.strerror}")
+        show(f"{rung.command[0]}: {error.strerror}\n")
         result.status = 127
         return result
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            sys.stdout.write(line)
-            sys.stdout.flush()
-        result.status = process.wait()
-    except KeyboardInterrupt:
-        process.wait()
-        raise
+    for line in process.stdout:
+        lines.append(line)
+        show(line)
+    result.status = process.wait()
     result.passed, result.failed, result.skipped = count("".join(lines))
     result.missing = [f"{found[2]}: {found[3]} ({found[1]} skipped)" for found in MISSING.finditer("".join(lines))]
     result.seconds = time.monotonic() - began
     return result
+
+
+class Climb:
+    """A rung that runs, or is to run, in a thread of the pool."""
+
+    def __init__(self, pool: ThreadPoolExecutor, rung: Rung, environment: dict[str, str], more: list[str]) -> None:
+        self.rung = rung
+        self._output: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._result = pool.submit(climb, rung, environment, more, self._output.put)
+        self._result.add_done_callback(lambda _: self._output.put(None))
+
+    def follow(self) -> Result:
+        """Show what it has printed and prints, until it ends."""
+        print(f"\n=== {self.rung.name}: {self.rung.what}", flush=True)
+        for line in iter(self._output.get, None):
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        return self._result.result()
+
+
+def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
+    """Run the rungs; an interrupt ends those that run and starts no other one."""
+    results = []
+    for wide, group in itertools.groupby(chosen, lambda rung: rung.wide):
+        pool = ThreadPoolExecutor(1 if wide else LANES)
+        try:
+            climbs = [Climb(pool, rung, environment, more) for rung in group]
+            results += [climbing.follow() for climbing in climbs]
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return results
 
 
 def run_directory() -> Path:
@@ -195,11 +229,9 @@ def main(arguments: list[str] | None = None) -> int:
         "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
     }  # fmt: skip
     more = (["--long"] if given.long else []) + ([f"--seed={given.seed}"] if given.seed is not None else [])
-    results = []
     began = time.monotonic()
     try:
-        for rung in chosen:
-            results.append(climb(rung, environment, more))
+        results = climb_all(chosen, environment, more)
     except KeyboardInterrupt:
         print("\ninterrupted")
         return 130

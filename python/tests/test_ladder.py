@@ -47,6 +47,18 @@ def test_climb_counts_what_the_runner_prints(capfd):
     assert (result.passed, result.status, result.ok) == (3, 1, False)
 
 
+def test_rungs_that_are_not_wide_run_two_at_a_time(tmp_path, capfd):
+    """Each of the two waits for the other one; their lines are not mixed, and a wide rung comes after them."""
+    def rung(name, meets, wide=False):
+        waiting = f"touch {name}; echo {name} begins; until [ -e {meets} ]; do sleep 0.01; done; echo 1 passed, 0 failed"
+        return Rung(name, "", ["sh", "-c", f"cd {tmp_path}; {waiting}"], wide=wide)
+
+    results = ladder.climb_all([rung("one", "two"), rung("two", "one"), rung("three", "three", wide=True)], {"PATH": "/usr/bin:/bin"}, [])
+    assert [(result.rung.name, result.passed, result.ok) for result in results] == [(name, 1, True) for name in ("one", "two", "three")]
+    shown = [line for line in capfd.readouterr().out.splitlines() if line]
+    assert shown == [line for name in ("one", "two", "three") for line in (f"=== {name}: ", f"{name} begins", "1 passed, 0 failed")]
+
+
 def test_what_is_missing_is_collected(capfd):
     """Only what is not installed: other tests are skipped on purpose."""
     lines = "SKIPPED [2] tests/clients/test_drivers.py:72: missing: node (NODE_PATH)\nSKIPPED [1] tests/cluster/test_x.py:8: runs with --long\n1 passed, 3 skipped in 1.00s"
