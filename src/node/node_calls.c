@@ -134,11 +134,12 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 static void
 end_all_units(void)
 {
+	static AqStatement list = {.command = "SELECT DISTINCT origin::text FROM aq_internal.node_held"};
 	MemoryContext context = CurrentMemoryContext;
 	List	   *origins = NIL;
 	ListCell   *lc;
 
-	aq_sql_run("SELECT DISTINCT origin::text FROM aq_internal.node_held", 0, NULL, NULL, NULL, true);
+	(void) aq_sql_run_kept(&list, NULL);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		char	   *origin = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);

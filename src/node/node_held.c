@@ -38,10 +38,12 @@ held_in_row(uint64 row)
 List *
 aq_node_held_list(const char *origin)
 {
+	static AqStatement list = {.command = HELD "WHERE origin = $1::uuid ORDER BY queue_id, shard",.nargs = 1,.types = {TEXTOID}};
+	Datum		values[] = {CStringGetTextDatum(origin)};
 	MemoryContext context = CurrentMemoryContext;
 	List	   *all = NIL;
 
-	aq_sql_run(psprintf(HELD "WHERE origin = '%s' ORDER BY queue_id, shard", origin), 0, NULL, NULL, NULL, true);
+	(void) aq_sql_run_kept(&list, values);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);

@@ -75,11 +75,13 @@ read_units(MemoryContext context)
 List *
 aq_node_unit_list(int32 holder, int32 queue_id)
 {
+	static AqStatement list = {.command = UNITS "WHERE ($1 = 0 OR u.queue_id = $1) AND "
+		"($2 = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = $2)) "
+	"ORDER BY u.queue_id, u.consumer_number, u.shard",.nargs = 2,.types = {INT4OID, INT4OID}};
+	Datum		values[] = {Int32GetDatum(queue_id), Int32GetDatum(holder)};
 	MemoryContext context = CurrentMemoryContext;
 
-	aq_sql_run(psprintf(UNITS "WHERE (%d = 0 OR u.queue_id = %d) AND "
-						"(%d = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = %d)) "
-						"ORDER BY u.queue_id, u.consumer_number, u.shard", queue_id, queue_id, holder, holder), 0, NULL, NULL, NULL, true);
+	(void) aq_sql_run_kept(&list, values);
 	return read_units(context);
 }
 
@@ -101,10 +103,11 @@ unit_of(const char *holder, int64 epoch)
 List *
 aq_node_unit_queues(void)
 {
+	static AqStatement list = {.command = "SELECT queue_id FROM aq_internal.queue WHERE distributed ORDER BY 1"};
 	MemoryContext context = CurrentMemoryContext;
 	List	   *ids = NIL;
 
-	aq_sql_run("SELECT queue_id FROM aq_internal.queue WHERE distributed ORDER BY 1", 0, NULL, NULL, NULL, true);
+	(void) aq_sql_run_kept(&list, NULL);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);

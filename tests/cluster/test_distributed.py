@@ -604,6 +604,19 @@ def test_break_lease(nodes, queue):
     assert queue.states(a) == queue.states(b) == {}
 
 
+def test_break_lease_in_a_transaction_with_an_old_snapshot(nodes, queue):
+    """It breaks what was lent after the snapshot was taken."""
+    a, b, c = nodes
+    with a.connect() as here, a.connect() as admin:
+        admin.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        admin.execute("SELECT count(*) FROM aq_internal.node_unit")
+        queue.put_and_lend(here, b, 1, 2)
+        admin.execute("SELECT aq.break_lease(%s, 0, force => true)", [queue.name])
+        admin.execute("COMMIT")
+        assert arrived(here, queue.name, 2) == [1, 2]
+    until(lambda: queue.units(b, "held") == [], "the end of the unit")
+
+
 def breaking_says(conn, queue):
     """The error of a break that is rolled back."""
     conn.execute("BEGIN")
