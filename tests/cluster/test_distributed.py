@@ -654,6 +654,8 @@ def test_remove_node(nodes, queue):
         value(a, "SELECT aq.node_remove('b', force => true)")
         value(b, "SELECT aq.node_remove('a', force => true)")
         assert arrived(here, queue.name, 2) == [1, 2] and arrived(there, queue.name, 2) == [1, 2]
+    b.server.restart("fast")
+    until(lambda: value(b, "SELECT count(*) FROM aq_internal.node_held JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name]) == 0, "the end of what was held")
 
 
 @pytest.mark.parametrize("side", ["origin", "holder"])
