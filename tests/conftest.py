@@ -61,12 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "test_build: needs a library built with TEST_POINTS=1")
 
 
-# Files of a minute or more.  They begin first, so that no process is left alone with one of them in the end.
-LONGEST = ["test_lab_run.py", "test_workers.py", "test_limits.py", "test_points.py", "test_distributed.py", "test_distributed_points.py", "test_leases.py", "test_links.py"]
+# Files that take a minute or more start first, so that the run does not end with a single busy process.
+LONGEST = {"test_distributed.py", "test_distributed_points.py", "test_lab_run.py", "test_leases.py", "test_limits.py", "test_links.py", "test_points.py", "test_workers.py"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     for item in items:
         if not on_queue_tables:
             break

@@ -1,8 +1,8 @@
 """./test: every rung, each with its own runner; the counts at the end.
 
-Rungs that keep one processor busy run two at a time.  What they print appears
-in the order of the rungs: of the first one that has not ended as it comes, of
-the other one after that.
+Rungs that keep one processor busy run two at a time.  Their output appears in
+the order of the rungs: the first unfinished rung is shown live, the other one
+when its turn comes.
 A rung fails when its runner says so, when a test failed, or when no test ran.
 The logs of all servers that the rungs start are read at the end: an unexpected
 WARNING, PANIC, failed assertion or crash fails the run.
@@ -79,7 +79,7 @@ ON_QUEUE_TABLES = [
 
 
 def rungs(long: bool) -> list[Rung]:
-    """The ladder: what is wide comes last."""
+    """The ladder; rungs that run alone come last."""
     regress = str(ROOT / "tests" / "regress.py")
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
     return [
@@ -130,8 +130,8 @@ def count(output: str) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
-def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callable[[str], object] = sys.stdout.write) -> Result:
-    """Run one rung, showing its output as it comes."""
+def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callable[[str], object]) -> Result:
+    """Run one rung; show() gets each line of its output as it comes."""
     began = time.monotonic()
     result = Result(rung)
     lines: list[str] = []
@@ -164,7 +164,7 @@ class Climb:
         self._result.add_done_callback(lambda _: self._output.put(None))
 
     def follow(self) -> Result:
-        """Show what it has printed and prints, until it ends."""
+        """Show its output until it ends."""
         print(f"\n=== {self.rung.name}: {self.rung.what}", flush=True)
         for line in iter(self._output.get, None):
             sys.stdout.write(line)
@@ -173,7 +173,7 @@ class Climb:
 
 
 def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
-    """Run the rungs; an interrupt ends those that run and starts no other one."""
+    """Run the rungs.  After an interrupt no further rung starts."""
     results = []
     for wide, group in itertools.groupby(chosen, lambda rung: rung.wide):
         pool = ThreadPoolExecutor(1 if wide else LANES)

@@ -43,7 +43,7 @@ def test_a_runner_that_breaks_is_a_failure():
 
 
 def test_climb_counts_what_the_runner_prints(capfd):
-    result = ladder.climb(Rung("x", "", ["sh", "-c", "echo 3 passed, 0 failed; exit 1"]), {"PATH": "/usr/bin:/bin"}, [])
+    result = ladder.climb(Rung("x", "", ["sh", "-c", "echo 3 passed, 0 failed; exit 1"]), {"PATH": "/usr/bin:/bin"}, [], print)
     assert (result.passed, result.status, result.ok) == (3, 1, False)
 
 
@@ -62,7 +62,7 @@ def test_rungs_that_are_not_wide_run_two_at_a_time(tmp_path, capfd):
 def test_what_is_missing_is_collected(capfd):
     """Only what is not installed: other tests are skipped on purpose."""
     lines = "SKIPPED [2] tests/clients/test_drivers.py:72: missing: node (NODE_PATH)\nSKIPPED [1] tests/cluster/test_x.py:8: runs with --long\n1 passed, 3 skipped in 1.00s"
-    result = ladder.climb(Rung("x", "", ["printf", lines]), {"PATH": "/usr/bin:/bin"}, [])
+    result = ladder.climb(Rung("x", "", ["printf", lines]), {"PATH": "/usr/bin:/bin"}, [], print)
     assert (result.skipped, result.missing) == (3, ["tests/clients/test_drivers.py: node (NODE_PATH) (2 skipped)"])
 
 

@@ -68,7 +68,7 @@ aq_node_change_is_open(void)
 	return changed;
 }
 
-/* Another session would end it: that could not tell the worker, and would free the locks before the messages are settled. */
+/* Another session would finish the transaction.  It could not tell the worker, and would release the locks before the messages are settled. */
 static void
 refuse_prepare(void)
 {

@@ -473,7 +473,7 @@ pause_unit(Unit *unit, int most)
 	unit->most = most;
 }
 
-/* The same.  After an error, this unit pauses, and is then sent alone, beginning with one message; others go on. */
+/* Like deliver().  After an error, the unit pauses, and is then sent alone, beginning with one message; others go on. */
 static void
 try_deliver(AqLinkStream *stream, Delivery *delivery, Unit *unit, TimestampTz *again)
 {
@@ -691,7 +691,7 @@ take_back(const Forwarding *forwarding)
 		(void) aq_node_unit_end(&unit->row);
 }
 
-/* The unit's messages were refused: after RESUME, those are ready again, and sent again later. */
+/* The unit's messages were refused.  After RESUME they are ready again, and are sent later. */
 static void
 not_taken(Forwarding *forwarding, const Parcel *parcel)
 {
@@ -768,7 +768,7 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
 		for (int i = 0; i < forwarding->nparcels; i++)
 			not_taken(forwarding, &forwarding->parcels[i]);
-	forwarding->nparcels = 0;	/* it is called for each further attempt to connect */
+	forwarding->nparcels = 0;	/* this function is called again for each attempt to connect */
 	if (failure->phase != AQ_LINK_REFUSED)
 		return 0;
 	note_error(stream, failure->message, failure->hint);

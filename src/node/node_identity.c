@@ -58,7 +58,7 @@ aq_node_identity_own(AqNodeIdentity *own)
 	return known.result;
 }
 
-/* The next parameter of a request says who calls. */
+/* Adds this node's identity as the next parameter of a request. */
 void
 aq_node_identity_send(AqLinkRequest *request, const AqNodeIdentity *own)
 {

@@ -419,7 +419,7 @@ is_dequeue(AqMode mode)
 	return mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE || mode == AQ_MODE_LEASE;
 }
 
-/* Does a rollback of this dequeue count as an attempt?  Sending messages to another node is none. */
+/* Does a rollback of this dequeue count as an attempt?  Sending messages to another node does not. */
 static bool
 was_attempt(const TakeNote *note, uint32 number)
 {

@@ -406,7 +406,7 @@ def test_points(link, own, point, action):
         until(lambda: background(link.conn, "link") is None, "the end of the link worker")
     link.conn.execute("SELECT aq.point_arm(%s, %s)", [point, action])
     before = generation(own)
-    with contextlib.suppress(db.OperationalError):  # the crash can come in each of them
+    with contextlib.suppress(db.OperationalError):  # the crash can end either call
         link.begin()
         link.send(*insert(1, 5))
     if action == "crash":

@@ -65,7 +65,7 @@ def crash_once(server, work, point, skip):
 
 @contextlib.contextmanager
 def transaction_manager(server, rng):
-    """Finish what clients have left prepared: it holds back what comes behind it, which can be all that the backlog allows."""
+    """Finish transactions that clients have left prepared: they hold back the messages behind theirs, which can be the whole backlog."""
     ended = threading.Event()
 
     def recover():

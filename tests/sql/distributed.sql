@@ -106,7 +106,7 @@ SELECT aq.node_resume('00000000-0000-4000-8000-00000000000b', 8, '{5, 5, 6}',
 SELECT t.error($$SELECT aq.node_resume('00000000-0000-4000-8000-00000000000b', 8, '{}', '{}')$$);
 -- a session of this node consumes one
 SELECT payload FROM aq.dequeue('spread');
--- the unit is one of another queue
+-- the unit belongs to another queue
 SELECT aq.node_deliver('00000000-0000-4000-8000-00000000000b', 8, 5, 'fan', 2, 'x', 'pg_catalog.jsonb', '{14}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{00000000-0000-4000-8000-000000000006}');
 -- another grant of the same unit: the earlier one is over
 SELECT aq.node_deliver('00000000-0000-4000-8000-00000000000b', 8, 9, 'spread', 2, NULL, 'pg_catalog.jsonb', '{13}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{00000000-0000-4000-8000-000000000004}');

@@ -96,9 +96,10 @@ SELECT aq.alter_propagation('pp_e', 'pp_c', latency => '0');
 CALL t.until($$state = 'disabled' FROM aq.propagations WHERE queue_name = 'pp_e'$$);
 SELECT failures, last_error FROM aq.propagations WHERE queue_name = 'pp_e';
 SELECT aq.start_queue('pp_c'), aq.alter_propagation('pp_e', 'pp_c', enabled => true);
--- an attempt during that commit can find the queue still stopped; the recovery is noted after the arrival
+-- an attempt during the commit above can find the queue still stopped; then failures becomes 0 after the arrival
 SELECT t.arrived('pp_c', 1);
 CALL t.until($$failures = 0 AND state = 'enabled' FROM aq.propagations WHERE queue_name = 'pp_e'$$);
+SELECT state, failures FROM aq.propagations WHERE queue_name = 'pp_e';
 -- windows and latency
 SELECT aq.alter_propagation('pp_a', 'pp_d', start_time => now() + '1 hour');
 SELECT aq.enqueue('pp_a', 'in an hour') IS NOT NULL;

@@ -329,8 +329,8 @@ read_texts(void *arg)
 }
 
 /*
- * With the settings that the other side has written them with.  Types can run users'
- * code, which does not get the privileges of the role of the link.
+ * Reads the payloads with the settings that the other node has used to write them.
+ * The code of a type does not get the privileges of the role of the link.
  */
 static void
 read_payloads(Coming *coming)
