@@ -173,7 +173,7 @@ class Climb:
 
 
 def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
-    """Run the rungs.  After an interrupt no further rung starts."""
+    """Run the rungs.  An interrupt cancels those that have not started."""
     results = []
     for wide, group in itertools.groupby(chosen, lambda rung: rung.wide):
         pool = ThreadPoolExecutor(1 if wide else LANES)

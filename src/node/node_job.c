@@ -83,7 +83,7 @@ run(void)
 	aq_job_commit(false);
 	seen = changes;
 	seen_restored = restored;
-	again = restoring ? GetCurrentTimestamp() + RESTORED_PAUSE : complete ? 0 : GetCurrentTimestamp() + LOCKED_PAUSE;
+	again = !complete ? GetCurrentTimestamp() + LOCKED_PAUSE : restoring ? GetCurrentTimestamp() + RESTORED_PAUSE : 0;
 	return again;
 }
 
