@@ -17,9 +17,21 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "utils/guc.h"
 #include "utils/snapmgr.h"
 
+/*
+ * How long a job waits for a lock that the server takes by itself, in
+ * milliseconds, as those of rows that it deletes.  After a wait in vain the
+ * process waits NO_PATIENCE for each lock, for a while: so it loses a small part
+ * of its time to sessions that hold locks, however many they hold.
+ */
+#define PATIENCE "50"
+#define NO_PATIENCE "1"
+#define IMPATIENT_FOR ((int64) 1000000)
+
 static bool in_worker;
+static int64 impatient_until;
 static volatile sig_atomic_t cancellable;
 
 /*
@@ -32,8 +44,7 @@ aq_job_set_parameters(const char *application)
 	aq_process_set_parameter("role", "none");
 	aq_process_set_parameter("synchronous_commit", "off");
 	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
-	/* jobs should never wait for locks of users; if one does, then briefly */
-	aq_process_set_parameter("lock_timeout", "1s");
+	aq_process_set_parameter("lock_timeout", PATIENCE);
 	aq_process_set_parameter("statement_timeout", "0");
 }
 
@@ -90,6 +101,22 @@ aq_job_begin(void)
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
+	if (impatient_until != 0 && aq_clock_us() < impatient_until)
+		aq_job_wait_for_none();
+}
+
+/* Whatever is locked ends the transaction with an error. */
+void
+aq_job_wait_for_none(void)
+{
+	(void) set_config_option("lock_timeout", NO_PATIENCE, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/* A job has waited for a lock in vain. */
+void
+aq_job_lose_patience(void)
+{
+	impatient_until = aq_clock_us() + IMPATIENT_FOR;
 }
 
 /*

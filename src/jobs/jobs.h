@@ -20,7 +20,8 @@
 /*
  * A job does what is due, in transactions that it starts and commits itself,
  * and returns the time at which it wants to run next, or 0 for "when posted".
- * It must not wait for locks of users, so it takes only conditional locks.  An
+ * It must not wait for locks of users, so it takes only conditional locks; those
+ * that the server takes by itself end it with an error after a moment.  An
  * error ends its turn; the job runs again after a pause, see AqTrouble.
  */
 typedef struct AqJob
@@ -98,7 +99,7 @@ typedef struct AqTrouble
 
 /*
  * Call it in PG_CATCH: it logs the error, aborts the transaction, and switches
- * to the given memory context.
+ * to the given memory context.  trouble is NULL: it was to be expected.
  */
 extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 
@@ -124,6 +125,7 @@ extern void aq_job_cancellable(bool in_job);
 
 /* Begin and end a transaction in the worker; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
+extern void aq_job_wait_for_none(void);	/* until its end: a lock that is not free is an error */
 extern bool aq_job_lock_extension(void);	/* needed before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 

@@ -113,6 +113,7 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 
 /* job.c */
 extern void aq_job_enter_worker(void);
+extern void aq_job_lose_patience(void);
 
 /* room.c, for the launcher only */
 extern void aq_room_want(AqDatabase *db);

@@ -52,8 +52,10 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	cause = cause_of(error);
+	if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+		aq_job_lose_patience();
 	/* not a failure if the worker has cancelled the job because it must end */
-	if (!ShutdownRequestPending || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+	if (trouble != NULL && (!ShutdownRequestPending || error->sqlerrcode != ERRCODE_QUERY_CANCELED))
 	{
 		if (cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
 		{

@@ -15,7 +15,7 @@ from conftest import arrived, put, take, until
 from pgaq import db
 from test_limits import TABLE
 
-SETTINGS = {"max_prepared_transactions": 5}
+SETTINGS = {"max_prepared_transactions": 5, "pgaq.max_temporary_queues": 40}
 
 
 @pytest.fixture
@@ -170,3 +170,27 @@ def test_load_of_a_partition(server, queue):
         reader.execute("COMMIT")
         assert came.result(60) == [2]
         vacuum.result(60)
+
+
+@pytest.mark.parametrize("hold", ["schedules", "queues", "rights"])
+def test_rows_of_temporary_queues(server, queue, hold):
+    """A transaction has changed many queues whose session has ended: the worker waits for none of them, and removes them afterwards."""
+    with server.connect() as conn, server.connect() as holder:
+        with server.connect() as owner:
+            queues = [db.value(owner, "SELECT aq.create_temporary_queue()") for _ in range(40)]
+            for name in queues:
+                db.execute(owner, "SELECT aq.schedule(%s, %s, '1', every => '1 day')", [name, name])
+            holder.execute("BEGIN")
+            for name, number in holder.execute("SELECT queue_name, queue_id FROM aq.queues WHERE temporary").fetchall():
+                holder.execute({
+                    "schedules": f"SELECT aq.pause_schedule('{name}')",
+                    "queues": f"SELECT aq.alter_queue('{name}', comment => 'held')",
+                    "rights": f"GRANT SELECT ON aq_data.q{number} TO pg_monitor",
+                }[hold])  # fmt: skip
+        until(lambda: db.value(conn, "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'client backend'"), "the end of the owner")
+        # once may be before the end in a round of the worker
+        others_go_on(server, queue)
+        others_go_on(server, queue)
+        assert db.value(conn, "SELECT count(*) FROM aq.queues WHERE temporary") == 40
+        holder.execute("ROLLBACK")
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.queues WHERE temporary") == 0, "the end of the temporary queues")

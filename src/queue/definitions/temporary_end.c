@@ -6,8 +6,10 @@
  *
  * It looks for them when it starts, when a session that had some has ended, and
  * after a restore, which restores them as well.  Each is removed in a transaction
- * of its own, as aq.drop_queue with force and aq.unsubscribe do it.  The job does
- * not wait for other sessions: while a transaction uses a queue, it stays.
+ * of its own, as aq.drop_queue with force and aq.unsubscribe do it.  The job waits
+ * for no session: what a transaction uses, or has locked a row of, stays.  It is
+ * tried again after a pause that grows, so that however much is held takes
+ * little of the worker's time.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -20,8 +22,9 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* pause before what is in use is tried again, in microseconds */
-#define USED_AGAIN ((int64) 1000000)
+/* pauses before what is in use is tried again, and before the extension is looked for again, in microseconds */
+#define FIRST_PAUSE ((int64) 1000000)
+#define LONGEST_PAUSE ((int64) 60000000)
 
 /* A row of aq_internal.temporary. */
 typedef struct Temporary
@@ -31,7 +34,18 @@ typedef struct Temporary
 	int64		session;		/* has ended */
 } Temporary;
 
+/* What is in use, in the worker's memory. */
+typedef struct Held
+{
+	Temporary	temporary;		/* the key */
+	int64		pause;
+	TimestampTz not_before;		/* time of the next try */
+	uint32		round;			/* the last one that has found it */
+} Held;
+
 static AqTrouble trouble;
+static HTAB *all_held;
+static uint32 this_round;
 
 static bool
 lock_relation(const char *name)
@@ -111,6 +125,7 @@ remove_one(const Temporary *temporary)
 	PG_TRY();
 	{
 		aq_job_begin();
+		aq_job_wait_for_none();
 		aq_point("temporary-ends");
 		if (aq_job_lock_extension())
 			done = temporary->consumer == 0 ? remove_queue(temporary) : remove_consumer(temporary);
@@ -119,11 +134,67 @@ remove_one(const Temporary *temporary)
 	}
 	PG_CATCH();
 	{
-		aq_trouble_failed(&trouble, context);
+		/* what a session has locked is in use */
+		aq_trouble_failed(geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE ? &trouble : NULL, context);
+		done = false;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	return done;
+}
+
+static Held *
+find_held(const Temporary *temporary, HASHACTION action)
+{
+	if (all_held == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Temporary),.entrysize = sizeof(Held)};
+
+		all_held = hash_create("pgaq temporary objects in use", 16, &ctl, HASH_ELEM | HASH_BLOBS);
+	}
+	return hash_search(all_held, temporary, action, NULL);
+}
+
+/* Removes it, or notes when to try again. */
+static void
+try_one(const Temporary *temporary)
+{
+	Held	   *held = find_held(temporary, HASH_FIND);
+
+	if (held != NULL && held->not_before > GetCurrentTimestamp())
+	{
+		held->round = this_round;
+		return;
+	}
+	if (remove_one(temporary))
+		return;
+	if (held == NULL)
+	{
+		held = find_held(temporary, HASH_ENTER);
+		held->pause = FIRST_PAUSE / 2;
+	}
+	held->round = this_round;
+	held->pause = Min(held->pause * 2, LONGEST_PAUSE);
+	held->not_before = GetCurrentTimestamp() + held->pause;
+}
+
+/* Forgets what this round has not found, or has removed; returns the time of the next try, 0: nothing is in use. */
+static TimestampTz
+next_try(void)
+{
+	HASH_SEQ_STATUS scan;
+	Held	   *held;
+	TimestampTz next = 0;
+
+	if (all_held == NULL)
+		return 0;
+	hash_seq_init(&scan, all_held);
+	while ((held = hash_seq_search(&scan)) != NULL)
+		if (held->round != this_round)
+			(void) find_held(&held->temporary, HASH_REMOVE);
+		else if (next == 0 || held->not_before < next)
+			next = held->not_before;
+	return next;
 }
 
 /*
@@ -149,7 +220,7 @@ find_ended(MemoryContext context)
 		if (aq_temporary_owner_lives(DatumGetInt64(SPI_getbinval(tuple, desc, 3, &isnull))))
 			continue;
 		spi = MemoryContextSwitchTo(context);
-		temporary = palloc(sizeof(Temporary));
+		temporary = palloc0(sizeof(Temporary));
 		temporary->queue_id = DatumGetInt32(SPI_getbinval(tuple, desc, 1, &isnull));
 		temporary->consumer = DatumGetInt64(SPI_getbinval(tuple, desc, 2, &isnull));
 		temporary->session = DatumGetInt64(SPI_getbinval(tuple, desc, 3, &isnull));
@@ -160,25 +231,30 @@ find_ended(MemoryContext context)
 	return list;
 }
 
-/* Returns false if something is left. */
-static bool
+/* Returns the time of the next try of what is left; 0: nothing is left. */
+static TimestampTz
 remove_ended(void)
 {
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq temporary objects", ALLOCSET_SMALL_SIZES);
 	List	   *list = NIL;
 	ListCell   *lc;
-	bool		all = true;
+	bool		locked;
+	bool		there = true;
 
 	aq_job_begin();
-	if (aq_job_lock_extension())
+	locked = aq_job_lock_extension();
+	if (locked)
 		list = find_ended(context);
 	else
-		all = aq_job_extension() != AQ_EXTENSION_THERE;
+		there = aq_job_extension() == AQ_EXTENSION_THERE;
 	aq_job_commit(false);
+	if (!locked)
+		return there ? GetCurrentTimestamp() + FIRST_PAUSE : 0;
+	this_round++;
 	foreach(lc, list)
-		all &= remove_one(lfirst(lc));
+		try_one(lfirst(lc));
 	MemoryContextDelete(context);
-	return all;
+	return next_try();
 }
 
 static TimestampTz
@@ -197,9 +273,10 @@ run(void)
 		(again == 0 || again > GetCurrentTimestamp()))
 		return again;
 	looked = true;
+	again = GetCurrentTimestamp() + FIRST_PAUSE;	/* if an error ends this turn */
 	seen_ended = ended;
 	seen_restored = aq_restored_count();
-	again = remove_ended() ? 0 : GetCurrentTimestamp() + USED_AGAIN;
+	again = remove_ended();
 	return again;
 }
 
