@@ -10,7 +10,7 @@ import pytest
 from pgaq import db
 from pgaq.bench import backlog, endure
 from pgaq.bench.endure import Line
-from pgaq.load import holders, payload, results, tables
+from pgaq.load import holders, machine, payload, results, tables
 from pgaq.load.drivers import SKIP, Shape
 from pgaq.load.results import Claim
 from pgaq.load.workload import Options, Workload
@@ -181,8 +181,8 @@ def test_subscribers_go_to_places_of_their_own():
 def test_private_memory_is_that_of_the_process():
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * 4096
-    assert 1 << 20 < backlog.private_memory(os.getpid()) <= resident
-    assert backlog.private_memory(1 << 30) == 0
+    assert 1 << 20 < machine.private_memory(os.getpid()) <= resident
+    assert machine.private_memory(1 << 30) == 0
 
 
 @pytest.mark.parametrize("length", [39, 40, 512, 10_000])

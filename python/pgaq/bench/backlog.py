@@ -75,18 +75,9 @@ class Memory:
         shared = db.value(conn, "SELECT sum(allocated_size)::bigint FROM pg_shmem_allocations WHERE name ILIKE 'pgaq%'") or 0
         cache = db.row(conn, "SELECT * FROM aq.message_cache") or {}
         kinds = dict(conn.execute("SELECT pid, backend_type FROM pg_stat_activity").fetchall())
-        sizes = [(private_memory(pid), kinds.get(pid, "")) for pid in server.child_pids()]
+        sizes = [(machine.private_memory(pid), kinds.get(pid, "")) for pid in server.child_pids()]
         largest, kind = max(sizes, default=(0, ""))
         return cls(shared, cache["used_bytes"], cache["total_bytes"], cache["resident_partitions"], cache["known_partitions"], largest, kind)
-
-
-def private_memory(pid: int) -> int:
-    """Bytes that a process has for itself."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
 
 
 class Backlog:

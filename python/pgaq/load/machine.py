@@ -40,6 +40,21 @@ def _own(pid: int, otherwise: float) -> float:
         return otherwise
 
 
+def process_seconds(pid: int) -> float:
+    """CPU seconds of one process so far."""
+    found = _stat(pid)
+    return found[1] if found else 0.0
+
+
+def private_memory(pid: int) -> int:
+    """Bytes that a process has for itself."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
 def cpu(server: Server) -> Cpu:
     """CPU used so far by the server's processes and by the machine."""
     postmaster = server.postmaster_pid()
