@@ -48,8 +48,7 @@ make_indexes(const char *table)
 static void
 grant_select(const char *table, Oid role)
 {
-	run_ddl(psprintf("GRANT SELECT ON aq_data.%s TO %s", table,
-					 quote_identifier(GetUserNameFromId(role, false))));
+	aq_acl_change(aq_schema_data_relation(table), InvalidOid, role, ACL_SELECT, true, false);
 }
 
 /*
@@ -58,13 +57,12 @@ grant_select(const char *table, Oid role)
 void
 aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 {
-	const char *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 	const char *kind = id > 0 ? "" : "UNLOGGED";
 	const char *messages = aq_schema_message_table(id);
 	const char *consumers = aq_schema_consumer_table(id);
 
-	run_ddl(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload %s) "
-					 "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages, type));
+	aq_sql_define(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload payload_type) "
+						   "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages), payload_type);
 	make_indexes(messages);
 	run_ddl(psprintf("CREATE UNIQUE INDEX %s_id ON aq_data.%s (msgid) WHERE odd", messages, messages));
 	if (id < 0)

@@ -42,6 +42,8 @@ aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 				errdetail("It has just been dropped."));
+	if (table == queue->table.messages)
+		aq_payload_check_column(queue, RelationGetDescr(rel), COL_PAYLOAD);
 	return rel;
 }
 

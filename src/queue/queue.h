@@ -26,6 +26,7 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "nodes/bitmapset.h"
+#include "nodes/parsenodes.h"
 #include "port/atomics.h"
 #include "storage/lockdefs.h"
 #include "utils/uuid.h"
@@ -254,6 +255,11 @@ extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 extern char *aq_sql_text(const char *query);
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
+extern void aq_sql_define(const char *command, Oid payload_type);
+extern void aq_sql_give(Oid relation, Oid role);
+
+/* --- acl.c */
+extern void aq_acl_change(Oid relation, Oid role, Oid grantee, AclMode mode, bool grant, bool option);
 
 /* --- pending.c: changes of definitions by the transaction */
 extern bool aq_pending_is_dropped(int32 id);
@@ -277,8 +283,20 @@ extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* unti
  * the worker
  */
 extern bool aq_payload_type_lock(Oid type, bool wait);
+pg_noreturn extern void aq_payload_refuse_column(const AqQueue *queue, Oid type);
 extern bool aq_payload_is_jms(Oid type); /* aq.jms_message */
 extern Oid	aq_payload_jms_type(void);	/* raises if it does not exist */
+
+/*
+ * A column that is read or written as a payload of the queue: one of another
+ * type, made by ALTER TABLE or restored so, would be read as what it is not.
+ */
+static inline void
+aq_payload_check_column(const AqQueue *queue, TupleDesc desc, int column)
+{
+	if (TupleDescAttr(desc, column)->atttypid != queue->payload_type)
+		aq_payload_refuse_column(queue, TupleDescAttr(desc, column)->atttypid);
+}
 
 /* --- run_as.c: the fixed settings of setting_list.h for texts that others read */
 extern int	aq_run_as_begin(void);

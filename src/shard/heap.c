@@ -243,6 +243,7 @@ void
 aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 				AqMessage *m, Datum *values, bool *nulls)
 {
+	aq_payload_check_column(queue, desc, MSG_PAYLOAD);
 	heap_deform_tuple(tuple, desc, values, nulls);
 	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
 	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);

@@ -347,6 +347,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		aq_point("slots-reserved");
 
 		rel = aq_heap_open_messages(note->partition, RowExclusiveLock);
+		aq_payload_check_column(queue, RelationGetDescr(rel), MSG_PAYLOAD);
 		insert_rows(rel, note, values, row_nulls, options->each ? options->each + done : NULL, payloads + done, nulls + done,
 					targets ? targets + done : NULL);
 		table_close(rel, NoLock);

@@ -67,16 +67,14 @@ run_ddl(const char *command)
 static void
 create_tables(AqQueue *queue, int table_no)
 {
-	char	   *type = format_type_extended(queue->payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
-
-	run_ddl(psprintf("CREATE TABLE aq_data.q%d_%d (ordinal bigint NOT NULL, "
+	aq_sql_define(psprintf("CREATE TABLE aq_data.q%d_%d (ordinal bigint NOT NULL, "
 					 "session_id bigint NOT NULL, enqueue_time timestamptz NOT NULL, "
-					 "stream smallint NOT NULL, payload %s, targets bytea, "
+					 "stream smallint NOT NULL, payload payload_type, targets bytea, "
 					 "correlation text, properties jsonb, ready_at timestamptz, "
 					 "expires_at timestamptz, sender text, exception_queue text, "
 					 "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
 					 "WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)",
-					 queue->id, table_no, type));
+					 queue->id, table_no), queue->payload_type);
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
 					 "WITH (autovacuum_enabled = false)",
 					 queue->id, table_no));

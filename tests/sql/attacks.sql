@@ -175,3 +175,35 @@ DROP DOMAIN t.d CASCADE;
 DROP TYPE t.span CASCADE;
 DROP SCHEMA mallory, victim CASCADE;
 DROP ROLE regress_aq_mallory, regress_aq_victim;
+
+-- Two payload types exchange their names between the check of a queue's type and the definition of its view and tables: these have the type that was checked.
+CREATE SCHEMA swap_a;
+CREATE SCHEMA swap_b;
+CREATE TYPE swap_a.pair AS (x int, y text);
+CREATE DOMAIN swap_b.pair AS bigint;
+SELECT 'swap_a.pair'::regtype::oid AS pair \gset
+CREATE FUNCTION t.exchange() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
+	ALTER SCHEMA swap_a RENAME TO swap_c; ALTER SCHEMA swap_b RENAME TO swap_a; ALTER SCHEMA swap_c RENAME TO swap_b;
+END $$;
+CREATE EVENT TRIGGER regress_exchange ON ddl_command_start WHEN TAG IN ('CREATE TABLE', 'CREATE VIEW') EXECUTE FUNCTION t.exchange();
+BEGIN;
+SELECT aq.create_queue('a_swapped', :pair::regtype);
+SELECT aq.enqueue('a_swapped', '(1,abc)') IS NOT NULL, aq.enqueue('a_swapped', '(2,def)', delivery_mode => 'buffered') IS NOT NULL;
+COMMIT;
+SELECT aq.create_queue_table('public.a_swapped_table', :pair::regtype);
+DROP EVENT TRIGGER regress_exchange;
+SELECT DISTINCT c.relkind, a.atttypid = :pair FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'payload'
+	WHERE c.relnamespace = 'aq_data'::regnamespace AND c.relkind IN ('r', 'v') AND a.atttypid >= (SELECT min(v) FROM unnest(ARRAY[:pair, 'swap_a.pair'::regtype::oid, 'swap_b.pair'::regtype::oid]) v) ORDER BY 1;
+SELECT payload::text FROM aq.messages WHERE queue_name = 'a_swapped' ORDER BY 1;
+-- a table that got another type, by whatever way, is not read and not written
+SELECT set_config('t.pair', :'pair', false) <> '';
+DO $$ DECLARE name text; BEGIN
+	FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'payload'
+			WHERE c.relnamespace = 'aq_data'::regnamespace AND c.relkind = 'r' AND a.atttypid::text = current_setting('t.pair') LOOP
+		EXECUTE format('ALTER TABLE aq_data.%I ALTER payload TYPE bigint USING 1', name);
+	END LOOP;
+END $$;
+SELECT t.error(format($$SELECT * FROM aq.dequeue('a_swapped', as_type => NULL::%s, delivery_mode => '%s')$$, :pair::regtype, delivery)) FROM unnest(ARRAY['persistent', 'buffered']) delivery;
+SELECT t.error(format($$SELECT aq.enqueue('a_swapped', '(3,ghi)', delivery_mode => '%s')$$, delivery)) FROM unnest(ARRAY['persistent', 'buffered']) delivery;
+SELECT aq.drop_queue('a_swapped', force => true), aq.drop_queue_table('public.a_swapped_table', force => true);
+DROP SCHEMA swap_a, swap_b CASCADE;

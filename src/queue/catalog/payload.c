@@ -187,6 +187,21 @@ aq_payload_check_type(Oid type)
 				aq_error(AQ_ERR_PAYLOAD_TYPE, "type %s cannot be a payload type", format_type_be(type)),
 				errdetail("It is temporary."),
 				errhint("Use a type that lasts as long as the queue."));
+	/* it is not dropped before the queue depends on it */
+	LockDatabaseObject(TypeRelationId, type, 0, AccessShareLock);
+	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)))
+		ereport(ERROR, aq_error(AQ_ERR_PAYLOAD_TYPE, "type with OID %u does not exist", type));
+}
+
+void
+aq_payload_refuse_column(const AqQueue *queue, Oid type)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("a table of queue \"%s\" does not have the payload type of the queue", queue->name),
+			 errdetail("Its column \"payload\" has type %s instead of %s.", format_type_be(type),
+					   format_type_be(queue->payload_type)),
+			 errhint("Restore the table from a backup, or drop the queue with force => true.")));
 }
 
 /*

@@ -14,8 +14,13 @@
 #include "catalog/pg_class.h"
 #include "commands/tablespace.h"
 #include "catalog/pg_tablespace.h"
+#include "commands/tablecmds.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parser.h"
+#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
@@ -54,6 +59,7 @@ typedef struct Command
 	const char *nulls;
 	bool		latest;			/* with a new snapshot, also in a transaction that keeps its first one */
 	AqStatement *kept;			/* NULL: its plan is not kept */
+	Oid			payload_type;	/* of a definition that names the type "payload_type" */
 } Command;
 
 static SPIPlanPtr
@@ -74,6 +80,38 @@ plan_of(const Command *command)
 	return plan;
 }
 
+/* Puts the type itself into the place of each type name: a name could mean another type when it is looked up. */
+static bool
+set_payload_type(Node *node, void *type)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, TypeName))
+		return raw_expression_tree_walker(node, set_payload_type, type);
+	if (strcmp(strVal(llast(((TypeName *) node)->names)), "payload_type") == 0)
+		*(TypeName *) node = *makeTypeNameFromOid(*(Oid *) type, -1);
+	return false;
+}
+
+/* Runs the definition of a table or view with a column of the payload type. */
+static int
+define(const Command *command)
+{
+	Oid			type = command->payload_type;
+	Node	   *definition = linitial_node(RawStmt, raw_parser(command->text, RAW_PARSE_DEFAULT))->stmt;
+	PlannedStmt *statement = makeNode(PlannedStmt);
+
+	(void) set_payload_type(IsA(definition, ViewStmt) ? ((ViewStmt *) definition)->query
+							: (Node *) castNode(CreateStmt, definition)->tableElts, &type);
+	statement->commandType = CMD_UTILITY;
+	statement->utilityStmt = definition;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	ProcessUtility(statement, command->text, false, PROCESS_UTILITY_QUERY, NULL, NULL, None_Receiver, NULL);
+	PopActiveSnapshot();
+	CommandCounterIncrement();
+	return SPI_OK_UTILITY;
+}
+
 /* Runs it in SPI. */
 static int
 execute(const Command *command)
@@ -82,6 +120,8 @@ execute(const Command *command)
 	Snapshot	snapshot;
 	int			result;
 
+	if (OidIsValid(command->payload_type))
+		return define(command);
 	if (!command->latest || !IsolationUsesXactSnapshot())
 		return command->kept != NULL ? SPI_execute_plan(plan_of(command), command->values, command->nulls, false, 0)
 			: SPI_execute_with_args(command->text, command->nargs, command->types, command->values, command->nulls, false, 0);
@@ -192,6 +232,33 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 
 	(void) run(&all, false, &rows);
 	return rows;
+}
+
+/*
+ * CREATE TABLE or CREATE VIEW, of which columns have the type "payload_type": that with this OID, whatever its name is
+ * by now.
+ */
+void
+aq_sql_define(const char *command, Oid payload_type)
+{
+	Command		all = {.text = command,.payload_type = payload_type};
+	uint64		rows;
+
+	(void) run(&all, false, &rows);
+}
+
+/* Gives the table or view to the role: ALTER TABLE would take the role's name. */
+void
+aq_sql_give(Oid relation, Oid role)
+{
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(extension_owner(), context | SECURITY_LOCAL_USERID_CHANGE);
+	ATExecChangeOwner(relation, role, false, AccessExclusiveLock);
+	SetUserIdAndSecContext(user, context);
+	CommandCounterIncrement();
 }
 
 /* Does the query return a row? */

@@ -296,9 +296,7 @@ set_owner(int32 id, Oid owner)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be member of role \"%s\"", GetUserNameFromId(owner, false))));
-	aq_sql_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
-						   quote_identifier(GetUserNameFromId(owner, false))),
-				  0, NULL, NULL, NULL);
+	aq_sql_give(aq_schema_data_relation(psprintf("q%d", id)), owner);
 	aq_row_count_modification(AQ_ROW_USERS);
 }
 

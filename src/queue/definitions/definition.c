@@ -15,6 +15,7 @@
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -53,13 +54,10 @@ new_queue_id(void)
 static void
 create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
 {
-	char	   *type = format_type_extended(payload_type, -1, FORMAT_TYPE_FORCE_QUALIFY);
+	char	   *view = psprintf("q%d", id);
 
-	aq_sql_change(psprintf("CREATE VIEW aq_data.q%d AS SELECT NULL::%s AS payload WHERE false",
-						   id, type), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("ALTER VIEW aq_data.q%d OWNER TO %s", id,
-						   quote_identifier(GetUserNameFromId(owner, false))),
-				  0, NULL, NULL, NULL);
+	aq_sql_define(psprintf("CREATE VIEW aq_data.%s AS SELECT NULL::payload_type AS payload WHERE false", view), payload_type);
+	aq_sql_give(aq_schema_data_relation(view), owner);
 	if (sharded)
 		aq_sql_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 }
@@ -182,7 +180,7 @@ aq_definition_create(const AqQueueDefinition *definition)
 	if (d.temporary)
 	{
 		aq_temporary_enter_queue(id);
-		aq_sql_change(psprintf("GRANT INSERT ON aq_data.q%d TO PUBLIC", id), 0, NULL, NULL, NULL);
+		aq_acl_change(aq_schema_data_relation(psprintf("q%d", id)), InvalidOid, ACL_ID_PUBLIC, ACL_INSERT, true, false);
 	}
 	if (d.default_exception)
 	{

@@ -7,9 +7,8 @@
  * INSERT is enqueue, DELETE is dequeue, UPDATE is subscribe.  Rights on single
  * consumers are rows of aq_internal.consumer_grant: see grants.c.
  *
- * For a role that acts for the queue's owner, GRANT and REVOKE are executed as the owner.  A role that only has a
- * grant option grants as itself: it has no USAGE on the schema, so its ACL is
- * changed here as GRANT would change it.
+ * A role that acts for the queue's owner grants as the owner, one that only has a
+ * grant option as itself.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -17,29 +16,21 @@
  */
 #include "queue/definitions/definitions_private.h"
 
-#include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/dependency.h"
-#include "catalog/indexing.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
-#include "utils/rel.h"
-#include "utils/syscache.h"
 
 static const struct
 {
 	const char *name;
 	AclMode		mode;
-	const char *on_view;
 }			privileges[] = {
-	{"enqueue", ACL_INSERT, "INSERT"},
-	{"dequeue", ACL_DELETE, "DELETE"},
-	{"subscribe", ACL_UPDATE, "UPDATE"},
+	{"enqueue", ACL_INSERT},
+	{"dequeue", ACL_DELETE},
+	{"subscribe", ACL_UPDATE},
 };
 
 static AclMode
@@ -75,19 +66,6 @@ privileges_named(const char *list)
 	return mode;
 }
 
-/* As GRANT and REVOKE have them. */
-static char *
-privileges_on_view(AclMode mode)
-{
-	StringInfoData list;
-
-	initStringInfo(&list);
-	for (int i = 0; i < lengthof(privileges); i++)
-		if (mode & privileges[i].mode)
-			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "", privileges[i].on_view);
-	return list.data;
-}
-
 /*
  * The grantee as text, because regrole has no PUBLIC.  No role can have that
  * name, so GRANT accepts it in quotes, too.
@@ -105,14 +83,8 @@ grantee_arg(FunctionCallInfo fcinfo, int arg)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("role \"%s\" does not exist", name)));
+	(void) GetUserNameFromId(role, false);	/* a number of no role is an error, too */
 	return role;
-}
-
-/* ... to and from whom. */
-static const char *
-grantee_name(Oid grantee)
-{
-	return grantee == ACL_ID_PUBLIC ? "PUBLIC" : quote_identifier(GetUserNameFromId(grantee, false));
 }
 
 /*
@@ -147,49 +119,6 @@ queue_of_grantor(AqQueue *queue, const char *name, AclMode mode)
 	return queue->id == id && has_grant_option(queue, mode) ? queue : NULL;
 }
 
-/*
- * Does what GRANT and REVOKE ...  CASCADE would do, with the grantor that they
- * would select.
- */
-static void
-change_acl(const AqQueue *queue, Oid grantee, AclMode mode, bool grant, bool option)
-{
-	Relation	rel = table_open(RelationRelationId, RowExclusiveLock);
-	HeapTuple	stored = aq_catalog_row_lock(RELOID, ObjectIdGetDatum(queue->owner_view));
-	HeapTuple	tuple;
-	Datum		values[Natts_pg_class] = {0};
-	bool		nulls[Natts_pg_class] = {0};
-	bool		replace[Natts_pg_class] = {0};
-	AclItem		item = {.ai_grantee = grantee};
-	AclMode		options;
-	Acl		   *acl;
-	Oid		   *old_members,
-			   *new_members;
-	int			nold,
-				nnew;
-	bool		isnull;
-	Datum		old;
-
-	if (!HeapTupleIsValid(stored))
-		elog(ERROR, "cache lookup failed for relation %u", queue->owner_view);
-	old = SysCacheGetAttr(RELOID, stored, Anum_pg_class_relacl, &isnull);
-	acl = isnull ? acldefault(OBJECT_TABLE, queue->owner) : DatumGetAclPCopy(old);
-	nold = isnull ? 0 : aclmembers(acl, &old_members);
-	select_best_grantor(GetUserId(), mode, acl, queue->owner, &item.ai_grantor, &options);
-	ACLITEM_SET_PRIVS_GOPTIONS(item, mode, grant && !option ? ACL_NO_RIGHTS : mode);
-	acl = aclupdate(acl, &item, grant ? ACL_MODECHG_ADD : ACL_MODECHG_DEL, queue->owner, DROP_CASCADE);
-	nnew = aclmembers(acl, &new_members);
-
-	replace[Anum_pg_class_relacl - 1] = true;
-	values[Anum_pg_class_relacl - 1] = PointerGetDatum(acl);
-	tuple = heap_modify_tuple(stored, RelationGetDescr(rel), values, nulls, replace);
-	CatalogTupleUpdate(rel, &tuple->t_self, tuple);
-	aq_catalog_row_unlock(rel, stored);
-	updateAclDependencies(RelationRelationId, queue->owner_view, 0, queue->owner,
-						  nold, nold ? old_members : NULL, nnew, new_members);
-	table_close(rel, NoLock);
-}
-
 /* Invalidates the old privileges in the dictionary cache. */
 static void
 note_change(Oid owner_view)
@@ -215,35 +144,23 @@ change_rights(FunctionCallInfo fcinfo, bool grant, bool option)
 	const char *name = aq_args_name(fcinfo, 0, "queue_name");
 	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	AclMode		mode = privileges_named(aq_args_name(fcinfo, 2, "privilege"));
-	const char *on_view = privileges_on_view(mode);
 	Oid			grantee = grantee_arg(fcinfo, 1);
-	const char *role = grantee_name(grantee);
+	Oid			role = GetUserId();
+	AqQueue    *own;
 	int32		id;
+	Oid			view;
 
 	if (option && grantee == ACL_ID_PUBLIC)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a grant option cannot be granted to PUBLIC"),
 				errhint("Name a role."));
 	aq_definition_refuse_rights(queue);
-	queue = queue_of_grantor(queue, name, mode);
-	if (queue != NULL)
-	{
-		id = queue->id;
-		change_acl(queue, grantee, mode, grant, option);
-		note_change(queue->owner_view);
-		if (!grant)
-			note_revoked(id);
-		return;
-	}
-	queue = aq_ddl_queue(name, ShareUpdateExclusiveLock);
+	own = queue_of_grantor(queue, name, mode);
+	queue = own != NULL ? own : aq_ddl_queue(name, ShareUpdateExclusiveLock);
 	id = queue->id;
-	if (grant)
-		aq_sql_change(psprintf("GRANT %s ON aq_data.q%d TO %s%s", on_view, queue->id, role,
-							   option ? " WITH GRANT OPTION" : ""), 0, NULL, NULL, NULL);
-	else
-		aq_sql_change(psprintf("REVOKE %s ON aq_data.q%d FROM %s CASCADE", on_view, queue->id, role),
-					  0, NULL, NULL, NULL);
-	note_change(queue->owner_view);
+	view = queue->owner_view;
+	aq_acl_change(view, own != NULL ? role : InvalidOid, grantee, mode, grant, option);
+	note_change(view);
 	if (!grant)
 		note_revoked(id);
 }
@@ -314,13 +231,6 @@ delete_lost(const Target *target)
 		"AND a.grantee = " GRANTEE ")");
 }
 
-static void
-change_view(const Target *target, const char *command, const char *roles)
-{
-	aq_sql_change(psprintf("%s REFERENCES ON aq_data.q%d %s %s", command, target->id,
-						   strcmp(command, "GRANT") == 0 ? "TO" : "FROM", roles), 0, NULL, NULL, NULL);
-}
-
 /* subscribed: aq.unsubscribe() is to revoke it, unless it was granted before. */
 static void
 grant_consumer(const Target *target, bool subscribed)
@@ -330,21 +240,34 @@ grant_consumer(const Target *target, bool subscribed)
 						 "ON CONFLICT (queue_id, consumer, (role::oid)) WHERE role::oid IS DISTINCT FROM 0::oid "
 						 "DO UPDATE SET subscribed = g.subscribed AND excluded.subscribed", subscribed ? "true" : "false"));
 	if (target->grantee != target->owner)
-		change_view(target, "GRANT", grantee_name(target->grantee));
+		aq_acl_change(target->view, InvalidOid, target->grantee, ACL_REFERENCES, true, false);
 }
 
 /* Roles whose last right on a consumer of the queue is gone lose the sign of it. */
 static void
 revoke_signs(const Target *target)
 {
-	char	   *roles = aq_sql_text(psprintf(
-		"SELECT string_agg(CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ', ') "
+	MemoryContext context = CurrentMemoryContext;
+	List	   *roles = NIL;
+	ListCell   *lc;
+
+	aq_sql_run(psprintf(
+		"SELECT DISTINCT a.grantee "
 		"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
 		"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
-		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
+		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id), 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		Oid			role = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
+		MemoryContext spi = MemoryContextSwitchTo(context);
 
-	if (roles != NULL)
-		change_view(target, "REVOKE", roles);
+		roles = lappend_oid(roles, role);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	foreach(lc, roles)
+		aq_acl_change(target->view, InvalidOid, lfirst_oid(lc), ACL_REFERENCES, false, false);
 }
 
 /* The caller has subscribed the consumer by the subscribe privilege.  It announces the change. */
