@@ -186,7 +186,8 @@ extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3)
 extern const char *aq_error_clip(const char *text);
 extern int	aq_error_hint(const char *native, const char *oracle);
 extern bool aq_error_is(int sqlstate, AqErrorId id);
-extern bool aq_error_is_of_transaction(int sqlstate);
+extern bool aq_error_is_of_user(int sqlstate);
+extern bool aq_error_is_of_timed_user(int sqlstate);
 extern int	aq_error_begin_oracle(void);
 extern void aq_error_end_oracle(int nest);
 extern int	aq_error_ora(AqErrorId id);

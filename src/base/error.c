@@ -187,24 +187,78 @@ aq_error(AqErrorId id, const char *fmt,...)
 	return 0;
 }
 
+/* --- whose error it is ---------------------------------------------------------- */
+
 /*
- * Is this error of the transaction rather than of the user code in which it was
- * raised, so that it goes to the caller as it is?  Cancellation, deadlock,
- * serialization failure, lock timeout, lack of memory, stack or disk space,
- * corruption.
+ * An error may become a value ("the rule is false", "the last error") only if it
+ * is of the user's own text or data: then the same text with the same data fails
+ * again, whoever runs it and whenever.  Every other error says something about
+ * this moment, this session or this server, and a value made of it would be
+ * wrong a moment later: a message would be lost without a trace.  So such an
+ * error ends the transaction, and the caller can try again.
+ *
+ * The SQLSTATE decides.  These are the classes of errors that are not the
+ * user's.  All other classes are: those of PostgreSQL are about a text (0A, 26,
+ * 2B, 2D, 2F, 34, 3B, 3D, 3F, 42), a value (0F, 20, 21, 22, 23, 24, 27, 44, 54)
+ * or are raised by functions (09, 38, 39, P0), and classes that PostgreSQL does
+ * not use are those of RAISE in users' functions.
+ */
+static const char *const not_users_classes[] = {
+	"08",						/* another server cannot be reached */
+	"0B", "25",					/* what the transaction is: read only, aborted, over its time */
+	"28",						/* another server does not let the role in */
+	"40",						/* deadlock, serialization failure */
+	"53",						/* no memory, disk space, connections, shared memory */
+	"55",						/* a lock is not available, an object is in use or stopped now */
+	"57",						/* cancelled, timed out, shut down */
+	"58",						/* I/O */
+	"72",						/* the snapshot is too old */
+	"F0",						/* a configuration file */
+	"HV",						/* what a foreign data wrapper has met */
+	"XX",						/* damaged data, damaged indexes, internal errors */
+};
+
+/* Errors of other classes that are not the user's. */
+static bool
+is_of_the_moment(int sqlstate)
+{
+	/* how deep the stack is depends on the caller; flow control ends when consumers dequeue */
+	return sqlstate == ERRCODE_STATEMENT_TOO_COMPLEX || aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL);
+}
+
+/* The standard SQLSTATE of an error in Oracle's form, if it has one. */
+static int
+standard_sqlstate(int sqlstate)
+{
+	const char *code = unpack_sql_state(sqlstate);
+
+	if (strncmp(code, "AQ", 2) == 0)
+		for (int i = 0; i < AQ_ERR_COUNT; i++)
+			if (strcmp(code, error_rows[i].code) == 0 && error_rows[i].sqlstate[0] != '\0')
+				return packed(error_rows[i].sqlstate);
+	return sqlstate;
+}
+
+bool
+aq_error_is_of_user(int sqlstate)
+{
+	const char *class = unpack_sql_state(standard_sqlstate(sqlstate));
+
+	if (is_of_the_moment(sqlstate))
+		return false;
+	for (int i = 0; i < lengthof(not_users_classes); i++)
+		if (strncmp(class, not_users_classes[i], 2) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * The same for a worker that runs users' code under a time limit of its own:
+ * exceeding it is the code's fault.  Nothing else cancels it, except an
+ * administrator who is bothered by that code.
  */
 bool
-aq_error_is_of_transaction(int sqlstate)
+aq_error_is_of_timed_user(int sqlstate)
 {
-	switch (ERRCODE_TO_CATEGORY(sqlstate))
-	{
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_SYSTEM_ERROR:
-			return true;
-		default:
-			return sqlstate == ERRCODE_LOCK_NOT_AVAILABLE || sqlstate == ERRCODE_STATEMENT_TOO_COMPLEX ||
-				sqlstate == ERRCODE_DATA_CORRUPTED || sqlstate == ERRCODE_INDEX_CORRUPTED;
-	}
+	return sqlstate == ERRCODE_QUERY_CANCELED || aq_error_is_of_user(sqlstate);
 }

@@ -72,6 +72,7 @@ typedef struct Point
 {
 	char		name[NAMEDATALEN];
 	PointAction action;
+	int			sqlstate;		/* of the action error */
 	int			skip;			/* arrivals to ignore before the action */
 	int64		reached;		/* arrivals since the last hold, arm or reset */
 	int64		waiting;		/* sessions that wait here */
@@ -135,8 +136,9 @@ find(const char *name, bool create)
 	return &table->points[n];
 }
 
+/* An error can have a SQLSTATE: "error=53200". */
 static PointAction
-parse_action(const char *text, size_t len)
+parse_action(const char *text, size_t len, int *sqlstate)
 {
 	static const char *const words[] = {
 		[POINT_WAIT] = "wait",
@@ -146,6 +148,12 @@ parse_action(const char *text, size_t len)
 		[POINT_CRASH] = "crash",
 	};
 
+	*sqlstate = ERRCODE_INTERNAL_ERROR;
+	if (len == strlen("error=XX000") && strncmp(text, "error=", 6) == 0)
+	{
+		*sqlstate = MAKE_SQLSTATE(text[6], text[7], text[8], text[9], text[10]);
+		return POINT_ERROR;
+	}
 	for (int action = POINT_WAIT; action < lengthof(words); action++)
 		if (strlen(words[action]) == len && strncmp(text, words[action], len) == 0)
 			return action;
@@ -157,7 +165,7 @@ parse_action(const char *text, size_t len)
  * ignored.
  */
 static PointAction
-session_action(const char *name)
+session_action(const char *name, int *sqlstate)
 {
 	const char *p = session_points;
 	size_t		len = strlen(name);
@@ -172,7 +180,7 @@ session_action(const char *name)
 			item--;
 		}
 		if (item > len + 1 && strncmp(p, name, len) == 0 && p[len] == ':')
-			return parse_action(p + len + 1, item - len - 1);
+			return parse_action(p + len + 1, item - len - 1, sqlstate);
 		p += item;
 		if (*p == ',')
 			p++;
@@ -229,13 +237,14 @@ pass(const char *name, bool held)
 {
 	PointAction action = POINT_NONE;
 	PointAction own = POINT_NONE;
+	int			sqlstate = ERRCODE_INTERNAL_ERROR;
 	Point	   *point;
 	uint64		released = 0;
 
 	if (table == NULL)
 		return;
 	if (session_points != NULL && session_points[0] != '\0')
-		own = session_action(name);
+		own = session_action(name, &sqlstate);
 	if (own == POINT_NONE && pg_atomic_read_u32(&table->count) == 0)
 		return;
 
@@ -247,7 +256,10 @@ pass(const char *name, bool held)
 		if (point->action != POINT_NONE && point->skip > 0)
 			point->skip--;
 		else
+		{
 			action = point->action;
+			sqlstate = action == POINT_NONE ? sqlstate : point->sqlstate;
+		}
 		if (action != POINT_NONE && action != POINT_WAIT)
 			point->action = POINT_NONE;
 		if (action == POINT_NONE)
@@ -270,7 +282,7 @@ pass(const char *name, bool held)
 		case POINT_ERROR:
 			if (!held)
 				ereport(ERROR,
-						(errcode(ERRCODE_INTERNAL_ERROR),
+						(errcode(sqlstate),
 						 errmsg("test point \"%s\"", name)));
 			break;
 		case POINT_CANCEL:
@@ -352,13 +364,15 @@ aq_point_arm(PG_FUNCTION_ARGS)
 {
 	char	   *word = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int32		skip = PG_GETARG_INT32(2);
-	PointAction action = parse_action(word, strlen(word));
+	int			sqlstate;
+	PointAction action = parse_action(word, strlen(word), &sqlstate);
 	Point	   *point;
 
 	if (action == POINT_NONE)
 		elog(ERROR, "the action of a test point is wait, error, cancel, terminate or crash, not \"%s\"", word);
 	point = lock_named(fcinfo);
 	point->action = action;
+	point->sqlstate = sqlstate;
 	point->skip = skip;
 	point->reached = 0;
 	SpinLockRelease(&table->lock);

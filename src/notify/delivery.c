@@ -101,35 +101,41 @@ is_registered(const AqRegistration *r)
 	return read_registrations(r->id) != NIL;
 }
 
-/* What a failed call does to its registration. */
+/*
+ * What a failed call does to its registration.  $2: it may disable it.  Errors
+ * that are not the procedure's own do not, however long they last.
+ */
 static char *
 failure_of(const char *condition)
 {
 	return psprintf("UPDATE aq_internal.registration SET failures = failures + 1, last_error = $1, "
 					"last_error_time = clock_timestamp(), "
-					"status = CASE WHEN failures + 1 >= %d THEN 'disabled' ELSE 'retrying' END, "
+					"status = CASE WHEN $2 AND failures + 1 >= %d THEN 'disabled' ELSE 'retrying' END, "
 					"next_at = clock_timestamp() + least(%d * 2.0 ^ least(failures, 30), 300000)::float8 * interval '1 millisecond' "
 					"WHERE %s", aq_notify_settings_failures, aq_notify_settings_retry_delay_ms, condition);
 }
 
 static void
-write_failure(const char *error, const char *condition)
+write_failure(const char *error, bool may_disable, const char *condition)
 {
-	Oid			type = TEXTOID;
-	Datum		text = PointerGetDatum(cstring_to_text_with_len(error, pg_mbcliplen(error, strlen(error), ERROR_LENGTH)));
+	Oid			types[] = {TEXTOID, BOOLOID};
+	Datum		values[] = {
+		PointerGetDatum(cstring_to_text_with_len(error, pg_mbcliplen(error, strlen(error), ERROR_LENGTH))),
+		BoolGetDatum(may_disable)
+	};
 
-	aq_sql_change(failure_of(condition), 1, &type, &text, NULL);
+	aq_sql_change(failure_of(condition), lengthof(types), types, values, NULL);
 }
 
 static TimestampTz
-fail(const AqRegistration *r, const char *error)
+fail(const AqRegistration *r, const char *error, bool may_disable)
 {
 	List	   *list;
 	TimestampTz next;
 
 	if (!begin())
 		return GetCurrentTimestamp() + LOCKED_AGAIN;
-	write_failure(error, psprintf("registration_id = " INT64_FORMAT, r->id));
+	write_failure(error, may_disable, psprintf("registration_id = " INT64_FORMAT, r->id));
 	list = read_registrations(r->id);
 	next = list != NIL ? ((AqRegistration *) linitial(list))->next_at : 0;
 	commit();
@@ -211,7 +217,7 @@ aq_delivery_begin(void)
 {
 	if (!begin())
 		return;
-	write_failure("the notifier ended during a call", psprintf("role::oid = %u AND running", GetSessionUserId()));
+	write_failure("the notifier ended during a call", true, psprintf("role::oid = %u AND running", GetSessionUserId()));
 	aq_sql_change(psprintf("UPDATE aq_internal.registration SET running = false WHERE role::oid = %u AND running",
 						   GetSessionUserId()), 0, NULL, NULL, NULL);
 	commit();
@@ -521,7 +527,7 @@ try_to_serve(AqRegistration *r)
 		aq_callback_over();
 		SetUserIdAndSecContext(GetSessionUserId(), 0);
 		MemoryContextSwitchTo(context);
-		next = fail(r, error->message);
+		next = fail(r, error->message, aq_error_is_of_timed_user(error->sqlerrcode));
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);

@@ -143,20 +143,20 @@ aq_propagation_pause(int failures)
 
 /* Records a failure; returns whether the schedule is disabled now. */
 bool
-aq_propagation_failed(AqPropagation *schedule, const char *error)
+aq_propagation_failed(AqPropagation *schedule, const char *error, bool may_disable)
 {
-	Oid			types[2] = {INT8OID, TEXTOID};
-	Datum		values[2] = {Int64GetDatum(schedule->id), CStringGetTextDatum(error)};
+	Oid			types[] = {INT8OID, TEXTOID, BOOLOID};
+	Datum		values[] = {Int64GetDatum(schedule->id), CStringGetTextDatum(error), BoolGetDatum(may_disable)};
 	bool		isnull;
 
 	(void) aq_sql_run(psprintf("UPDATE aq_internal.propagation SET failures = failures + 1, last_error = $2, "
-							   "last_error_time = clock_timestamp(), enabled = enabled AND failures + 1 < %d "
+							   "last_error_time = clock_timestamp(), enabled = enabled AND NOT ($3 AND failures + 1 >= %d) "
 							   "WHERE schedule_id = $1 RETURNING failures", AQ_PROPAGATION_FAILURES),
 					  lengthof(types), types, values, NULL, true);
 	if (SPI_processed == 1)
 		schedule->failures = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
-	if (schedule->failures < AQ_PROPAGATION_FAILURES)
+	if (!may_disable || schedule->failures < AQ_PROPAGATION_FAILURES)
 		return false;
 	schedules = list_delete_ptr(schedules, schedule);
 	return true;

@@ -276,17 +276,22 @@ note_arrival(int64 schedule, int64 number, int64 elapsed)
 	aq_propagation_calls_note_arrival();
 }
 
-/* Returns whether the schedule is disabled now. */
+/*
+ * Returns whether the schedule is disabled now.  An error that is not of the
+ * definitions or the messages, such as a lost connection, does not disable it.
+ */
 static bool
-note_failure(int64 schedule, const char *message, bool diverged, int *failures)
+note_failure(int64 schedule, const char *message, int sqlstate, bool diverged, int *failures)
 {
-	Oid			types[] = {INT8OID, TEXTOID, BOOLOID};
-	Datum		values[] = {Int64GetDatum(schedule), CStringGetTextDatum(message), BoolGetDatum(diverged)};
+	Oid			types[] = {INT8OID, TEXTOID, BOOLOID, BOOLOID};
+	Datum		values[] = {
+		Int64GetDatum(schedule), CStringGetTextDatum(message), BoolGetDatum(diverged), BoolGetDatum(aq_error_is_of_timed_user(sqlstate))
+	};
 	bool		disabled = false;
 	bool		isnull;
 
 	(void) aq_sql_run(psprintf("UPDATE aq_internal.propagation SET failures = failures + 1, last_error = $2, last_error_time = clock_timestamp(), "
-							   "enabled = NOT $3 AND failures + 1 < %d WHERE schedule_id = $1 AND enabled RETURNING failures, enabled",
+							   "enabled = NOT $3 AND NOT ($4 AND failures + 1 >= %d) WHERE schedule_id = $1 AND enabled RETURNING failures, enabled",
 							   AQ_PROPAGATION_FAILURES), lengthof(types), types, values, NULL, true);
 	if (SPI_processed == 1)
 	{
@@ -342,7 +347,7 @@ done(AqLinkStream *stream, const PGresult *result)
 	if (sending->putting ? number != sending->first : !is_possible(sending, stream->key, number, PQgetvalue(result, 0, 1)))
 	{
 		sending->asked = false;
-		(void) note_failure(stream->key, DIVERGED, true, &failures);
+		(void) note_failure(stream->key, DIVERGED, ERRCODE_DATA_EXCEPTION, true, &failures);
 		return;
 	}
 	sending->asked = true;
@@ -364,7 +369,7 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	if (!lock_schedule(stream->key))
 		return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LOCKED_PAUSE);
 	message = failure->detail != NULL ? psprintf("%s: %s", failure->message, failure->detail) : failure->message;
-	if (note_failure(stream->key, message, diverged, &failures))
+	if (note_failure(stream->key, message, failure->sqlstate, diverged, &failures))
 		return 0;
 	return GetCurrentTimestamp() + aq_propagation_pause(failures);
 }

@@ -160,7 +160,7 @@ note_failure(const AqRoute *route, MemoryContext context)
 	schedule->most = Max(schedule->most / 4, 1);
 	schedule->not_before = GetCurrentTimestamp() + aq_propagation_pause(schedule->failures);
 	begin();
-	disabled = aq_propagation_failed(schedule, error->message);
+	disabled = aq_propagation_failed(schedule, error->message, aq_error_is_of_timed_user(error->sqlerrcode));
 	if (disabled && aq_propagation_is_unsaved(schedule))
 		aq_propagation_save(schedule);
 	commit();

@@ -190,11 +190,14 @@ pause_after(int failures)
 	return Min(FIRST_PAUSE << Min(failures, 16), LONGEST_PAUSE);
 }
 
-/* The transaction was rolled back: records why. */
+/*
+ * The transaction was rolled back: records why.  Only errors of what the schedule
+ * is to do disable it, not those of the server.
+ */
 static void
 record_failure(const AqSchedule *s, const ErrorData *error)
 {
-	bool		disable = s->failures + 1 >= AQ_SCHEDULE_MAX_FAILURES;
+	bool		disable = s->failures + 1 >= AQ_SCHEDULE_MAX_FAILURES && aq_error_is_of_timed_user(error->sqlerrcode);
 	char	   *description = describe(error);
 	bool		recorded;
 
@@ -205,7 +208,7 @@ record_failure(const AqSchedule *s, const ErrorData *error)
 		return;
 	ereport(LOG,
 			(errmsg(disable ? "schedule \"%s\" is disabled after %d failures in a row" : "schedule \"%s\" failed", s->name,
-					AQ_SCHEDULE_MAX_FAILURES),
+					s->failures + 1),
 			 errdetail_internal("%s", description)));
 }
 

@@ -154,6 +154,17 @@ def test_a_failing_procedure_is_retried_then_disabled_and_others_go_on(server, j
         assert conn.execute("SELECT status, failures FROM aq.registrations WHERE role = 'ann'").fetchone() == ("enabled", 0)
 
 
+def test_errors_of_the_server_do_not_disable_a_registration(server, jobs):
+    """The limit is three failures."""
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        ann.execute("CREATE PROCEDURE n.full(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$")
+        ann.execute("SELECT aq.register('jobs', 'plsql://n.full')")
+        put(conn, 1)
+        until(lambda: db.value(conn, "SELECT failures FROM aq.registrations") > 3, "more failures than the limit")
+        assert conn.execute("SELECT status, last_error FROM aq.registrations").fetchone() == ("retrying", "disk_full")
+        ann.execute("SELECT aq.unregister(registration_id) FROM aq.registrations; DROP PROCEDURE n.full")
+
+
 def test_a_procedure_that_loops_is_cancelled_and_ended(server, jobs):
     server.expect_log("registration .* was disabled|statement timeout")
     with server.connect() as conn, server.connect(user="ann") as ann:

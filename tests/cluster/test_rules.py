@@ -51,6 +51,48 @@ def test_what_the_session_runs_into_is_no_failure_of_the_rule(server, conn, cond
     db.execute(conn, "DROP FUNCTION public.runs_into()")
 
 
+@pytest.mark.own_tables
+@pytest.mark.parametrize("timeout, sqlstate", [("lock_timeout", "55P03"), ("statement_timeout", "57014")])
+def test_a_session_that_cannot_compile_a_rule_now_does_not_lose_the_message(server, conn, timeout, sqlstate):
+    """The catalog is locked, for example by REINDEX SYSTEM: the enqueue fails, the next one succeeds."""
+    db.execute(conn, "SELECT aq.create_queue('locked', multiple_consumers => true), aq.subscribe('locked', 'a', $$payload @? '$.x ? (@ > 3)'$$), aq.subscribe('locked', 'all')")
+    with server.connect() as fresh:
+        db.execute(fresh, "SELECT aq.create_queue('warm'), aq.enqueue('warm', '1')")
+        fresh.execute(f"SET {timeout} = '200ms'")
+        with conn.transaction():
+            conn.execute("LOCK TABLE pg_catalog.pg_operator IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(db.Error) as caught:
+                put(fresh, "locked", {"x": 7})
+        assert caught.value.sqlstate == sqlstate
+        fresh.execute(f"RESET {timeout}")
+        put(fresh, "locked", {"x": 8})
+        assert take(fresh, "locked", "a") == take(fresh, "locked", "all") == [{"x": 8}]
+        assert db.value(conn, "SELECT sum(rule_failures) FROM aq.subscribers WHERE queue_name = 'locked'") == 0
+        db.execute(fresh, "SELECT aq.drop_queue('locked', true), aq.drop_queue('warm', true)")
+
+
+@pytest.mark.test_build
+@pytest.mark.own_tables
+def test_the_sqlstate_says_whose_error_it_is(points_server):
+    """An error while a rule is compiled: of the user's text and data, it counts as false; all others fail the enqueue."""
+    others = ["08006", "0B000", "25006", "25P04", "28000", "40001", "40P01", "53000", "53100", "53200", "53400", "54001", "55000", "55006", "55P03", "57014", "57P01", "58030", "58P01", "72000", "F0000", "HV000", "XX000", "XX001", "XX002", "AQ006", "AQ118"]
+    users = ["0A000", "20000", "21000", "22012", "22P02", "23505", "23514", "2D000", "2F005", "38000", "3F000", "42601", "42883", "42P01", "44000", "54000", "54023", "P0001", "P0002", "ZZ001", "45000", "AQ001", "AQ018"]
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'all')")
+        for number, code in enumerate(others + users):
+            with points_server.connect() as fresh:
+                fresh.execute(f"SET pgaq.test_point = 'rule-compiles:error={code}'")
+                if code in others:
+                    with pytest.raises(db.Error) as caught:
+                        put(fresh, "t", number)
+                    assert caught.value.sqlstate == code
+                else:
+                    put(fresh, "t", number)
+        assert sorted(take(conn, "t", "all")) == list(range(len(others), len(others) + len(users)))
+        assert take(conn, "t", "a") == []
+        assert db.value(conn, "SELECT rule_failures FROM aq.subscribers WHERE consumer = 'a'") == len(users)
+
+
 @pytest.mark.test_build
 @pytest.mark.own_tables
 def test_an_error_between_two_rules_leaves_no_subtransaction(points_server):

@@ -230,6 +230,20 @@ def test_errors_are_recorded_until_it_is_disabled(server, clean, queue):
             clean.execute("DROP OWNED BY maker; DROP ROLE maker")
 
 
+def test_errors_of_the_server_do_not_disable_it(server, clean, queue):
+    """A stopped queue, also for the sixteenth time: it goes on when the queue is started."""
+    schedule(clean, "stopped", queue, every="1 day")
+    db.execute(clean, "SELECT aq.stop_queue(%s)", [queue])
+    make_due(clean, "stopped")
+    until(lambda: db.value(clean, "SELECT failures FROM aq.schedules") >= 1, "a failure")
+    clean.execute("UPDATE aq_internal.schedule SET failures = 15, retry_at = now()")
+    until(lambda: db.value(clean, "SELECT failures FROM aq.schedules") == 16, "the sixteenth failure")
+    assert state(clean, "stopped") == "failing"
+    db.execute(clean, "SELECT aq.start_queue(%s)", [queue])
+    clean.execute("UPDATE aq_internal.schedule SET retry_at = now()")
+    assert arrived(clean, queue, 1) == ["stopped"]
+
+
 def test_one_that_fails_does_not_delay_others(server, clean, queue):
     schedule(clean, "bad", queue, every="1 day")
     clean.execute("UPDATE aq_internal.schedule SET time_zone = 'Nowhere/Else', next_run = now()")

@@ -88,13 +88,13 @@ SELECT payload, attempts FROM aq.browse('pp_e', as_type => NULL::text);
 SELECT aq.start_queue('pp_c');
 SELECT payload, attempts FROM aq.dequeue('pp_c', as_type => NULL::text, wait => '1 minute');
 CALL t.until($$failures = 0 AND state = 'enabled' FROM aq.propagations WHERE queue_name = 'pp_e'$$);
--- the sixteenth failure in a row disables it
+-- a stopped destination does not disable it, however long
 SELECT aq.stop_queue('pp_c', dequeue => false);
 SELECT aq.enqueue('pp_e', 'stays') IS NOT NULL;
 UPDATE aq_internal.propagation SET failures = 15 WHERE queue_id = (SELECT queue_id FROM aq.queues WHERE queue_name = 'pp_e');
 SELECT aq.alter_propagation('pp_e', 'pp_c', latency => '0');
-CALL t.until($$state = 'disabled' FROM aq.propagations WHERE queue_name = 'pp_e'$$);
-SELECT failures, last_error FROM aq.propagations WHERE queue_name = 'pp_e';
+CALL t.until($$failures > 15 FROM aq.propagations WHERE queue_name = 'pp_e'$$);
+SELECT state, last_error FROM aq.propagations WHERE queue_name = 'pp_e';
 SELECT aq.start_queue('pp_c'), aq.alter_propagation('pp_e', 'pp_c', enabled => true);
 -- an attempt during the commit above can find the queue still stopped; then failures becomes 0 after the arrival
 SELECT t.arrived('pp_c', 1);
@@ -132,11 +132,14 @@ SELECT aq.end_propagation('pp_a', 'pp_d');
 RESET ROLE;
 SELECT aq.enqueue('pp_g', 'allowed') IS NOT NULL;
 SELECT t.arrived('pp_h', 1);
+-- the sixteenth failure in a row disables it
 SELECT aq.revoke_queue('pp_h', 'pp_user');
+UPDATE aq_internal.propagation SET failures = 15 WHERE queue_id = (SELECT queue_id FROM aq.queues WHERE queue_name = 'pp_g');
+SELECT aq.alter_propagation('pp_g', 'pp_h', latency => '0');
 SELECT aq.enqueue('pp_g', 'not any more') IS NOT NULL;
-CALL t.until($$failures > 0 FROM aq.propagations WHERE queue_name = 'pp_g'$$);
-SELECT last_error FROM aq.propagations WHERE queue_name = 'pp_g';
-SELECT aq.grant_queue('pp_h', 'pp_user', 'enqueue');
+CALL t.until($$state = 'disabled' FROM aq.propagations WHERE queue_name = 'pp_g'$$);
+SELECT failures, last_error FROM aq.propagations WHERE queue_name = 'pp_g';
+SELECT aq.grant_queue('pp_h', 'pp_user', 'enqueue'), aq.alter_propagation('pp_g', 'pp_h', enabled => true);
 SELECT t.arrived('pp_h', 1);
 -- only the queue's owner changes and ends what another role has scheduled
 SELECT aq.propagate('pp_g', 'pp_b', start_time => now() + '1 hour') > 0;

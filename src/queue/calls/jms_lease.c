@@ -254,7 +254,7 @@ try_groups(Ending *ending)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || ending->id == 0 ||
+		if (!aq_error_is_of_user(error->sqlerrcode) || ending->id == 0 ||
 			is_reachable(ending->current, &ending->id))
 			ReThrowError(error);
 		FreeErrorData(error);

@@ -5,7 +5,9 @@
  *
  * An error of a rule affects its subscriber, not the enqueuing transaction:
  * the subscriber does not get the message, as if the rule were null.  Failures
- * are counted, and the first one of a rule is logged.
+ * are counted, and the first one of a rule is logged.  This is only so for
+ * errors of the rule's text or of the data (aq_error_is_of_user); others, while
+ * the rule is compiled or evaluated, fail the enqueue.
  *
  * A subtransaction undoes changes that a rule has made before an error.  A
  * rule that cannot raise errors needs none.  Rules that call only built-in
@@ -126,7 +128,7 @@ on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
 	if (!m->guarded)
 		PG_RE_THROW();
 	error = catch_error(m);
-	if (aq_error_is_of_transaction(error->sqlerrcode))
+	if (!aq_error_is_of_user(error->sqlerrcode))
 		ReThrowError(error);
 	count_failure(m, consumer, messages, error);
 	FreeErrorData(error);

@@ -106,7 +106,7 @@ raise_failed(const AqTransformation *transformation, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	sqlstate = pstrdup(unpack_sql_state(error->sqlerrcode));
-	if (aq_error_is_of_transaction(error->sqlerrcode) || error->sqlerrcode == ERRCODE_ASSERT_FAILURE ||
+	if (!aq_error_is_of_user(error->sqlerrcode) || error->sqlerrcode == ERRCODE_ASSERT_FAILURE ||
 		strncmp(sqlstate, "AQ", 2) == 0)
 		PG_RE_THROW();
 	FlushErrorState();

@@ -474,6 +474,7 @@ compile(AqRule *rule)
 	Node	   *node;
 	Expr	   *planned;
 
+	aq_point("rule-compiles");
 	if (aq_run_as_is_active())
 		check_types_of(rule);
 	node = analyze(rule, parse_expression(rule->text), false);
@@ -584,8 +585,7 @@ compile_in_our_words(AqRule *rule)
 		aq_catalog_release();
 		MemoryContextSwitchTo(old);
 		error = CopyErrorData();
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
-			error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
+		if (!aq_error_is_of_user(error->sqlerrcode) || error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
 			aq_error_is(error->sqlerrcode, AQ_ERR_RULE_INVALID))
 			PG_RE_THROW();
 		FlushErrorState();
