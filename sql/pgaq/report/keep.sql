@@ -61,15 +61,17 @@ COMMENT ON FUNCTION aq.drop_snapshots(integer, integer, bigint) IS
 'Drop the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors 22023, 42704';
 
 CREATE FUNCTION aq_internal.check_baseline_name(dbid bigint, baseline_name text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(baseline_name, '') = '' OR length(baseline_name) > 128 THEN
 		RAISE invalid_parameter_value USING MESSAGE = 'a baseline requires a name', HINT = 'Specify a text of 1 to 128 characters.';
-	ELSIF EXISTS (SELECT FROM aq_internal.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = $2) THEN
+	END IF;
+	PERFORM aq_internal.lock_name('snapshot_baseline', format('%s %s', dbid, baseline_name));
+	IF EXISTS (SELECT FROM aq_internal.snapshot_baseline b WHERE b.dbid = $1 AND b.baseline_name = $2) THEN
 		PERFORM aq_internal.raise_error('AQ124', format('baseline "%s" already exists', baseline_name), 'Choose another name, or drop that one.');
 	END IF;
 END $$;
-COMMENT ON FUNCTION aq_internal.check_baseline_name(bigint, text) IS 'Internal: a baseline has a name of its own';
+COMMENT ON FUNCTION aq_internal.check_baseline_name(bigint, text) IS 'Internal: a baseline has a name of its own, also among those of transactions that run';
 
 CREATE FUNCTION aq_internal.baseline(dbid bigint, name text, OUT it aq_internal.snapshot_baseline)
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -54,6 +54,30 @@ aq_queue_lock_producer(int32 id, int64 producer, bool wait)
 }
 
 /*
+ * The lock of a name that the caller is about to give away, until the end of the
+ * transaction.  table: the table of aq_internal in which the name is unique.
+ * Another session that is about to give away the same name waits for it, and then
+ * finds the name taken, or free.  Names with the same hash wait for no reason.
+ */
+void
+aq_queue_lock_name(const char *table, const char *name)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation(table), hash_bytes((const unsigned char *) name, strlen(name)), 3);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* aq_internal.lock_name(table_name, name) */
+PG_FUNCTION_INFO_V1(aq_queue_lock_name_sql);
+Datum
+aq_queue_lock_name_sql(PG_FUNCTION_ARGS)
+{
+	aq_queue_lock_name(aq_args_name(fcinfo, 0, "table_name"), aq_args_name(fcinfo, 1, "name"));
+	PG_RETURN_VOID();
+}
+
+/*
  * Can the queue's tables be read (AccessShareLock) or written
  * (RowExclusiveLock) without waiting for a user that has locked them?  Called
  * in a transaction of the worker; the tables stay accessible until its end.

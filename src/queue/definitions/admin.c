@@ -204,7 +204,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
 	else
 		d.default_exception = d.queue_table_id == 0 && !d.exception && !d.non_persistent;
-	if (aq_catalog_get_by_name(d.name) == NULL || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
+	if (aq_definition_reserve_name(d.name) || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
 		aq_definition_create(&d);
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }
@@ -370,8 +370,8 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 
 		check_new_name(name);
 		aq_queue_table_check_schema(name);
-		if (aq_catalog_get_by_name(name) != NULL)
-			ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name));
+		if (!aq_definition_reserve_name(name))
+			aq_definition_refuse_name(name);
 		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
 		rename_default_exceptions(id, old_name, name);
 	}

@@ -62,9 +62,34 @@ create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
 		aq_sql_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 }
 
+/* --- names ------------------------------------------------------------------------------ */
+
+/*
+ * Is the name free?  Then it stays so for other sessions until the transaction
+ * ends.  A name that is taken is not locked.
+ */
+bool
+aq_definition_reserve_name(const char *name)
+{
+	if (aq_catalog_get_by_name(name) != NULL)
+		return false;
+	aq_queue_lock_name("queue", name);
+	return aq_catalog_get_by_name(name) == NULL;
+}
+
+void
+aq_definition_refuse_name(const char *name)
+{
+	AqQueue    *queue = aq_catalog_get_by_name(name);
+	bool		made = queue != NULL && queue->rights_id != queue->id;
+
+	ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name),
+			made ? errdetail("It is a default exception queue, made with the queue whose name it has.") : 0);
+}
+
 /* --- default exception queues ----------------------------------------------------------- */
 
-/* A name for the default exception queue of the queue with this name. */
+/* A name for the default exception queue of the queue with this name, reserved. */
 char *
 aq_definition_exceptions_name(const char *name)
 {
@@ -75,7 +100,7 @@ aq_definition_exceptions_name(const char *name)
 		int			room = AQ_MAX_NAME - 1 - (int) strlen(suffix);
 		char	   *chosen = psprintf("%.*s%s", pg_mbcliplen(name, strlen(name), room), name, suffix);
 
-		if (aq_catalog_get_by_name(chosen) == NULL)
+		if (aq_definition_reserve_name(chosen))
 			return chosen;
 		suffix = psprintf("_exceptions%d", i);
 	}
@@ -102,16 +127,6 @@ aq_definition_refuse_rights(const AqQueue *queue)
 			aq_error(AQ_ERR_EXCEPTION_RIGHTS, "queue \"%s\" has no owner and no privileges of its own", queue->name),
 			errdetail("It is the default exception queue of queue \"%s\", and has the same owner and privileges.",
 					  source->name));
-}
-
-static void
-refuse_name(const char *name)
-{
-	AqQueue    *queue = aq_catalog_get_by_name(name);
-	bool		made = queue->rights_id != queue->id;
-
-	ereport(ERROR, aq_error(AQ_ERR_QUEUE_EXISTS, "queue \"%s\" already exists", name),
-			made ? errdetail("It is a default exception queue, made with the queue whose name it has.") : 0);
 }
 
 /* --- creating --------------------------------------------------------------------------- */
@@ -169,8 +184,8 @@ aq_definition_create(const AqQueueDefinition *definition)
 	AqQueueDefinition d = *definition;
 	int32		id;
 
-	if (aq_catalog_get_by_name(d.name) != NULL)
-		refuse_name(d.name);
+	if (!aq_definition_reserve_name(d.name))
+		aq_definition_refuse_name(d.name);
 
 	id = new_queue_id();
 	if (d.default_exception)

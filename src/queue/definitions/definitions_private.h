@@ -49,6 +49,8 @@ typedef struct AqQueueDefinition
 	bool		distributed;	/* other nodes can consume its messages */
 } AqQueueDefinition;
 
+extern bool aq_definition_reserve_name(const char *name);
+pg_noreturn extern void aq_definition_refuse_name(const char *name);
 extern void aq_definition_create(const AqQueueDefinition *definition);
 extern void aq_definition_drop(const char *name, bool force);
 extern char *aq_definition_exceptions_name(const char *name);

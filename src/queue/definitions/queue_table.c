@@ -70,16 +70,16 @@ aq_queue_table_check_schema(const char *name)
 static bool
 find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner)
 {
-	Oid			types[2] = {TEXTOID, TEXTOID};
+	static AqStatement find = {
+		.command = "SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
+		"(SELECT min(e.queue_id) FROM aq_internal.queue e "
+		"WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
+		"FROM aq_internal.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
+		.nargs = 2,.types = {TEXTOID, TEXTOID}
+	};
 	Datum		values[2] = {CStringGetTextDatum(schema), CStringGetTextDatum(table)};
-	bool		found;
+	bool		found = aq_sql_run_kept(&find, values) > 0;
 
-	aq_sql_run("SELECT q.queue_table_id, q.payload_type::oid, q.multiple_consumers, q.owner, "
-			   "(SELECT min(e.queue_id) FROM aq_internal.queue e "
-			   "WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
-			   "FROM aq_internal.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
-			   2, types, values, NULL, true);
-	found = SPI_processed > 0;
 	if (found)
 	{
 		HeapTuple	tuple = SPI_tuptable->vals[0];
@@ -176,6 +176,19 @@ sort_list_of(const char *text)
 					"and priority, commit_time."));
 }
 
+/* Is the name free?  Then it stays so for other sessions until the transaction ends. */
+static bool
+reserve_name(const TableName *name, const char *full_name)
+{
+	AqQueueTableRow row;
+	Oid			owner;
+
+	if (find_row(name->schema, name->table, &row, &owner))
+		return false;
+	aq_queue_lock_name("queue_table", full_name);
+	return !find_row(name->schema, name->table, &row, &owner);
+}
+
 static void
 insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_list)
 {
@@ -217,8 +230,6 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	const char *given;
 	const char *full_name;
 	TableName	name;
-	AqQueueTableRow row;
-	Oid			owner;
 	Datum		sort_list;
 	int32		id;
 
@@ -243,7 +254,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 	(void) get_namespace_oid(name.schema, false);
 	full_name = psprintf("%s.%s", name.schema, name.table);
 	aq_queue_table_check_schema(full_name);
-	if (find_row(name.schema, name.table, &row, &owner))
+	if (!reserve_name(&name, full_name))
 	{
 		if (aq_args_if_not_exists(fcinfo, 6, "queue table", full_name))
 			PG_RETURN_TEXT_P(cstring_to_text(full_name));
