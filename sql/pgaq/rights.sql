@@ -5,7 +5,7 @@ DO $$
 DECLARE
 	function regprocedure;
 	for_all CONSTANT text[] := ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
-		buffered_consumers, buffered_messages, buffered_publishers, buffered_queue, cancel, classic_messages, classic_ready, consumers, dbid, errors, link_worker, links, listeners, may, may_stop_schedule,
+		buffered_consumers, buffered_messages, buffered_publishers, buffered_queue, cancel, classic_messages, classic_ready, consumers, dbid, dump_rows, errors, link_worker, links, listeners, may, may_stop_schedule,
 		message_cache, message_cache_returns, message_cache_use, messages, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, shows_consumer, snapshot_settings,
 		streams, table_counters, trace_histogram, trace_objects, trace_rows, traces$list$, ',') name);
 BEGIN
@@ -26,10 +26,8 @@ REVOKE EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_aw
 GRANT EXECUTE ON FUNCTION aq.report_awr(integer, integer, bigint), aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint),
 	aq.report_rtpctx(integer, integer, bigint), aq.rtpctx_start(), aq.rtpctx_report(jsonb), aq.report_ash(timestamptz, timestamptz, bigint) TO pg_monitor;
 
--- The database's owner can dump the catalog, which has no payloads. Members of pg_read_all_data can dump message tables, and schedules: the first call
--- of aq.schedule revokes the right on aq_internal.schedule, the first schedule of propagation to a server that on
--- aq_internal.propagation_batch.
+-- The database's owner can dump the catalog: names, definitions, rules and privileges, but nothing of tables/dump.sql.
 GRANT USAGE ON SCHEMA aq_data, aq_internal TO pg_database_owner;
-GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.temporary, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.registration, aq_internal.notified, aq_internal.posting, aq_internal.snapshot, aq_internal.snapshot_data, aq_internal.snapshot_baseline,
-	aq_internal.snapshot_control, aq_internal.active_session, aq_internal.schedule, aq_internal.propagation, aq_internal.propagation_link, aq_internal.propagation_batch, aq_internal.propagation_arrival, aq_internal.node TO pg_database_owner;
+GRANT SELECT ON aq_internal.property, aq_internal.queue, aq_internal.subscriber, aq_internal.consumer_grant, aq_internal.temporary, aq_internal.buffered_queue, aq_internal.message_table, aq_internal.queue_table, aq_internal.snapshot, aq_internal.snapshot_baseline,
+	aq_internal.snapshot_control, aq_internal.propagation_arrival, aq_internal.node, aq_internal.dump_row TO pg_database_owner;
 GRANT SELECT ON SEQUENCE aq_internal.queue_id_seq, aq_internal.queue_table_id_seq, aq_internal.session_id_seq, aq_internal.consumer_number_seq, aq_internal.registration_id_seq, aq_internal.posting_id_seq, aq_internal.propagation_id_seq, aq_internal.node_number_seq, aq_internal.snapshot_id_seq, aq_internal.baseline_id_seq TO pg_database_owner;

@@ -270,17 +270,11 @@ insert_row(FunctionCallInfo fcinfo, int32 queue_id)
 	return id;
 }
 
-/*
- * The database's owner can read the table of batches, to dump it, while it is
- * empty: from now on it has payloads.
- */
 static void
 insert_link(int64 schedule)
 {
 	(void) aq_sql_run(psprintf("INSERT INTO aq_internal.propagation_link (schedule_id) VALUES (" INT64_FORMAT ")", schedule),
 					  0, NULL, NULL, NULL, false);
-	if (aq_sql_finds("SELECT WHERE has_table_privilege('pg_database_owner', 'aq_internal.propagation_batch', 'SELECT')"))
-		(void) aq_sql_run("REVOKE SELECT ON aq_internal.propagation_batch FROM pg_database_owner", 0, NULL, NULL, NULL, false);
 }
 
 PG_FUNCTION_INFO_V1(aq_propagation_calls_add);

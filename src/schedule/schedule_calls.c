@@ -183,23 +183,6 @@ lock_queue(const char *name)
 	return aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 }
 
-/*
- * The database's owner can read the table, to dump it, while it is empty: from
- * now on it has payloads.
- */
-static void
-hide_payloads(void)
-{
-	static const char query[] =
-		"SELECT WHERE has_table_privilege('pg_database_owner', 'aq_internal.schedule', 'SELECT')";
-
-	if (!aq_sql_finds(query))
-		return;
-	aq_sql_run("LOCK TABLE aq_internal.schedule IN SHARE ROW EXCLUSIVE MODE", 0, NULL, NULL, NULL, false);
-	if (aq_sql_finds(query))
-		aq_sql_run("REVOKE SELECT ON aq_internal.schedule FROM pg_database_owner", 0, NULL, NULL, NULL, false);
-}
-
 /* Returns false if there is a schedule of this name. */
 static bool
 insert(const AqSchedule *s, const Arguments *args)
@@ -245,7 +228,6 @@ create(FunctionCallInfo fcinfo, Oid payload_type)
 	s.queue_id = lock_queue(s.queue)->id;
 	s.payload = aq_enqueue_check_later("aq.schedule()", s.queue, payload_type, fcinfo->args[2].value, fcinfo->args[2].isnull,
 									   options);
-	hide_payloads();
 	if (insert(&s, &args))
 		PG_RETURN_TIMESTAMPTZ(s.next_run);
 	if (!aq_args_if_not_exists(fcinfo, args.first + ARG_IF_NOT_EXISTS, "schedule", s.name))

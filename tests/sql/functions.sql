@@ -69,9 +69,9 @@ CREATE ROLE regress_aq_watcher IN ROLE pg_monitor;
 SELECT count(*) > 100 FROM pg_proc WHERE pronamespace = 'aq_internal'::regnamespace;
 SELECT role, t.callable(role) FROM unnest(ARRAY['regress_aq_eve', 'regress_aq_watcher', 'aq_administrator_role']::regrole[]) role;
 DROP FUNCTION t.callable;
--- what is called by its name, in a body that is not parsed before it runs, runs with the rights of the extension's owner, or is called so
+-- what is called by its name, in a body that is not parsed before it runs, runs with the rights of the extension's owner, or is called so; pg_dump, whose role has USAGE on the schema, calls dump_rows
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosqlbody IS NULL AND p.prosrc LIKE '%aq\_internal.%' AND NOT p.prosecdef
+WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosqlbody IS NULL AND p.prosrc LIKE '%aq\_internal.%' AND NOT p.prosecdef AND p.proname <> 'dump_rows'
 	AND (has_function_privilege('public', p.oid, 'EXECUTE') OR has_function_privilege('regress_aq_watcher', p.oid, 'EXECUTE') OR has_function_privilege('aq_administrator_role', p.oid, 'EXECUTE'));
 DROP ROLE regress_aq_watcher;
 -- none of them has the rights of the extension's owner, but that for settings that a view shows, and those that draw a report

@@ -3,6 +3,16 @@
 -- A capture is one jsonb: for each source an array of rows. Snapshots store captures, reports compare two of them; so a report works between two
 -- snapshots in the same way as between a mark and now.
 
+-- Snapshots keep no secrets. pg_stat_statements replaces constants, but not those of utility statements (ALTER ROLE ... PASSWORD), and not always those of a
+-- statement that it has just forgotten. So of a statement that does not begin as a query does, the first two words are kept, and any text ends at its first
+-- string constant. A comment that ends unexpectedly makes a statement a utility statement.
+CREATE FUNCTION aq_internal.statement_shown(query text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL UNSAFE
+RETURN (SELECT CASE
+		WHEN q !~* '^(\(\s*)*(select|insert|update|delete|merge|with|values|table)\M' THEN coalesce(substring(q FROM '^[[:alpha:]]+(?: [[:alpha:]_][[:alnum:]_.]*)?'), 'utility statement')
+		ELSE regexp_replace(q, '(''|\$[^0-9]).*', '..') END
+	FROM (SELECT regexp_replace(regexp_replace(query, '^(\s|--[^\n]*(\n|$)|/\*([^*]|\*+[^*/])*\*+/)+', ''), '\s+', ' ', 'g') AS q) s);
+COMMENT ON FUNCTION aq_internal.statement_shown(text) IS 'Internal: text of a statement without what its author may not want to show';
+
 -- The sources. Only views are read. A source that needs a missing extension has no rows.
 -- keys: columns that identify a row; counters: columns that only grow while the server runs. The other columns are current values.
 -- A source that is read from a view has the name of the view, and its columns.
@@ -85,7 +95,7 @@ VALUES
 		(SELECT d.datname FROM pg_database d WHERE d.oid = s.dbid) AS datname, sum(s.calls) AS calls, round((sum(s.total_exec_time) * 1000)::numeric) AS elapsed_us,
 		sum(s.rows) AS rows, sum(s.wal_bytes) AS wal_bytes, round(sum((coalesce(j ->> ''blk_read_time'', j ->> ''shared_blk_read_time'')::numeric
 			+ coalesce(j ->> ''blk_write_time'', j ->> ''shared_blk_write_time'')::numeric) * 1000)) AS io_us,
-		left(regexp_replace(min(s.query), ''\s+'', '' '', ''g''), 200) AS sql_text
+		left(aq_internal.statement_shown(min(s.query)), 200) AS sql_text
 	FROM %s.pg_stat_statements s, to_jsonb(s) j GROUP BY s.queryid, s.userid, s.dbid ORDER BY elapsed_us DESC LIMIT (SELECT top_statements FROM aq_internal.snapshot_settings())'),
 ('sql_cpu', 'pg_stat_kcache', '{queryid,userid,dbid}', '{cpu_us}',
 	'SELECT k.queryid::text AS queryid, k.userid::bigint AS userid, k.dbid::bigint AS dbid, round(sum(coalesce(j ->> ''exec_user_time'', j ->> ''user_time'')::numeric

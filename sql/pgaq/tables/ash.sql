@@ -63,4 +63,3 @@ COMMENT ON COLUMN aq_internal.active_session.program IS 'application_name, or th
 COMMENT ON COLUMN aq_internal.active_session.module IS 'module of dbms_application_info';
 COMMENT ON COLUMN aq_internal.active_session.action IS 'action of dbms_application_info';
 COMMENT ON COLUMN aq_internal.active_session.operation IS 'its queue operation';
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.active_session', '');

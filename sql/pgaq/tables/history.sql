@@ -77,7 +77,6 @@ COMMENT ON COLUMN aq_internal.snapshot_control.retention IS 'how long they are k
 COMMENT ON COLUMN aq_internal.snapshot_control.top_statements IS 'statements kept of pg_stat_statements; null: all';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot', '');
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_data', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_baseline', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_control', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.snapshot_id_seq', '');

@@ -108,9 +108,6 @@ COMMENT ON COLUMN aq_internal.posting.sender IS 'its producer; null: none';
 COMMENT ON COLUMN aq_internal.posting.expires_at IS 'when it is not delivered any more; null: always';
 COMMENT ON COLUMN aq_internal.posting.original_msgid IS 'its id in the queue that it was propagated from; null: none';
 
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.registration', '');
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.notified', '');
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.posting', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.registration_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.posting_id_seq', '');
 

@@ -48,7 +48,6 @@ COMMENT ON COLUMN aq_internal.propagation.most_messages IS 'messages in the larg
 COMMENT ON COLUMN aq_internal.propagation.most_bytes IS 'bytes in the largest batch';
 COMMENT ON COLUMN aq_internal.propagation.last_run IS 'when messages were last moved';
 
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation_id_seq', '');
 
 -- Propagation to other databases: src/propagate/README.md has the protocol.
@@ -120,6 +119,4 @@ COMMENT ON COLUMN aq_internal.propagation_arrival.number IS 'of the last batch t
 COMMENT ON COLUMN aq_internal.propagation_arrival.batch IS 'its identity; null: none';
 COMMENT ON COLUMN aq_internal.propagation_arrival.arrived IS 'when that was; before: when it was asked for the first time';
 
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation_link', '');
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation_batch', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation_arrival', '');

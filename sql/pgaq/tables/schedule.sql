@@ -47,5 +47,3 @@ COMMENT ON COLUMN aq_internal.schedule.last_run IS 'when it last enqueued a mess
 COMMENT ON COLUMN aq_internal.schedule.runs IS 'number of times for which it has enqueued a message';
 COMMENT ON COLUMN aq_internal.schedule.created IS 'when it was made';
 COMMENT ON COLUMN aq_internal.schedule.comment IS 'the creator''s comment';
-
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.schedule', '');
