@@ -56,6 +56,7 @@ X(CONSUMER_CHANGED, "AQ046", "AQ046", 25242, "The consumer has changed without g
 X(EXCEPTION_RIGHTS, "AQ047", "42809", 0, "A default exception queue has the owner and the privileges of its queue.")
 X(TEMPORARY_LIMIT, "AQ048", "53400", 0, "The session has the maximum number of temporary queues.")
 X(LEASE_ENDED, "AQ049", "AQ049", 0, "A message of a transaction was acknowledged after its lease had ended.")
+X(ROLE_LIMIT, "AQ050", "53400", 0, "The role uses its share of a resource of the server.")
 X(FEATURE_UNSUPPORTED, "AQ060", "0A000", 24205, "The feature is not supported, or not for this kind of queue.")
 X(QUEUE_NAME_INVALID, "AQ061", "", 25200, "A queue name is null or malformed.")
 X(QUEUE_NOT_FOUND, "AQ062", "", 25205, "The queue does not exist, or the role has no privilege on it.")

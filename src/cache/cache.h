@@ -300,6 +300,12 @@ extern uint32 aq_chunks_most_used(void);
  */
 extern void aq_chunks_reserve(uint32 count);
 extern bool aq_chunks_try(uint32 count);
+
+/*
+ * Waits a moment for other transactions to end; *deadline is 0 before the first
+ * call.  Returns false if the session has waited long enough.
+ */
+extern bool aq_chunks_wait(uint32 count, int64 *deadline);
 extern bool aq_chunks_impatient; /* others wait for this session, so it raises an error instead of waiting */
 extern bool aq_chunks_set_impatient(bool on);	/* returns the previous value */
 extern uint32 aq_chunks_reserved(void);

@@ -205,25 +205,31 @@ aq_chunks_try(uint32 count)
 	return false;
 }
 
+bool
+aq_chunks_wait(uint32 count, int64 *deadline)
+{
+	int64		now = aq_clock_us();
+
+	if (*deadline == 0)
+		*deadline = now + (aq_chunks_impatient ? -1 : PATIENCE);
+	if (now > *deadline)
+		return false;
+	wait_for_chunks(count);
+	return true;
+}
+
 void
 aq_chunks_reserve(uint32 count)
 {
 	int64		deadline = 0;
 
 	while (!aq_chunks_try(count))
-	{
-		int64		now = aq_clock_us();
-
-		if (deadline == 0)
-			deadline = now + (aq_chunks_impatient ? -1 : PATIENCE);
-		if (now > deadline)
+		if (!aq_chunks_wait(count, &deadline))
 			ereport(ERROR,
 					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
 					errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
 							"or let fewer transactions lock messages at the same time.",
 							aq_chunks_cache_kb / 1024));
-		wait_for_chunks(count);
-	}
 }
 
 /*

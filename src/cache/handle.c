@@ -156,14 +156,14 @@ aq_handle_on_pressure(AqObjectPressure callback)
 }
 
 /*
- * While more than three quarters of the objects are pinned, no session keeps
+ * While more than half of the objects are pinned, no session keeps
  * pins between transactions, so that idle sessions never have all objects
  * pinned.
  */
 bool
 aq_handle_pins_are_scarce(void)
 {
-	return pg_atomic_read_u32(&aq_handle_area->npinned) > (uint32) aq_handle_limit * 3 / 4;
+	return pg_atomic_read_u32(&aq_handle_area->npinned) > (uint32) aq_handle_limit / 2;
 }
 
 /*

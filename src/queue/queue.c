@@ -53,6 +53,7 @@ define_parameters(void)
 	aq_parameters_define();
 	aq_store_register(&aq_convert_store);
 	aq_handle_on_pressure(aq_pins_give_back);
+	aq_share_init();
 	aq_catalog_init();
 	aq_upkeep_init();
 	aq_temporary_end_init();

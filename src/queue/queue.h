@@ -401,6 +401,7 @@ struct AqQueueShm
 {
 	AqObject   *object;			/* object of the object cache, with the same index */
 	Oid			database;
+	Oid			owner;			/* according to the description read last; see share.c */
 	int32		queue_id;
 	uint64		key;			/* distinguishes queues with the same id */
 	char		store;			/* AqStore.kind */
@@ -442,6 +443,25 @@ struct AqQueueShm
 	AqConsumerShm first;		/* position 0; a single-consumer queue needs no others */
 	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
 };
+
+/* --- share.c: the share of a role in what all queues have in common */
+typedef enum AqShare
+{
+#define X(id, name, parameter, too_much, advice) AQ_SHARE_##id,
+#include "queue/memory/share_list.h"
+#undef X
+	AQ_SHARES
+} AqShare;
+
+typedef struct AqShareUse AqShareUse;
+
+/* Calls aq_share_add for each queue that has some of it, or several times. */
+typedef void (*AqShareCount) (AqShareUse *use);
+
+extern void aq_share_register(AqShare share, const int *total, AqShareCount count);
+extern void aq_share_add(AqShareUse *use, uint32 queue, int64 n);
+extern bool aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n);
+extern void aq_share_check(AqShare share, const AqQueueShm *shm, int64 n);
 
 static inline void
 aq_traffic_add(AqQueueShm *shm, AqTraffic item, uint64 n)

@@ -324,6 +324,9 @@ settle_batch(Settling *settling, Wanted *wanted, uint32 n)
 	AqMode		mode = settling->options->mode;
 
 	settling->done = false;
+	if (settling->locked == NULL || settling->locked->stream != wanted->stream->index ||
+		settling->locked->number != wanted->ordinal / PARTITION_SLOTS)
+		aq_keep_admit_next(settling->queue->shm);
 	while (settle_step(settling, wanted, n, mode))
 	{
 		if (settling->unloaded)

@@ -25,6 +25,15 @@ static TakeNote **take_notes;
 static int	ntakes,
 			takes_size;
 
+/* partitions in the notes; one to which the transaction has come back counts again */
+static uint32 nframes;
+
+uint32
+aq_notes_frames(void)
+{
+	return nframes;
+}
+
 MemoryContext
 aq_notes_context(void)
 {
@@ -100,6 +109,8 @@ void
 aq_notes_add_put(PutNote *note)
 {
 	Assert(nputs < puts_size);
+	if (nputs == 0 || put_notes[nputs - 1]->partition != note->partition)
+		nframes++;
 	put_notes[nputs++] = note;
 	puts_of(note->shm)->notes++;
 }
@@ -148,6 +159,8 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->terms.until != terms->until || note->terms.detail != terms->detail || note->count == note->size)
 	{
 		Assert(spare != NULL && ntakes < takes_size);
+		if (note == NULL || note->partition != partition)
+			nframes++;
 		note = spare;
 		spare = NULL;
 		note->partition = partition;
@@ -389,7 +402,7 @@ void
 aq_notes_forget(void)
 {
 	nputs = ntakes = nqueues = 0;
-	nlast = 0;
+	nlast = nframes = 0;
 	commit_callback = NULL;
 	spare = NULL;
 	if (context != NULL)

@@ -83,6 +83,7 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 		uint32 timers_each, PutNote *note)
 {
 	uint64		xid = U64FromFullTransactionId(GetCurrentFullTransactionId());
+	bool		admitted = false;
 
 	for (;;)
 	{
@@ -98,6 +99,13 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 			aq_latch_free(&stream->latch);
 			if (!aq_load_reopen(queue->shm, stream))
 				open_partition(queue, stream);
+			continue;
+		}
+		if (!admitted && aq_keep_is_new(partition))
+		{
+			aq_latch_free(&stream->latch);
+			aq_keep_admit(queue->shm);
+			admitted = true;
 			continue;
 		}
 		frame = frame_of(partition);
@@ -314,6 +322,18 @@ union_of(uint32 n, Bitmapset *const *targets)
 	return all;
 }
 
+/* Makes the stream if the owner's share allows it. */
+static Stream *
+stream_for(AqQueueShm *shm, int number)
+{
+	Stream	   *stream = aq_stream_find(shm, number);
+
+	if (stream != NULL)
+		return stream;
+	aq_share_check(AQ_SHARE_STREAMS, shm, 1);
+	return aq_stream_make(shm, number);
+}
+
 void
 aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	   const Datum *payloads, const bool *nulls,
@@ -323,8 +343,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	int			shard = options->held != 0 ? options->held
 		: (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
 	bool		held = options->held != 0;
-	Stream	   *stream = aq_stream_make(queue->shm, stream_number(shard, options->priority,
-																  options->ready_at != 0));
+	Stream	   *stream = stream_for(queue->shm, stream_number(shard, options->priority, options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);
 	Datum		values[MSG_COLUMNS];
 	bool		row_nulls[MSG_COLUMNS] = {0};

@@ -187,6 +187,8 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	bool		taken = false;
 	int			attempts;
 
+	if (partition != take->admitted && aq_keep_is_new(partition))
+		take_admit(take);
 	aq_chunks_reserve(take->terms.receipt != 0 || take->queue->max_retries >= 0 ? take_chunks(take) : 1);
 	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);

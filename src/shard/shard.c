@@ -48,6 +48,7 @@ define_parameters(void)
 							PGC_SIGHUP, GUC_UNIT_KB,
 							NULL, NULL, NULL);
 	aq_chunks_on_pressure(aq_evict_one);
+	aq_keep_register();
 	aq_utility_on_prepared_end(aq_doubt_sweep_ended);
 	aq_lease_session_register();
 	aq_store_register(&shard_store);

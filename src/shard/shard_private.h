@@ -261,6 +261,7 @@ extern void aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int positi
 							   const LeaseTerms *terms, uint32 slot);
 extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
 extern int	aq_notes_puts(PutNote ***notes);
+extern uint32 aq_notes_frames(void);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern bool aq_notes_have_takes(const AqQueueShm *shm);
@@ -309,6 +310,12 @@ extern bool aq_pool_is_empty(void);
 extern bool aq_pool_is_scarce(void);
 pg_noreturn extern void aq_pool_refuse(void);
 extern void aq_pool_release(Partition *partition);
+
+/* --- keep.c ------------------------------------------------------------------------------ */
+extern bool aq_keep_is_new(const Partition *partition);
+extern void aq_keep_admit(AqQueueShm *shm);	/* may wait and raise an error; call it without a latch */
+extern void aq_keep_admit_next(AqQueueShm *shm);
+extern void aq_keep_register(void);
 
 /* --- stream.c ---------------------------------------------------------------------------- */
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);

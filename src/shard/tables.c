@@ -485,7 +485,10 @@ aq_tables_provide(AqQueue *queue)
 	AqWorkerWait wait = {0};
 
 	if (queue->own)
+	{
+		aq_share_check(AQ_SHARE_PARTITIONS, shm, 1);
 		return make_own(queue);
+	}
 
 	aq_jobs_ensure_worker();
 	partition = pop_empty(shm, &counted);
@@ -498,6 +501,7 @@ aq_tables_provide(AqQueue *queue)
 	if (aq_job_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
+	aq_share_check(AQ_SHARE_PARTITIONS, shm, 1);
 	aq_claim_count(&shard_queue(shm)->wanting);
 	counted = true;
 	for (;;)

@@ -33,7 +33,8 @@ typedef enum Finding
 	FOUND_ITEMS,
 	FOUND_UNLOADED,				/* take->partition has to be loaded */
 	FOUND_RETRY,				/* the next message waits for its retry count */
-	FOUND_NO_CHUNK				/* a chunk is needed, but none is reserved */
+	FOUND_NO_CHUNK,				/* a chunk is needed, but none is reserved */
+	FOUND_NOT_ADMITTED			/* take->partition has to be admitted: see keep.c */
 } Finding;
 
 /* --- finding without a condition ------------------------------------------------------ */
@@ -141,6 +142,11 @@ search_stream(Take *take, Stream *stream, uint32 max, bool peek)
 		if (sub != NULL && (sub->nready > 0 || sub->nretry > 0))
 		{
 			empty = false;
+			if (!peek && partition != take->admitted && aq_keep_is_new(partition))
+			{
+				finding = FOUND_NOT_ADMITTED;
+				break;
+			}
 			partition->referenced = true;
 			take->file = partition->file;
 			take->nitems = take_ready(take, stream, partition, sub, Min(max, TAKE_BATCH),
@@ -182,9 +188,16 @@ find_in_stream(Take *take, Stream *stream, uint32 max, bool peek)
 
 	if (aq_slot_stream_is_empty(stream, take->options->position))
 		return FOUND_NOTHING;
-	while ((finding = search_stream(take, stream, max, peek)) == FOUND_NO_CHUNK)
-		aq_chunks_reserve(take_chunks(take));
-	return finding;
+	for (;;)
+	{
+		finding = search_stream(take, stream, max, peek);
+		if (finding == FOUND_NO_CHUNK)
+			aq_chunks_reserve(take_chunks(take));
+		else if (finding == FOUND_NOT_ADMITTED)
+			take_admit(take);
+		else
+			return finding;
+	}
 }
 
 /* Takes messages from a stream until it has no more, or max is reached. */
@@ -200,6 +213,7 @@ take_from_stream(Take *take, Stream *stream)
 		{
 			case FOUND_NOTHING:
 			case FOUND_NO_CHUNK:	/* never returned by find_in_stream */
+			case FOUND_NOT_ADMITTED:
 				return;
 			case FOUND_ITEMS:
 				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
@@ -380,7 +394,8 @@ is_ready(AqQueue *queue, int position, int64 until)
 			case FOUND_ITEMS:
 				return true;
 			case FOUND_NOTHING:
-			case FOUND_NO_CHUNK:	/* never returned by find_in_stream */
+			case FOUND_NO_CHUNK:
+			case FOUND_NOT_ADMITTED:	/* never returned by find_in_stream */
 				stream = stream_at(stream->next);
 				break;
 			case FOUND_UNLOADED:

@@ -52,6 +52,7 @@ typedef struct Take
 	LeaseTerms	terms;			/* receipt 0: no lease */
 	const HeldMap *held;		/* valid under the latch; NULL: no message is held back */
 	Candidate  *items;
+	const Partition *admitted;	/* the transaction may take messages of it: see keep.c */
 	/* the partition of the items */
 	Partition  *partition;
 	int64		number;
@@ -157,6 +158,14 @@ take_is_closed(Take *take, const Stream *stream)
 	if (take->options->outdated != NULL && aq_stream_is_unknown(take->queue))
 		*take->options->outdated = true;
 	return aq_stream_is_closed(take->queue, stream, take->options->position);
+}
+
+/* The transaction is about to take messages of the partition; called without a latch. */
+static inline void
+take_admit(Take *take)
+{
+	take->admitted = take->partition;
+	aq_keep_admit(take->shm);
 }
 
 /* Can this transaction take the message now? */

@@ -46,6 +46,11 @@ CREATE FUNCTION aq_internal.message_cache(OUT total_bytes bigint, OUT free_bytes
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_cache';
 COMMENT ON FUNCTION aq_internal.message_cache() IS 'Internal: what aq.message_cache shows';
 
+CREATE FUNCTION aq_internal.role_usage(OUT role oid, OUT resource text, OUT used bigint, OUT role_limit bigint, OUT used_by_all bigint,
+	OUT total bigint, OUT parameter text)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40 AS 'MODULE_PATHNAME', 'aq_share_view';
+COMMENT ON FUNCTION aq_internal.role_usage() IS 'Internal: what aq.role_usage shows';
+
 CREATE FUNCTION aq_internal.message_cache_use(OUT partitions bigint, OUT slots bigint, OUT frames bigint, OUT frame_bytes bigint,
 	OUT seen bigint, OUT seen_slots bigint, OUT most_slots bigint, OUT fewest_slots bigint, OUT evictions bigint,
 	OUT since timestamptz, OUT most_used_bytes bigint)
@@ -297,6 +302,19 @@ COMMENT ON COLUMN aq.message_cache.resident_partitions IS 'partitions in the cac
 COMMENT ON COLUMN aq.message_cache.known_partitions IS 'partitions of all queues in use';
 COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
 
+CREATE VIEW aq.role_usage AS
+SELECT u.role::regrole::text AS role, u.resource, u.used, u.role_limit, u.used_by_all, u.total, u.parameter
+FROM aq_internal.role_usage() u
+WHERE pg_catalog.pg_has_role(u.role, 'USAGE') OR pg_catalog.pg_has_role('pg_monitor', 'USAGE');
+COMMENT ON VIEW aq.role_usage IS 'What the queues of each role use of the memory that all queues share, in all databases. Members of pg_monitor see all roles, others those that they are members of';
+COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues';
+COMMENT ON COLUMN aq.role_usage.resource IS 'queues in use, streams, partitions, or message_cache: what running and prepared transactions keep in it, in kB';
+COMMENT ON COLUMN aq.role_usage.used IS 'use by the queues of the role';
+COMMENT ON COLUMN aq.role_usage.role_limit IS 'limit of the role, from pgaq.role_share; of a superuser: the total';
+COMMENT ON COLUMN aq.role_usage.used_by_all IS 'use by all queues; the last eighth of the total is only for roles that use less than one part in 64';
+COMMENT ON COLUMN aq.role_usage.total IS 'limit of the server';
+COMMENT ON COLUMN aq.role_usage.parameter IS 'parameter that sets it';
+
 -- Estimates for other sizes. All frames are assumed to have the average size; if there are none, that of a full frame of a single consumer.
 CALL aq_internal.make_view('aq', 'message_cache_advice', 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again',
 	$$FROM (
@@ -434,4 +452,4 @@ COMMENT ON COLUMN aq.privileges.consumer IS 'of the privilege consumer: its name
 COMMENT ON COLUMN aq.privileges.grantor IS 'role that granted it; the queue''s owner, or a role with the grant option';
 COMMENT ON COLUMN aq.privileges.is_grantable IS 'true: with grant option';
 
-GRANT SELECT ON aq.privileges, aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.messages TO PUBLIC;
+GRANT SELECT ON aq.privileges, aq.queues, aq.buffered_queues, aq.subscribers, aq.shards, aq.partitions, aq.message_cache, aq.role_usage, aq.messages TO PUBLIC;

@@ -21,6 +21,7 @@ int			aq_parameters_immediate_helpers = 3;
 int			aq_parameters_immediate_idle_timeout_ms = 60000;
 int			aq_parameters_recipient_grace_ms = 60000;
 int			aq_parameters_max_temporary_queues = 10;
+int			aq_parameters_role_share = 75;
 
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
@@ -112,5 +113,14 @@ aq_parameters_define(void)
 							&aq_parameters_max_temporary_queues,
 							10, 0, INT_MAX,
 							PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.role_share",
+							"Largest share of a role in the memory of all queues, in percent.",
+							"The queues of a role that is not a superuser use at most so many percent of "
+							"pgaq.max_queues, pgaq.max_streams, pgaq.max_partitions and, for messages of running "
+							"transactions, of pgaq.message_cache_size. The view aq.role_usage shows the use.",
+							&aq_parameters_role_share,
+							75, 1, 100,
+							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 }

@@ -17,6 +17,9 @@ extern Size aq_shm_size(void);
 extern void aq_shm_init(void *area, bool found);
 extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 
+/* --- share.c */
+extern void aq_share_init(void);
+
 /* --- lag.c */
 extern int64 aq_lag_of(AqQueueShm *shm, int position);
 extern void aq_lag_recheck(AqQueueShm *shm);

@@ -292,6 +292,15 @@ has_recipients(const AqQueue *queue)
 	return found;
 }
 
+/* May the owner have one more queue in use?  The session first releases pins that it does not need. */
+static void
+check_share(const AqQueueShm *shm)
+{
+	if (!aq_share_allows(AQ_SHARE_QUEUES, shm, 0) && aq_pins_give_back())
+		return;
+	aq_share_check(AQ_SHARE_QUEUES, shm, 0);	/* its own pin is counted */
+}
+
 /*
  * Called by the first session that pins the object: fills in the entry in
  * shared memory, from the latest committed state of the queue.  If that fails,
@@ -323,6 +332,9 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 				errdetail("It has just been dropped."));
 	MemoryContextSetParent(latest->context, CurrentMemoryContext);
+	shm->owner = current->owner;
+	if (!missing_ok && !aq_job_in_worker())
+		check_share(shm);
 	shm->object = object;
 	shm->database = MyDatabaseId;
 	shm->queue_id = current->id;
@@ -479,6 +491,8 @@ pin_queue(AqQueue *queue, bool modest)
 		queue->version = pin->object->version;
 		queue->consumers_made = false;
 	}
+	if (queue->shm->owner != queue->owner)
+		queue->shm->owner = queue->owner;
 	make_consumers(queue);
 	return pin;
 }

@@ -65,7 +65,7 @@ static void
 reset_entry(AqQueueShm *shm)
 {
 	shm->object = NULL;
-	shm->database = InvalidOid;
+	shm->database = shm->owner = InvalidOid;
 	shm->queue_id = 0;
 	shm->single = false;
 	shm->store = '\0';

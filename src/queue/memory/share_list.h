@@ -1,0 +1,12 @@
+/*
+ * share_list.h
+ *	  What all queues of the server share, and of which a role has a share: see
+ *	  share.c.  X(id, name, parameter, what is too much, how a role needs less)
+ *
+ * The C enum, the view aq.role_usage and the errors come from this list.  No
+ * guard: it is included more than once.
+ */
+X(QUEUES, "queues", "pgaq.max_queues", "too many queues", "Use fewer of them at the same time")
+X(STREAMS, "streams", "pgaq.max_streams", "too many streams", "Use fewer shards and priorities")
+X(PARTITIONS, "partitions", "pgaq.max_partitions", "too many partitions", "Dequeue or purge messages")
+X(MESSAGE_CACHE, "message_cache", "pgaq.message_cache_size", "too much of the message cache", "Lock messages of fewer partitions at the same time")

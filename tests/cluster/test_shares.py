@@ -1,0 +1,141 @@
+"""Shares of the server's memory: a role that uses its share up gets the error, and others go on."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from conftest import put, put_many, take, until
+from pgaq import db
+
+SETTINGS = {
+    "pgaq.max_queues": "64",
+    "pgaq.max_streams": "64",
+    "pgaq.max_partitions": "128",
+    "pgaq.message_cache_size": "4MB",
+    "pgaq.role_share": "50",
+}
+
+
+@pytest.fixture(scope="module")
+def roles(server):
+    """A role that takes all it can get, and another one, both without a special right but to create queues."""
+    with server.connect() as conn:
+        for role in ("hog", "other"):
+            db.execute(conn, f"CREATE ROLE {role} LOGIN")
+            db.execute(conn, f"GRANT EXECUTE ON FUNCTION aq.create_queue TO {role}")
+
+
+@pytest.fixture()
+def hog(server, roles):
+    with server.connect(user="hog") as conn:
+        conn.execute("SET statement_timeout = '1 min'")
+        yield conn
+
+
+@pytest.fixture()
+def other(server, roles):
+    with server.connect(user="other") as conn:
+        conn.execute("SET statement_timeout = '1 min'")
+        yield conn
+        conn.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE owner = 'other' AND exception_queue IS NOT NULL")
+
+
+def usage(conn, resource, role="hog"):
+    query = "SELECT coalesce(sum(used), 0) FROM aq.role_usage WHERE role = %s AND resource = %s"
+    return int(db.value(conn, query, [role, resource]))
+
+
+@contextlib.contextmanager
+def small_partitions(conn):
+    conn.execute("ALTER SYSTEM SET pgaq.partition_size = '64kB'")
+    conn.execute("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        conn.execute("ALTER SYSTEM RESET pgaq.partition_size")
+        conn.execute("SELECT pg_reload_conf()")
+
+
+def refused(error, parameter):
+    assert error.value.sqlstate == "53400" and 'queues of role "hog"' in str(error.value), error.value
+    hint = error.value.diag.message_hint
+    assert parameter in hint and "pgaq.role_share" in hint, hint
+
+
+def test_streams(server, conn, hog, other):
+    """Temporary queues with all priorities: the call over the share fails, the other role makes its streams."""
+    made = 0
+    with server.connect(user="hog") as end, pytest.raises(db.Error) as error:
+        for _ in range(5):
+            queue = db.value(end, "SELECT aq.create_temporary_queue('text')")
+            for priority in range(10):
+                db.execute(end, "SELECT aq.enqueue(%s, 'x'::text, priority => %s)", [queue, priority])
+                made += 1
+    refused(error, "pgaq.max_streams")
+    assert made == 32
+    db.execute(other, "SELECT aq.create_queue('theirs', payload_type => 'text')")
+    for priority in range(10):
+        db.execute(other, "SELECT aq.enqueue('theirs', 'x'::text, priority => %s)", [priority])
+    assert usage(other, "streams", "other") == 10
+    assert usage(other, "streams") == 0  # not shown to it
+    until(lambda: usage(conn, "streams") == 0, "the end of the temporary queues")
+
+
+def test_owner_answers(conn, hog, other):
+    """What counts is the owner at the time: a queue that changes hands takes its use along."""
+    db.execute(hog, "SELECT aq.create_queue('goods')")
+    put(hog, "goods", 1)
+    assert (usage(conn, "streams"), usage(conn, "streams", "other")) == (1, 0)
+    db.execute(conn, "SELECT aq.alter_queue('goods', new_owner => 'other')")
+    assert take(other, "goods") == [1]
+    assert (usage(conn, "streams"), usage(conn, "streams", "other")) == (0, 1)
+
+
+@pytest.mark.sharded("queue tables have no partitions")
+def test_partitions(conn, hog, other):
+    """A backlog that needs too many tables fails; what is there can be dequeued, and then there is room."""
+    with small_partitions(conn):
+        db.execute(hog, "SELECT aq.create_queue('backlog')")
+        stored = 0
+        with pytest.raises(db.Error) as error:
+            for stored in range(100):
+                put(hog, "backlog", "x" * 100_000)
+        refused(error, "pgaq.max_partitions")
+        assert stored >= 60
+        db.execute(other, "SELECT aq.create_queue('room')")
+        put(other, "room", 1)
+        assert take(other, "room") == [1]
+        assert len(take(hog, "backlog", number=100)) == stored
+    db.execute(hog, "SELECT aq.drop_queue('backlog')")
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_message_cache(conn, hog, other):
+    """A transaction that dequeues from all partitions of a large backlog; meanwhile another role uses its own queue."""
+    db.execute(hog, "SELECT aq.create_queue('large')")
+    for start in range(1, 131_072, 16_384):
+        put_many(hog, "large", start, start + 16_383)
+    db.execute(other, "SELECT aq.create_queue('small')")
+    hog.execute("BEGIN")
+    with pytest.raises(db.Error) as error:
+        for _ in range(8):
+            assert len(take(hog, "large", number=16_384)) == 16_384
+    refused(error, "pgaq.message_cache_size")
+    hog.execute("ROLLBACK")
+    hog.execute("BEGIN")
+    taken = 0
+    while taken < 3 * 16_384:  # after a rollback in smaller batches
+        taken += len(take(hog, "large", number=3 * 16_384 - taken))
+    assert 1536 <= usage(conn, "message_cache") <= 2048
+    for start in range(0, 60_000, 20_000):
+        put_many(other, "small", start, start + 19_999)
+        assert len(take(other, "small", number=20_000)) == 20_000
+    hog.execute("COMMIT")
+    assert usage(conn, "message_cache") == 0
+    rest = list(range(3 * 16_384 + 1, 131_073))
+    while rest:
+        got = take(conn, "large", number=10_000)
+        assert got == rest[: len(got)] and got
+        rest = rest[len(got) :]
