@@ -263,3 +263,39 @@ def test_dump_and_restore(server, empty, tmp_path, extension):
     finally:
         with server.connect() as conn:
             conn.execute("DROP DATABASE restored WITH (FORCE)")
+
+
+def test_names_of_roles_give_nothing(new_server):
+    """A role with CREATEROLE makes the roles of pgaq_oracle itself, where the extension is not installed, or before it is, or again."""
+    server = new_server("names")
+    with server.connect() as conn:
+        conn.execute("DROP EXTENSION pgaq_oracle; DROP OWNED BY aq_enqueue_any, aq_dequeue_any, aq_manage_any, aq_user_role, aq_administrator_role")
+        conn.execute("DROP ROLE aq_enqueue_any, aq_dequeue_any, aq_manage_any, aq_user_role, aq_administrator_role; CREATE ROLE maker CREATEROLE LOGIN")
+        conn.execute("SELECT aq.create_queue('q')")
+        put(conn, "q", 1)
+        conn.execute("SET ROLE maker; CREATE ROLE aq_enqueue_any; CREATE ROLE aq_dequeue_any; CREATE ROLE aq_manage_any; GRANT aq_enqueue_any, aq_dequeue_any, aq_manage_any TO maker")
+        for call in ("aq.enqueue('q', '2')", "aq.dequeue('q')", "aq.stop_queue('q')", "aq.alter_queue('q', new_owner => 'maker')"):
+            with pytest.raises(psycopg.Error, match="does not exist"):
+                conn.execute(f"SELECT {call}")
+        assert db.value(conn, "SELECT count(*) FROM aq.messages") == db.value(conn, "SELECT count(*) FROM aq.queues") == 0
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("ALTER ROLE aq_manage_any SET pgaq.system_role = 'aq_manage_any'")
+        conn.execute("RESET ROLE")
+        with pytest.raises(psycopg.errors.DuplicateObject, match="already exists"):
+            conn.execute("CREATE EXTENSION pgaq_oracle")
+        # that it has members is what is wrong with it
+        conn.execute("REVOKE aq_enqueue_any, aq_dequeue_any, aq_manage_any FROM maker; CREATE EXTENSION pgaq_oracle")
+        conn.execute("GRANT aq_dequeue_any TO maker")
+        conn.execute("CREATE DATABASE second")
+        with server.connect("second") as second:
+            second.execute("CREATE EXTENSION pgaq_oracle CASCADE; DROP EXTENSION pgaq_oracle")
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            conn.execute("DROP ROLE aq_dequeue_any")
+        conn.execute("SET ROLE maker")
+        assert take(conn, "q") == [1]
+        with pytest.raises(psycopg.Error, match="permission denied"):
+            conn.execute("SELECT aq.enqueue('q', '2')")
+        # a role made again is another one
+        conn.execute("RESET ROLE; DROP OWNED BY aq_dequeue_any; DROP ROLE aq_dequeue_any; SET ROLE maker; CREATE ROLE aq_dequeue_any; GRANT aq_dequeue_any TO maker")
+        with pytest.raises(psycopg.Error, match="does not exist"):
+            conn.execute("SELECT aq.dequeue('q')")

@@ -35,21 +35,44 @@ CREATE SCHEMA dbms_workload_repository;
 COMMENT ON SCHEMA dbms_workload_repository IS 'Advanced Queuing: Oracle''s package of snapshots and reports';
 GRANT USAGE ON SCHEMA dbms_workload_repository, dbms_aq, dbms_aqadm, dbms_aqmigtool, dbms_aqelm, dbms_transform, dbms_shared_pool TO PUBLIC;
 
--- Roles belong to the whole cluster: they may exist already, and remain when the extension is dropped.
+-- Roles belong to the whole server and remain when the extension is dropped. The setting pgaq.system_role, which only a
+-- superuser can give a role, and which a dump of roles includes, shows that the extension made it, in this database or
+-- another: its members are meant. Any other role of the name is taken only if nobody has anything by it.
 DO $$
 DECLARE
 	role name;
+	attributes record;
 BEGIN
 	FOREACH role IN ARRAY ARRAY['aq_enqueue_any', 'aq_dequeue_any', 'aq_manage_any', 'aq_user_role',
 			'aq_administrator_role'] LOOP
-		CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role);
-		EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', role);
+		SELECT r.oid, rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication OR rolbypassrls
+				OR EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE r.oid IN (m.roleid, m.member)) AS used,
+			EXISTS (SELECT FROM pg_catalog.pg_db_role_setting s WHERE s.setrole = r.oid AND s.setdatabase = 0
+				AND pg_catalog.concat('pgaq.system_role=', role) = ANY (s.setconfig)) AS own
+			INTO attributes FROM pg_catalog.pg_roles r WHERE r.rolname = role;
+		CONTINUE WHEN attributes.own;
+		IF attributes.oid IS NULL THEN
+			EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', role);
+		ELSIF attributes.used THEN
+			RAISE EXCEPTION USING ERRCODE = 'duplicate_object', MESSAGE = pg_catalog.format('role "%s" already exists', role),
+				DETAIL = 'It has members, is a member of a role, or has attributes, and was not made by pgaq_oracle.',
+				HINT = pg_catalog.format('Rename or drop the role. If its members are to have its privileges on queues, ALTER ROLE %I SET pgaq.system_role = %L.', role, role);
+		END IF;
+		EXECUTE pg_catalog.format('ALTER ROLE %I SET pgaq.system_role = %L', role, role);
 		IF role = 'aq_administrator_role' THEN
 			GRANT aq_enqueue_any, aq_dequeue_any, aq_manage_any, aq_user_role TO aq_administrator_role
 				WITH ADMIN OPTION;
 		END IF;
 	END LOOP;
 END $$;
+
+CREATE VIEW aq_internal.system_privilege AS SELECT NULL::boolean AS nothing WHERE false;
+COMMENT ON VIEW aq_internal.system_privilege IS
+'No rows; its privileges are those on all queues: INSERT to enqueue, DELETE to dequeue, TRIGGER to act for every owner';
+COMMENT ON COLUMN aq_internal.system_privilege.nothing IS 'a view has a column';
+GRANT INSERT ON aq_internal.system_privilege TO aq_enqueue_any;
+GRANT DELETE ON aq_internal.system_privilege TO aq_dequeue_any;
+GRANT TRIGGER ON aq_internal.system_privilege TO aq_manage_any;
 
 -- Types of schema sys
 

@@ -111,6 +111,16 @@ CREATE FUNCTION aq_internal.classic_ready(queue_id integer, "position" integer) 
 LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_ready';
 COMMENT ON FUNCTION aq_internal.classic_ready(integer, integer) IS 'Internal: what a consumer of a queue in a queue table could have now';
 
+-- As in privilege.c: the privileges on all queues are those on a view that pgaq_oracle makes.
+CREATE FUNCTION aq_internal.may_any(privilege text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'aq_internal' AND c.relname = 'system_privilege' AND has_table_privilege(c.oid, privilege));
+END;
+COMMENT ON FUNCTION aq_internal.may_any(text) IS
+'Internal: may the current role enqueue into all queues (INSERT), dequeue from them (DELETE), administer them (TRIGGER)?';
+
 -- The owner views are looked up once per query, not per row. MANAGE_ANY includes neither the enqueue nor the dequeue privilege.
 -- The privileges are those on the view aq_data.q<rights_id>: INSERT is enqueue, DELETE dequeue, UPDATE subscribe; REFERENCES is
 -- the right on at least one consumer.
@@ -120,10 +130,8 @@ BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
 			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE, UPDATE, REFERENCES'
 				WHEN 'CONSUMER' THEN 'DELETE, REFERENCES' ELSE privilege END)
-			OR EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') AND r.rolname = ANY (CASE privilege
-				WHEN 'INSERT' THEN '{aq_enqueue_any}'::name[] WHEN 'UPDATE' THEN '{aq_manage_any}'
-				WHEN 'DELETE' THEN '{aq_dequeue_any}' WHEN 'CONSUMER' THEN '{aq_dequeue_any}'
-				ELSE '{aq_enqueue_any,aq_dequeue_any,aq_manage_any}' END))
+			OR aq_internal.may_any(CASE privilege WHEN 'UPDATE' THEN 'TRIGGER' WHEN 'CONSUMER' THEN 'DELETE'
+				WHEN 'ANY' THEN 'INSERT, DELETE, TRIGGER' ELSE privilege END)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'aq_data' AND c.relname = 'q' || rights_id), false);
 END;
@@ -443,7 +451,7 @@ FROM aq_internal.queue q
 		WHERE a.privilege_type = 'REFERENCES' AND g.queue_id = q.queue_id
 			AND CASE WHEN g.role IS NULL THEN a.grantee = 0 ELSE a.grantee = nullif(g.role::oid, 0::oid) END) p
 WHERE q.rights_id = q.queue_id AND a.grantee <> c.relowner AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE') OR pg_has_role(c.relowner, 'USAGE')
-	OR pg_has_role('pg_monitor', 'USAGE') OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'aq_manage_any' AND pg_has_role(r.oid, 'USAGE')));
+	OR pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may_any('TRIGGER'));
 COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues, and rights granted on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
 COMMENT ON COLUMN aq.privileges.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.privileges.grantee IS 'role that has the privilege; null: PUBLIC';

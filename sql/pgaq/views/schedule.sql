@@ -3,7 +3,7 @@
 CREATE FUNCTION aq_internal.may_stop_schedule(rights_id integer, role oid) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT EXISTS (SELECT FROM pg_roles r WHERE (r.oid = role OR r.rolname = 'aq_manage_any') AND pg_has_role(r.oid, 'USAGE'))
+	SELECT EXISTS (SELECT FROM pg_roles r WHERE r.oid = role AND pg_has_role(r.oid, 'USAGE')) OR aq_internal.may_any('TRIGGER')
 		OR EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE n.nspname = 'aq_data' AND c.relname = 'q' || rights_id AND pg_has_role(c.relowner, 'USAGE'));
 END;

@@ -23,6 +23,8 @@ int			aq_parameters_recipient_grace_ms = 60000;
 int			aq_parameters_max_temporary_queues = 10;
 int			aq_parameters_role_share = 75;
 
+static char *system_role;		/* it only stands in pg_db_role_setting */
+
 static const struct config_enum_entry listen_wakeups[] = {
 	{"targeted", AQ_LISTEN_TARGETED, false},
 	{"broadcast", AQ_LISTEN_BROADCAST, false},
@@ -74,6 +76,12 @@ aq_parameters_define(void)
 							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomStringVariable("pgaq.system_role",
+							   "Marks the roles that pgaq_oracle has made: set for each of them, to its name.",
+							   "It has no effect in a session.",
+							   &system_role, "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
 							"Time that a client has after aq.wait to dequeue the message, before another waiter is woken.",
 							"-1 wakes no other waiter: then a busy or disconnected "

@@ -15,25 +15,32 @@
 #include "queue/catalog/catalog_private.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 /* offset of the ACL in a row of dc_users, after the owner */
 #define RIGHTS_ACL 8
 
 /*
- * Has the role a privilege on all queues, as a member of one of the
- * extension's roles?
+ * The privileges on all queues are those on the view aq_internal.system_privilege, which pgaq_oracle makes and grants to
+ * its roles.  Not those of roles with certain names: without pgaq_oracle, any role with CREATEROLE could make these.
  */
-static bool
-has_system_privilege(Oid role, const char *privilege)
-{
-	Oid			group = get_role_oid(privilege, true);
+#define ENQUEUE_ANY ACL_INSERT
+#define DEQUEUE_ANY ACL_DELETE
+#define MANAGE_ANY	ACL_TRIGGER /* UPDATE would include pg_write_all_data */
 
-	return OidIsValid(group) && has_privs_of_role(role, group);
+/* Has the role one of these privileges on all queues? */
+static bool
+has_system_privilege(Oid role, AclMode mode)
+{
+	Oid			view = get_relname_relid("system_privilege", get_namespace_oid("aq_internal", true));
+
+	return OidIsValid(view) && pg_class_aclmask(view, role, mode, ACLMASK_ANY) != 0;
 }
 
 /*
@@ -97,7 +104,7 @@ view_allows(AqQueue *queue, Oid role, AclMode mode)
 bool
 aq_privilege_manages_any(void)
 {
-	return has_system_privilege(GetUserId(), "aq_manage_any");
+	return has_system_privilege(GetUserId(), MANAGE_ANY);
 }
 
 /* Has the current role the privilege? */
@@ -118,19 +125,18 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 	{
 		case AQ_RIGHT_ENQUEUE:
 			return view_allows(queue, role, ACL_INSERT) ||
-				has_system_privilege(role, "aq_enqueue_any");
+				has_system_privilege(role, ENQUEUE_ANY);
 		case AQ_RIGHT_DEQUEUE:
 			return view_allows(queue, role, ACL_DELETE) ||
-				has_system_privilege(role, "aq_dequeue_any");
+				has_system_privilege(role, DEQUEUE_ANY);
 		case AQ_RIGHT_CONSUMER:
 			return view_allows(queue, role, ACL_DELETE | ACL_REFERENCES) ||
-				has_system_privilege(role, "aq_dequeue_any");
+				has_system_privilege(role, DEQUEUE_ANY);
 		case AQ_RIGHT_SUBSCRIBE:
 			return view_allows(queue, role, ACL_UPDATE) || aq_privilege_manages_any();
 		case AQ_RIGHT_ANY:
 			return view_allows(queue, role, ACL_INSERT | ACL_DELETE | ACL_UPDATE | ACL_REFERENCES) ||
-				has_system_privilege(role, "aq_enqueue_any") || has_system_privilege(role, "aq_dequeue_any") ||
-				aq_privilege_manages_any();
+				has_system_privilege(role, ENQUEUE_ANY | DEQUEUE_ANY | MANAGE_ANY);
 		case AQ_RIGHT_SEE:
 			return has_privs_of_role(role, ROLE_PG_MONITOR) || aq_privilege_allows(queue, AQ_RIGHT_ANY);
 		case AQ_RIGHT_OWNER:
