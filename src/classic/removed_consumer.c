@@ -49,9 +49,21 @@ delete_rows(AqQueue *queue, int position)
 	return !busy;
 }
 
+/*
+ * Do entries wait for the worker?  One of a prepared transaction that has ended
+ * may count messages of the consumer.
+ */
+static bool
+has_entries(AqQueueShm *shm)
+{
+	ClassicQueue *cq = classic_queue(shm);
+
+	return cq->retries != 0 || pg_atomic_read_u32(&cq->nretries) > 0;
+}
+
 /* Returns false if it must be tried again. */
 bool
 aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed)
 {
-	return aq_row_scan_try_lock(queue) && delete_rows(queue, removed->position);
+	return !has_entries(queue->shm) && aq_row_scan_try_lock(queue) && delete_rows(queue, removed->position);
 }

@@ -378,8 +378,12 @@ typedef struct AqConsumerShm
 	};
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
+	union
+	{
+		pg_atomic_uint64 closing;	/* of a recipient: number of the consumer whose position the worker is freeing; 0: none; see holds.c */
+		pg_atomic_uint64 left;	/* of a removed one: its number, if tables have messages that it has not finished; see subscriber.c */
+	};
 	/* for a recipient: see holds.c */
-	pg_atomic_uint64 closing;	/* number of the consumer whose position the worker is freeing; 0: none */
 	pg_atomic_uint32 holds;		/* holds of transactions that enqueue for it, and of dequeues */
 	/* used by the worker only: state at its last check, see recipient.c */
 	uint32		idle_enqueued;	/* lowest bits of "enqueued" */
@@ -395,6 +399,23 @@ aq_consumer_removed(AqConsumerShm *consumer)
 	uint64		removed = pg_atomic_read_u64(&consumer->removed);
 
 	return removed != 0 && removed >= pg_atomic_read_u64(&consumer->number);
+}
+
+/*
+ * Called where a message is not finished by its consumer, because that was
+ * removed: the tables do not tell that it is finished.  Never raises an error.
+ */
+static inline void
+aq_consumer_leaves(AqConsumerShm *consumer)
+{
+	pg_atomic_write_u64(&consumer->left, pg_atomic_read_u64(&consumer->removed));
+}
+
+/* Has the removed consumer left messages in the tables that it has not finished? */
+static inline bool
+aq_consumer_has_left(AqConsumerShm *consumer)
+{
+	return pg_atomic_read_u64(&consumer->left) == pg_atomic_read_u64(&consumer->removed);
 }
 
 struct AqQueueShm
@@ -419,10 +440,12 @@ struct AqQueueShm
 	TimestampTz later_at;		/* ... at this time */
 	pg_atomic_uint64 definition;	/* descriptions read earlier are outdated: see definition_clock.c */
 	/*
-	 * numbers of transactions that have enqueued or dequeued, and of those
-	 * that wait to stop it: see users.c
+	 * numbers of transactions that have enqueued or dequeued, in two
+	 * generations, and of those that wait to stop it: see users.c
 	 */
-	pg_atomic_uint32 users;
+	pg_atomic_uint32 users[2];
+	pg_atomic_uint32 generation;	/* number of the newest one */
+	pg_atomic_uint32 outlived;	/* 1: the worker waits for the end of one */
 	pg_atomic_uint32 stops_enqueue;
 	pg_atomic_uint32 stops_dequeue;
 	/* for a queue converted from a queue table: see convert.c */
@@ -436,6 +459,9 @@ struct AqQueueShm
 	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: no waiters */
 	char		recipient[AQ_MAX_NAME]; /* name that needs a position; protected by waiters_latch */
 	char		refused[AQ_MAX_NAME];	/* name for which there was none; same latch */
+	/* how many requests to free positions there were, and how many of them the worker has answered */
+	pg_atomic_uint32 room_asked;
+	pg_atomic_uint32 room_answered;
 	/* counters since the queue was loaded */
 	pg_atomic_uint64 enqueued;
 	pg_atomic_uint64 dequeued;
@@ -544,7 +570,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_REMOVED		0x0020	/* clean up after unsubscribed consumers */
 #define AQ_WORK_RECIPIENTS	0x0040	/* give positions to new recipients */
 #define AQ_WORK_RECOUNT		0x0080	/* count messages after a restart */
-#define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers */
+#define AQ_WORK_POSITIONS	0x0100	/* free positions of removed consumers, also when users or their messages are gone */
 #define AQ_WORK_WAITERS		0x0200	/* wake waiters for messages that were not fetched */
 #define AQ_WORK_CONVERT		0x0400	/* end the conversion from a queue table */
 #define AQ_WORK_BUFFERED	0x0800	/* make the tables of buffered messages */

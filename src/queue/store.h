@@ -210,9 +210,12 @@ typedef struct AqRemoved
 {
 	int32		id;				/* of the queue */
 	int			position;
-	TransactionId horizon;		/* earlier transactions may still enqueue for the consumer */
+	int64		number;			/* of the consumer */
+	uint32		generation;		/* of the queue's users; it and earlier ones may still enqueue for the consumer */
+	TransactionId horizon;		/* of a distributed queue: the same of earlier transactions */
 	bool		settled;		/* these have ended */
-	int64		mark;			/* for use by the store */
+	bool		finished;		/* for use by the sharded store */
+	int64		mark;
 } AqRemoved;
 
 /* What became of a chunk of a body. */

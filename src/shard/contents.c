@@ -72,6 +72,9 @@ add_todo(Contents *p, int position, uint32 slot)
 		(aq_shm_consumer(p->shm, position) == NULL || !stream_is_held(stream_at(p->partition->stream))))
 	{
 		p->removed[slot]++;
+		if (p->left[position] == NULL)
+			p->left[position] = palloc0(AQ_CHUNK_SIZE);
+		(void) aq_bitmap_set(p->left[position], slot);
 		return;
 	}
 	if (p->todo[position] == NULL)
@@ -84,6 +87,8 @@ add_todo(Contents *p, int position, uint32 slot)
 static bool
 clear_todo(Contents *p, int position, uint32 slot)
 {
+	if (p->left[position] != NULL)
+		(void) aq_bitmap_clear(p->left[position], slot);
 	if (p->todo[position] == NULL || !aq_bitmap_clear(p->todo[position], slot))
 		return false;
 	aq_slot_read_done(&p->slots[slot]);

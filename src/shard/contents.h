@@ -32,6 +32,7 @@ typedef struct Contents
 	Lease	   *leases[AQ_MAX_CONSUMERS];	/* as in a frame; NULL: none */
 	List	   *lease_rows;
 	uint16	   *removed;		/* by slot: number of its consumers that were removed */
+	uint64_t   *left[AQ_MAX_CONSUMERS]; /* by removed consumer: messages not done; NULL: none */
 	uint64_t   *moved;			/* slots moved to the exception queue */
 	uint64_t   *bodies;			/* slots with chunks of a body; NULL: none */
 	uint32		inflight;		/* taken by transactions in doubt */

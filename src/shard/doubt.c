@@ -526,7 +526,7 @@ settle_take(AqQueueShm *shm, Stream *stream, Partition *partition, DoubtTake *ta
 	if (commit && ends)
 		done_after_doubt(shm, stream, partition, take);
 	else if (aq_consumer_removed(aq_shm_consumer(shm, take->position)))
-		aq_settle_done(shm, partition, take->position, take->slot, InvalidTransactionId);
+		aq_settle_removed(shm, partition, take->position, take->slot, InvalidTransactionId);
 	else if (commit && take->kind != LOG_LOCKED)
 	{
 		(void) aq_settle_lease(stream, partition, take->position, take->slot, take->kind, take->until, take->receipt);

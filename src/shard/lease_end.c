@@ -182,7 +182,7 @@ settle(Round *round, bool over)
 		if (over && ending->fails)
 			aq_settle_failed(round->shm, partition, ending->position, ending->slot);
 		else if (aq_consumer_removed(aq_shm_consumer(round->shm, ending->position)))
-			aq_settle_done(round->shm, partition, ending->position, ending->slot, InvalidTransactionId);
+			aq_settle_removed(round->shm, partition, ending->position, ending->slot, InvalidTransactionId);
 		else if (!over && ending->receipt == 0)
 			aq_slot_rest(partition, ending->position, ending->slot, round->now);
 		else if (over || !aq_settle_lease_goes_on(partition, ending->position, ending->slot))

@@ -478,6 +478,20 @@ has_removed(const Contents *p)
 	return false;
 }
 
+/* Notes which removed consumers have messages that the log does not tell to be done. */
+static void
+note_left(const Contents *p)
+{
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = p->left[position] != NULL ? aq_shm_consumer(p->shm, position) : NULL;
+
+		if (consumer != NULL && aq_consumer_removed(consumer) &&
+			aq_bitmap_next(p->left[position], PARTITION_SLOTS, 0) >= 0)
+			aq_consumer_leaves(consumer);
+	}
+}
+
 static void
 load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, bool reopen, uint32 spare)
 {
@@ -508,6 +522,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		aq_doubt_table_refuse();
 	}
 	known = partition->in_lag;
+	note_left(p);
 	count_lag(p);
 	install_summary(p);
 	install_away(p, stream, known, resident, &away);

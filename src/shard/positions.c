@@ -5,14 +5,24 @@
  *	  bit any more.
  *
  * An enqueue reads the consumers first, and stores their bits later.  So
- * after a removal the worker waits, in this order, for
+ * after a removal subscriber.c waits until all transactions have ended that may
+ * know the consumer; then no more messages get its bit.  What it still has in
+ * memory is finished now, in reclaim.c.
  *
- *	1	every transaction running at its first check to end: later ones have
- *		read the catalog without the consumer;
- *	2	every partition that existed then to be consumed and truncated.
+ * If the log tells of every message with the bit that it is done, then the
+ * position is free at once: the next consumer has nothing to do with them.  That
+ * is so if the consumer never had a message, or has finished all.  Whoever finishes
+ * a message for it because it was removed, or finds one in the tables, notes
+ * that (aq_consumer_leaves()): of one that is in memory when it is settled,
+ * published or finished, of others when the partition is counted.
  *
- * Then the catalog row is deleted, and the position can be used again.  The
- * worker keeps this state only in memory: after a restart it begins again.
+ * If it has left messages, the position is free when every partition that exists
+ * now has been consumed and truncated.  Messages of another node go back to it,
+ * which is not known here; so a position of a distributed queue waits for that
+ * in any case.
+ *
+ * The worker keeps this state only in memory: after a restart it begins again, and
+ * the partitions are counted again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -66,15 +76,39 @@ close_old_tails(AqQueueShm *shm, int64 last_number)
 	}
 }
 
+/* Is the partition not counted, so that it is not known who has left messages in it? */
+static bool
+is_not_known(const Partition *partition)
+{
+	return (partition->state == PARTITION_CLOSED && !partition->counted) || partition->loading;
+}
+
+static bool
+any_not_known(AqQueueShm *shm)
+{
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+		if (aq_stream_partition_from(stream, 0, is_not_known) != NULL)
+			return true;
+	return false;
+}
+
 /*
- * Are all partitions truncated that can contain messages for the removed
- * consumer?
+ * Are all messages of the removed consumer done, or all partitions truncated that
+ * can contain others?
  */
 bool
 aq_positions_free(AqQueue *queue, AqRemoved *removed)
 {
 	int64		lowest,
 				highest;
+
+	if (!removed->finished)
+		removed->finished = aq_reclaim_finish_removed(queue->shm, &removed->position, 1);
+	if (!removed->finished || any_not_known(queue->shm))
+		return false;
+	if (!queue->distributed && !aq_consumer_has_left(aq_shm_consumer(queue->shm, removed->position)))
+		return true;
 
 	partition_numbers(queue->shm, &lowest, &highest);
 	if (removed->mark == 0)

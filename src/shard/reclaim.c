@@ -292,6 +292,7 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 	{
 		shard_queue(shm)->recovered = true;
 		aq_tables_check_surplus(shm);
+		aq_work_post(shm, AQ_WORK_POSITIONS);
 	}
 	else
 		aq_work_later(shm, AQ_WORK_RECOUNT, RECLAIM_AGAIN);
@@ -314,25 +315,25 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 		   (slot = aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take(stream, partition, position, slot);
-		aq_settle_done(shm, partition, position, slot, removal);
+		aq_settle_removed(shm, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nwaiting > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->waiting), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_take_waiting(partition, position, slot);
-		aq_settle_done(shm, partition, position, slot, removal);
+		aq_settle_removed(shm, partition, position, slot, removal);
 	}
 	slot = -1;
 	while (sub->nretry > 0 &&
 		   (slot = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, slot + 1)) >= 0)
 	{
 		(void) aq_slot_counted(partition, position, slot);
-		aq_settle_done(shm, partition, position, slot, removal);
+		aq_settle_removed(shm, partition, position, slot, removal);
 	}
 	for (slot = 0; slot < PARTITION_SLOTS && sub_more(sub) != NULL && sub_more(sub)->nleased > 0; slot++)
 		if (aq_slot_hold_lease(partition, position, slot))
-			aq_settle_done(shm, partition, position, slot, removal);
+			aq_settle_removed(shm, partition, position, slot, removal);
 }
 
 /* Lists the positions of removed consumers; returns their number. */
@@ -351,18 +352,31 @@ list_removed(AqQueueShm *shm, int *positions)
 	return n;
 }
 
+/* Has the consumer unfinished messages in partitions that are not resident?  Then it leaves them. */
+static bool
+is_away(Stream *stream, int position)
+{
+	StreamSub  *sub = stream_sub(stream, position);
+
+	return sub != NULL && sub->away > 0;
+}
+
 /*
  * Processes some partitions of the stream, from number *from on, so few that
  * the latch is held only briefly.  Returns false if these were the last ones.
+ * *complete: none is being loaded, perhaps with messages of the consumers.
  */
 static bool
 finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *positions, int n,
-				  TransactionId removal, bool *recount)
+				  TransactionId removal, bool *recount, bool *complete)
 {
 	int			left = PARTITIONS_AT_A_TIME;
 	uint32		index;
+	bool		away = false;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	for (int i = 0; i < n; i++)
+		away |= aq_consumer_removed(aq_shm_consumer(shm, positions[i])) && is_away(stream, positions[i]);
 	for (index = stream->head; index != 0 && left > 0;)
 	{
 		Partition  *partition = partition_at(index);
@@ -372,10 +386,12 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 			continue;
 		*from = partition->number + 1;
 		left--;
+		*complete &= !partition->loading;
 		if (partition->frame == 0)
 		{
-			partition->counted = false;
-			*recount = true;
+			/* one that was counted, and has no messages of them, need not be read */
+			partition->counted &= !away;
+			*recount |= !partition->counted;
 			continue;
 		}
 		/* the position may already have a new consumer */
@@ -385,7 +401,7 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 		aq_settle_check_done(stream, partition);
 	}
 	for (int i = 0; i < n; i++)
-		if (aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
+		if (index == 0 && aq_consumer_removed(aq_shm_consumer(shm, positions[i])))
 			aq_slot_forget_away(stream, positions[i]);
 	aq_latch_free(&stream->latch);
 	return index != 0;
@@ -393,15 +409,15 @@ finish_partitions(AqQueueShm *shm, Stream *stream, int64 *from, const int *posit
 
 /*
  * Marks messages for removed consumers as done.  Partitions that are not
- * resident are counted again, without these consumers.
+ * resident are counted again, without these consumers.  Returns false if there
+ * may be others: it must be called again.
  */
-void
-aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
+bool
+aq_reclaim_finish_removed(AqQueueShm *shm, const int *positions, int n)
 {
-	int			positions[AQ_MAX_CONSUMERS];
-	int			n = list_removed(shm, positions);
 	TransactionId removal = aq_horizon_newest();	/* the last removal, or a later transaction */
-	bool		recount = false;
+	bool		recount = false,
+				complete = true;
 
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
 		 stream = stream_at(stream->next))
@@ -409,11 +425,21 @@ aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
 		int64		from = 0;
 
 		/* messages of another node go back: the consumer is not removed there */
-		while (!stream_is_held(stream) && finish_partitions(shm, stream, &from, positions, n, removal, &recount))
+		while (!stream_is_held(stream) && finish_partitions(shm, stream, &from, positions, n, removal, &recount, &complete))
 			;
 	}
 	aq_cond_broadcast(&shm->changed);
 	if (recount)
 		aq_work_post(shm, AQ_WORK_RECOUNT);
+	return complete;
+}
+
+void
+aq_reclaim_removed_job(int32 id, AqQueueShm *shm)
+{
+	int			positions[AQ_MAX_CONSUMERS];
+	int			n = list_removed(shm, positions);
+
+	(void) aq_reclaim_finish_removed(shm, positions, n);
 	aq_work_post(shm, AQ_WORK_POSITIONS);
 }

@@ -245,8 +245,10 @@ end_retry(AqQueueShm *shm, Batch *batch, uint32 i)
 		aq_slot_fail(partition, slot);
 		partition->expired++;
 		aq_traffic_failed(shm, batch->position, 1, GetCurrentTimestamp());
+		aq_settle_done(shm, partition, batch->position, slot, InvalidTransactionId);
 	}
-	aq_settle_done(shm, partition, batch->position, slot, InvalidTransactionId);
+	else
+		aq_settle_removed(shm, partition, batch->position, slot, InvalidTransactionId);
 	return false;
 }
 

@@ -23,7 +23,11 @@ counts(AqQueueShm *shm, int position)
 {
 	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
-	return consumer != NULL && !aq_consumer_removed(consumer);
+	if (consumer == NULL)
+		return false;
+	if (aq_consumer_removed(consumer))
+		aq_consumer_leaves(consumer);
+	return !aq_consumer_removed(consumer);
 }
 
 /*
@@ -308,6 +312,14 @@ aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 	uint16		slot = number;
 
 	finish(shm, partition, position, &slot, 1, xid);
+}
+
+/* The same, because the consumer was removed; no log row tells it. */
+void
+aq_settle_removed(AqQueueShm *shm, Partition *partition, int position, uint32 number, TransactionId xid)
+{
+	aq_consumer_leaves(aq_shm_consumer(shm, position));
+	aq_settle_done(shm, partition, position, number, xid);
 }
 
 static void

@@ -390,6 +390,7 @@ extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool 
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
 							  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);
+extern void aq_settle_removed(AqQueueShm *shm, Partition *partition, int position, uint32 number, TransactionId xid);
 extern void aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 						   uint32 slot, TransactionId xid);
 extern void aq_settle_list_done(ShardQueue *queue, Partition *partition);
@@ -483,6 +484,7 @@ extern void aq_lease_end_block(int32 id, Oid sequence, AqQueueShm *shm, Stream *
 extern int	aq_reclaim_grace_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
+extern bool aq_reclaim_finish_removed(AqQueueShm *shm, const int *positions, int n);
 extern void aq_reclaim_count(AqQueueShm *shm);
 extern void aq_reclaim_recount_job(int32 id, AqQueueShm *shm);
 extern void aq_retry_job(int32 id, AqQueueShm *shm);

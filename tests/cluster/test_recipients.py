@@ -296,6 +296,106 @@ def test_restart(new_server, how, kind):
         no_differences(conn)
 
 
+# -- subscribers that come and go
+
+
+def pairs(conn, topic, number, between="NULL", name="'tab' || i"):
+    """This many subscribers, one after the other, each in transactions of its own; between: an expression evaluated while it is one."""
+    conn.execute(f"""
+    DO $$ BEGIN
+        FOR i IN 1..{number} LOOP
+            PERFORM aq.subscribe('{topic}', {name});
+            COMMIT;
+            PERFORM {between};
+            COMMIT;
+            PERFORM aq.unsubscribe('{topic}', {name});
+            COMMIT;
+        END LOOP;
+    END $$""")
+
+
+def test_subscribers_without_unread_messages_leave_no_place(conn, names):
+    """More than there are places, while one message waits for another subscriber."""
+    db.execute(conn, "SELECT aq.subscribe(%s, 'durable')", [names])
+    put(conn, names, "kept")
+    pairs(conn, names, 1100)
+    own = f"aq.enqueue('{names}', '1', recipients => ARRAY['tab' || i])"
+    pairs(conn, names, 300, f"{own}, (SELECT count(*) FROM aq.dequeue('{names}', 'tab' || i, 10))")
+    for i in range(1022):
+        db.execute(conn, "SELECT aq.subscribe(%s, %s)", [names, f"now{i}"])
+    put(conn, names, "last")
+    assert [sorted(take(conn, names, name)) for name in ("durable", "now0", "now500", "now1021")] == [["kept", "last"], ["last"], ["last"], ["last"]]
+    no_differences(conn)
+
+
+def test_subscribers_get_the_places_of_idle_names(new_server, kind):
+    own = new_server("places", **{**SETTINGS, "pgaq.recipient_grace": "1h"})
+    with own.connect() as conn:
+        topic = make(conn, kind)
+        put(conn, topic, "kept", recipients=["busy"])
+        replies(conn, topic, 1, 300)
+        assert recipients(conn, topic) == 301
+        for i in range(1022):
+            db.execute(conn, "SELECT aq.subscribe(%s, %s)", [topic, f"now{i}"])
+        refused(conn, "SELECT aq.subscribe(%s, 'more')", topic)
+        assert take(conn, topic, "busy") == ["kept"]
+        no_differences(conn)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "PREPARE"])
+def test_a_transaction_that_knows_a_removed_subscriber_keeps_its_place(server, conn, names, end):
+    """What it enqueues for the subscriber is not for the next one; what it has taken is not given to that."""
+    db.execute(conn, "SELECT aq.subscribe(%s, 'durable'), aq.subscribe(%s, 'old')", [names, names])
+    put(conn, names, "before")
+    with server.connect() as other:
+        other.execute("BEGIN")
+        put(other, names, "meanwhile")
+        assert sorted(take(other, names, "old")) == ["before", "meanwhile"]
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'old')", [names])
+        pairs(conn, names, 50, name="'next' || i")
+        db.execute(conn, "SELECT aq.subscribe(%s, 'next')", [names])
+        if end == "PREPARE":
+            other.execute("PREPARE TRANSACTION 'knows'")
+            pairs(conn, names, 5)
+        other.execute("COMMIT PREPARED 'knows'" if end == "PREPARE" else end)
+    pairs(conn, names, 50)
+    for i in range(10):
+        db.execute(conn, "SELECT aq.subscribe(%s, %s)", [names, f"new{i}"])
+    put(conn, names, "after")
+    expected = ["before", "after"] if end == "ROLLBACK" else ["before", "meanwhile", "after"]
+    assert sorted(take(conn, names, "durable")) == sorted(expected)
+    assert [take(conn, names, name) for name in ["next"] + [f"new{i}" for i in range(10)]] == [["after"]] * 11
+    no_differences(conn)
+
+
+@pytest.mark.parametrize("how", ["stop", "crash"])
+def test_places_of_removed_subscribers_after_a_restart(new_server, how, kind):
+    """The next ones at their positions get none of their messages, whether read or not."""
+    own = new_server("again", **{**SETTINGS, "pgaq.message_cache_size": "4MB"})
+    with own.connect() as conn:
+        topic = make(conn, kind)
+        db.execute(conn, "SELECT aq.subscribe(%s, 'durable'), aq.subscribe(%s, 'read'), aq.subscribe(%s, 'unread')", [topic] * 3)
+        put(conn, topic, *range(100))
+        assert take(conn, topic, "read") == list(range(100))
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'read'), aq.unsubscribe(%s, 'unread')", [topic, topic])
+        pairs(conn, topic, 20)
+        for i in range(3):
+            db.execute(conn, "SELECT aq.subscribe(%s, %s)", [topic, f"new{i}"])
+    if how == "stop":
+        own.restart()
+    else:
+        own.kill()
+        own.start()
+    with own.connect() as conn:
+        pairs(conn, topic, 20)
+        for i in range(3, 6):
+            db.execute(conn, "SELECT aq.subscribe(%s, %s)", [topic, f"new{i}"])
+        put(conn, topic, "new")
+        assert [take(conn, topic, f"new{i}") for i in range(6)] == [["new"]] * 6
+        assert set(take(conn, topic, "durable")) == {*range(100), "new"}
+        no_differences(conn)
+
+
 # -- moments inside the code
 
 

@@ -36,7 +36,7 @@ static void
 check_counts(AqQueueShm *shm, AqFindings *findings)
 {
 	uint32		most = aq_session_count_in_transactions();
-	uint32		users = pg_atomic_read_u32(&shm->users);
+	uint32		users = aq_users_number(shm);
 	uint32		enqueue = pg_atomic_read_u32(&shm->stops_enqueue);
 	uint32		dequeue = pg_atomic_read_u32(&shm->stops_dequeue);
 

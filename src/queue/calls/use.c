@@ -42,7 +42,6 @@ void
 aq_use_undo(AqQueue *queue)
 {
 	aq_pins_unuse(queue->shm);
-	aq_users_remove(queue->shm);
 }
 
 /*
@@ -67,7 +66,6 @@ use(AqQueue *queue, bool enqueue)
 
 	if (!aq_pins_use(shm))
 		return false;
-	aq_users_add(shm);
 	if (aq_users_are_stopped(shm, enqueue))
 	{
 		aq_use_undo(queue);
@@ -89,7 +87,6 @@ aq_use_settle(AqQueue *queue, bool *begins)
 	*begins = aq_pins_use(queue->shm);
 	if (!*begins)
 		return queue;
-	aq_users_add(queue->shm);
 	if (aq_users_are_stopped(queue->shm, false))
 	{
 		aq_use_undo(queue);

@@ -434,6 +434,23 @@ add(int32 id, const char *name)
 }
 
 /*
+ * Frees all positions that nothing needs, if sessions wait for that to subscribe.
+ * If another session is changing the queue, they ask again.
+ */
+static void
+make_room(int32 id, AqQueueShm *shm)
+{
+	uint32		asked = pg_atomic_read_u32(&shm->room_asked);
+	int64		next;
+
+	if (asked == pg_atomic_read_u32(&shm->room_answered))
+		return;
+	if (give_back(id, shm, true, &next) && aq_subscriber_positions_free(id, shm))
+		pg_atomic_write_u32(&shm->room_answered, asked);
+	aq_cond_broadcast(&shm->changed);
+}
+
+/*
  * Gives the requested name a position, if necessary that of an idle recipient.
  */
 void
@@ -442,12 +459,14 @@ aq_recipient_job(int32 id, AqQueueShm *shm)
 	char		name[AQ_MAX_NAME];
 	int64		next;
 
+	make_room(id, shm);
+
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 	strlcpy(name, shm->recipient, AQ_MAX_NAME);
 	shm->recipient[0] = '\0';
 	aq_latch_free(&shm->waiters_latch);
 
-	if (!add(id, name) && give_back(id, shm, true, &next) && !add(id, name))
+	if (!add(id, name) && give_back(id, shm, true, &next) && aq_subscriber_positions_free(id, shm) && !add(id, name))
 	{
 		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 		strlcpy(shm->refused, name, AQ_MAX_NAME);

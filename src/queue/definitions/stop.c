@@ -37,7 +37,7 @@ pin_both(AqQueue *queue)
 static bool
 in_use(AqQueue *queue, uint32 own)
 {
-	return pg_atomic_read_u32(&queue->shm->users) > own || queue->store->in_doubt(queue->shm) ||
+	return aq_users_number(queue->shm) > own || queue->store->in_doubt(queue->shm) ||
 		(queue->buffered != NULL && queue->buffered->store->in_doubt(queue->buffered->shm));
 }
 
@@ -55,7 +55,7 @@ aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 	while (in_use(queue, aq_pins_is_used(queue->shm) ? 1 : 0))
 	{
 		(void) aq_cond_sleep(&queue->shm->changed, AQ_EVENT_STOP_QUEUE, queue->id,
-							 pg_atomic_read_u32(&queue->shm->users), 0, CHECK_AGAIN);
+							 aq_users_number(queue->shm), 0, CHECK_AGAIN);
 	}
 	aq_cond_cancel();
 }

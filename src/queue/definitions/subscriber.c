@@ -91,9 +91,9 @@ position_for_subscriber(AqQueue *queue)
 				aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 						 queue->name, AQ_POSITIONS),
 				aq_error_hint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients. "
-							  "Removed subscribers count until their messages are gone.",
+							  "Removed subscribers with unread messages count until these are gone for all.",
 							  "Remove subscribers with dbms_aqadm.remove_subscriber, or dequeue the messages of recipients. "
-							  "Removed subscribers count until their messages are gone."));
+							  "Removed subscribers with unread messages count until these are gone for all."));
 	return position;
 }
 
@@ -115,6 +115,45 @@ aq_subscriber_insert_recipient(AqQueue *queue, const char *name)
 	return true;
 }
 
+/* --- a full queue -------------------------------------------------------------------- */
+
+/* The session's request to free positions; 0: it has not asked yet. */
+static uint32 request;
+
+static void
+ask_for_room(AqQueueShm *shm, const char *unused)
+{
+	if (request == 0)
+		request = pg_atomic_add_fetch_u32(&shm->room_asked, 1);
+	aq_work_post(shm, AQ_WORK_RECIPIENTS);
+}
+
+static bool
+has_room(AqQueue *queue, const char *unused)
+{
+	aq_pins_pin(queue);
+	return free_position(queue) >= 0 ||
+		(request != 0 && (int32) (pg_atomic_read_u32(&queue->shm->room_answered) - request) >= 0);
+}
+
+/*
+ * If no position is free, waits until the worker has freed those that nothing
+ * needs: of removed consumers, and of recipients without messages.  This comes
+ * before the queue's lock, for which the worker does not wait.
+ */
+static void
+make_room(const char *name)
+{
+	AqQueue    *queue = aq_catalog_get(name, AQ_RIGHT_SUBSCRIBE);
+
+	if (!queue->multi || free_position(queue) >= 0 || aq_ddl_possible_here(queue))
+		return;
+	request = 0;
+	aq_ddl_by_worker(queue, AQ_RIGHT_SUBSCRIBE, has_room, ask_for_room, NULL);
+}
+
+/* --- subscribers --------------------------------------------------------------------- */
+
 static AqQueue *
 topic_for_change(FunctionCallInfo fcinfo, const char *command)
 {
@@ -127,6 +166,14 @@ topic_for_change(FunctionCallInfo fcinfo, const char *command)
 				aq_error(AQ_ERR_CONSUMER_FORBIDDEN, "queue \"%s\" has a single consumer", queue->name),
 				errhint("Only a queue created with multiple_consumers => true has subscribers."));
 	return queue;
+}
+
+static AqQueue *
+topic_for_subscriber(FunctionCallInfo fcinfo)
+{
+	aq_session_require_write("aq.subscribe()");
+	make_room(aq_args_name(fcinfo, 0, "queue_name"));
+	return topic_for_change(fcinfo, "aq.subscribe()");
 }
 
 /* A role with the subscribe privilege has it on subscribers that it has subscribed itself. */
@@ -198,7 +245,7 @@ Datum
 aq_subscriber_add(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueue    *queue = topic_for_change(fcinfo, "aq.subscribe()");
+	AqQueue    *queue = topic_for_subscriber(fcinfo);
 	char	   *name = aq_args_name(fcinfo, 1, "consumer");
 	char	   *rule = aq_args_name_or_null(fcinfo, 2, "rule");
 	AqConsumer *consumer;
@@ -312,7 +359,7 @@ aq_subscriber_remove(PG_FUNCTION_ARGS)
 static List *removed_consumers; /* list of AqRemoved, in TopMemoryContext */
 
 static AqRemoved *
-find_or_note(int32 id, int position)
+find_or_note(AqQueue *queue, const AqConsumer *consumer)
 {
 	ListCell   *lc;
 	MemoryContext old;
@@ -321,26 +368,57 @@ find_or_note(int32 id, int position)
 	foreach(lc, removed_consumers)
 	{
 		r = lfirst(lc);
-		if (r->id == id && r->position == position)
+		if (r->id == queue->id && r->number == consumer->number)
 			return r;
 	}
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	r = palloc0(sizeof(AqRemoved));
-	r->id = id;
-	r->position = position;
+	r->id = queue->id;
+	r->position = consumer->position;
+	r->number = consumer->number;
+	r->generation = aq_users_generation(queue->shm);
 	r->horizon = ReadNextTransactionId();
 	removed_consumers = lappend(removed_consumers, r);
 	MemoryContextSwitchTo(old);
 	return r;
 }
 
+/* Forgets consumers whose rows are deleted, and those of queues that are not in memory any more. */
+static void
+forget_gone(int32 id, const AqQueue *queue)
+{
+	ListCell   *lc;
+
+	foreach(lc, removed_consumers)
+	{
+		AqRemoved  *r = lfirst(lc);
+		bool		keep = r->id != id && aq_object_find(MyDatabaseId, r->id) != NULL;
+
+		for (int i = 0; r->id == id && queue != NULL && i < queue->nconsumers; i++)
+			keep |= queue->consumers[i].name == NULL && queue->consumers[i].number == r->number;
+		if (keep)
+			continue;
+		removed_consumers = foreach_delete_current(removed_consumers, lc);
+		pfree(r);
+	}
+}
+
+/* Is nothing in doubt, which would be counted for the next consumer when it is settled? */
+static bool
+counts_all(AqQueue *queue)
+{
+	return queue == NULL || queue->store->counts_all(queue->shm);
+}
+
 static bool
 is_free(AqQueue *queue, AqRemoved *r)
 {
-	if (!r->settled && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon))
-		return false;
-	r->settled = true;
-	return queue->store->free_position(queue, r) &&
+	/* the process that takes messages of other nodes is no user */
+	r->settled = r->settled ||
+		(aq_users_outlived(queue->shm, r->generation) &&
+		 !(queue->distributed && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon)));
+	return r->settled && counts_all(queue) && counts_all(queue->buffered) &&
+		queue->store->free_position(queue, r) &&
 		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r));
 }
 
@@ -352,55 +430,73 @@ delete_row(int32 id, int position)
 				  0, NULL, NULL, NULL);
 }
 
-/* The worker's job: frees positions that no transaction can use any more. */
-void
-aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
+/*
+ * Frees positions that no transaction can use any more, with the queue's lock.
+ * So every transaction that has removed a consumer has announced it: those that
+ * begin to use the queue after that do not know the consumer.
+ */
+static bool
+free_here(AqQueue *queue)
 {
-	AqQueue    *queue;
-	bool		left = false;
-	List	   *freed = NIL;
-	ListCell   *lc;
-	MemoryContext old;
+	int32		id = queue->id;
+	bool		left = false,
+				freed = false;
 
-	aq_job_begin();
-	queue = aq_catalog_get_by_id(id, true);
-	if (queue != NULL)
-		aq_pins_pin(queue);
-	if (queue != NULL && queue->buffered != NULL)
+	aq_pins_pin(queue);
+	if (queue->buffered != NULL)
 		aq_pins_pin(queue->buffered);
-	for (int i = 0; queue != NULL && i < queue->nconsumers; i++)
+	for (int i = 0; i < queue->nconsumers; i++)
 	{
 		AqRemoved  *r;
 
 		if (queue->consumers[i].name != NULL)
 			continue;
-		r = find_or_note(id, queue->consumers[i].position);
-		if (is_free(queue, r) && aq_queue_lock(id, ShareUpdateExclusiveLock, false))
+		r = find_or_note(queue, &queue->consumers[i]);
+		if (is_free(queue, r))
 		{
 			delete_row(id, r->position);
-			old = MemoryContextSwitchTo(TopMemoryContext);
-			freed = lappend(freed, r);
-			MemoryContextSwitchTo(old);
+			freed = true;
 		}
 		else
 			left = true;
 	}
-	if (freed != NIL)
+	if (freed)
 	{
 		aq_pending_changed(id);
 		aq_catalog_changed();
 	}
+	return left;
+}
+
+/* Frees positions of removed consumers; returns false if another session is changing the queue. */
+bool
+aq_subscriber_positions_free(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+	bool		locked = true,
+				left = false;
+
+	aq_job_begin();
+	queue = aq_catalog_get_by_id(id, true);
+	if (queue != NULL && queue->multi)
+	{
+		locked = aq_queue_lock(id, ShareUpdateExclusiveLock, false);
+		if (locked)
+		{
+			queue = aq_catalog_get_by_id(id, true);
+			forget_gone(id, queue);
+			left = queue != NULL && free_here(queue);
+		}
+	}
 	aq_job_commit(false);
 	aq_point("positions-freed");
-
-	foreach(lc, freed)
-	{
-		AqRemoved  *r = lfirst(lc);
-
-		removed_consumers = list_delete_ptr(removed_consumers, r);
-		pfree(r);
-	}
-	list_free(freed);
-	if (left)
+	if (left || !locked)
 		aq_work_later(shm, AQ_WORK_POSITIONS, CHECK_AGAIN);
+	return locked;
+}
+
+void
+aq_subscriber_positions_job(int32 id, AqQueueShm *shm)
+{
+	(void) aq_subscriber_positions_free(id, shm);
 }

@@ -214,7 +214,7 @@ check_place(AqQueue *queue, int position, AqFindings *findings)
 
 	if (holds > most)
 		aq_finding_add(findings, place, "transactions that hold the recipient", holds, most, NULL);
-	if (there && aq_holds_are_closing(queue->shm, position))
+	if (there && !aq_consumer_removed(aq_shm_consumer(queue->shm, position)) && aq_holds_are_closing(queue->shm, position))
 		aq_finding_add(findings, place, "exists, but its position is being freed", 1, 0, NULL);
 	if (!there)
 		aq_finding_compare(findings, place, "messages of a position without a consumer",

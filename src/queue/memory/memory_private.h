@@ -88,8 +88,11 @@ extern void aq_holds_reopen(AqQueue *queue);
 extern void aq_holds_check(AqQueue *queue, AqFindings *findings);
 
 /* --- users.c */
-extern void aq_users_add(AqQueueShm *shm);
-extern void aq_users_remove(AqQueueShm *shm);
+extern int	aq_users_add(AqQueueShm *shm);
+extern uint32 aq_users_number(AqQueueShm *shm);
+extern uint32 aq_users_generation(AqQueueShm *shm);
+extern bool aq_users_outlived(AqQueueShm *shm, uint32 generation);
+extern void aq_users_remove(AqQueueShm *shm, int counter);
 extern bool aq_users_are_stopped(AqQueueShm *shm, bool enqueue);
 extern void aq_users_count_stops(AqQueueShm *shm, int bits, int32 by);
 
@@ -102,11 +105,11 @@ extern void aq_pins_end_use(bool commit);
 extern AqQueueShm *aq_pins_shm_of(int32 id);
 extern bool aq_pins_keep(AqObject *object);
 extern void aq_pins_release(void);
-extern bool aq_pins_use(const AqQueueShm *shm);
+extern bool aq_pins_use(AqQueueShm *shm);
 extern void aq_pins_note_put(const AqQueueShm *shm);
 extern void aq_pins_begin_dequeue(const AqQueueShm *shm, int position);
 extern void aq_pins_note_taken(const AqQueueShm *shm, int position);
-extern void aq_pins_unuse(const AqQueueShm *shm);
+extern void aq_pins_unuse(AqQueueShm *shm);
 
 /*
  * --- announce.c: definitions, at the end of transactions; only the first can

@@ -40,6 +40,7 @@ typedef struct Pin
 	bool		stale;			/* release it at the end of the transaction */
 	bool		held;			/* one of the pins outlasts transactions: see aq_pins_keep */
 	bool		used;			/* the transaction has enqueued or dequeued: see users.c */
+	int			counter;		/* which counts it */
 	bool		put;			/* it has enqueued persistent messages */
 	bool		taken;			/* it has dequeued messages, */
 	int			taker;			/* for this consumer */
@@ -153,17 +154,17 @@ pin_of(const AqQueueShm *shm)
 }
 
 /*
- * Marks the queue as used; returns true if the transaction has not used it
- * before.
+ * Makes the transaction a user of the queue; returns true if it was none before.
  */
 bool
-aq_pins_use(const AqQueueShm *shm)
+aq_pins_use(AqQueueShm *shm)
 {
 	Pin		   *pin = pin_of(shm);
 
 	if (pin->used)
 		return false;
 	pin->used = true;
+	pin->counter = aq_users_add(shm);
 	pin->put = pin->taken = false;
 	if (nused == 0 || pin - pins < first_used)
 		first_used = pin - pins;
@@ -211,11 +212,15 @@ aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 	aq_traffic_add_for(shm_of(pin), position, AQ_TRAFFIC_EXECUTIONS, 1);
 }
 
+/* The transaction has found no messages, so it does not count as a user. */
 void
-aq_pins_unuse(const AqQueueShm *shm)
+aq_pins_unuse(AqQueueShm *shm)
 {
-	pin_of(shm)->used = false;
+	Pin		   *pin = pin_of(shm);
+
+	pin->used = false;
 	nused--;
+	aq_users_remove(shm, pin->counter);
 }
 
 bool
@@ -265,7 +270,7 @@ aq_pins_end_use(bool commit)
 		count_takers(&pins[i], commit);
 		pins[i].used = false;
 		nused--;
-		aq_users_remove(shm);
+		aq_users_remove(shm, pins[i].counter);
 	}
 }
 

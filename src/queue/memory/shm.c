@@ -81,7 +81,12 @@ reset_entry(AqQueueShm *shm)
 	shm->later_work = 0;
 	shm->later_at = 0;
 	pg_atomic_write_u64(&shm->definition, 0);
-	pg_atomic_write_u32(&shm->users, 0);
+	pg_atomic_write_u32(&shm->users[0], 0);
+	pg_atomic_write_u32(&shm->users[1], 0);
+	pg_atomic_write_u32(&shm->generation, 0);
+	pg_atomic_write_u32(&shm->outlived, 0);
+	pg_atomic_write_u32(&shm->room_asked, 0);
+	pg_atomic_write_u32(&shm->room_answered, 0);
 	pg_atomic_write_u32(&shm->uncounted, 0);
 	pg_atomic_write_u32(&shm->uncounted_seen, 0);
 	pg_atomic_write_u32(&shm->stops_enqueue, 0);
@@ -164,7 +169,12 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->room_below, 0);
 		pg_atomic_init_u64(&shm->next_time, 0);
 		pg_atomic_init_u64(&shm->definition, 0);
-		pg_atomic_init_u32(&shm->users, 0);
+		pg_atomic_init_u32(&shm->users[0], 0);
+		pg_atomic_init_u32(&shm->users[1], 0);
+		pg_atomic_init_u32(&shm->generation, 0);
+		pg_atomic_init_u32(&shm->outlived, 0);
+		pg_atomic_init_u32(&shm->room_asked, 0);
+		pg_atomic_init_u32(&shm->room_answered, 0);
 		pg_atomic_init_u32(&shm->uncounted, 0);
 		pg_atomic_init_u32(&shm->uncounted_seen, 0);
 		pg_atomic_init_u32(&shm->stops_enqueue, 0);
