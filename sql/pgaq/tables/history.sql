@@ -33,7 +33,7 @@ COMMENT ON COLUMN aq_internal.snapshot.errors IS 'sources of figures that could 
 CREATE TABLE aq_internal.snapshot_data (
 	dbid bigint NOT NULL,
 	snap_id integer NOT NULL,
-	source text NOT NULL,
+	source text COLLATE "C" NOT NULL,
 	data jsonb NOT NULL,
 	PRIMARY KEY (dbid, snap_id, source)
 );
@@ -46,7 +46,7 @@ COMMENT ON COLUMN aq_internal.snapshot_data.data IS 'its rows, as an array';
 CREATE TABLE aq_internal.snapshot_baseline (
 	dbid bigint NOT NULL,
 	baseline_id integer NOT NULL DEFAULT nextval('aq_internal.baseline_id_seq'),
-	baseline_name text NOT NULL,
+	baseline_name text COLLATE "C" NOT NULL,
 	first_snap_id integer NOT NULL,
 	last_snap_id integer NOT NULL CHECK (last_snap_id > first_snap_id),
 	created timestamptz NOT NULL DEFAULT now(),

@@ -5,7 +5,7 @@ COMMENT ON SEQUENCE aq_internal.node_number_seq IS 'Numbers of rows in aq_intern
 
 CREATE TABLE aq_internal.node (
 	node_number integer PRIMARY KEY DEFAULT nextval('aq_internal.node_number_seq'),
-	server_name text NOT NULL UNIQUE,
+	server_name text COLLATE "C" NOT NULL UNIQUE,
 	role aq_internal.role NOT NULL,
 	node_id uuid UNIQUE,
 	timeline bigint,

@@ -6,7 +6,7 @@ COMMENT ON SEQUENCE aq_internal.propagation_id_seq IS 'Numbers of propagation sc
 CREATE TABLE aq_internal.propagation (
 	schedule_id bigint PRIMARY KEY DEFAULT nextval('aq_internal.propagation_id_seq'),
 	queue_id integer NOT NULL,
-	destination text,
+	destination text COLLATE "C",
 	role aq_internal.role NOT NULL,
 	enabled boolean NOT NULL DEFAULT true,
 	latency interval NOT NULL,

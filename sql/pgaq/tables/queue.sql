@@ -38,6 +38,9 @@ COMMENT ON TYPE aq_internal.role IS 'Internal: a role; its text is its name, or 
 CREATE CAST (aq_internal.role AS oid) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (oid AS aq_internal.role) WITHOUT FUNCTION AS ASSIGNMENT;
 
+-- Names are compared byte by byte, as in PostgreSQL's catalogs: an index that follows the database's collation is
+-- wrong after an upgrade of the C library or of ICU, and its names are not found any more.
+
 CREATE SEQUENCE aq_internal.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq_internal.queue_id_seq IS 'Numbers of queues; never reused';
 CREATE SEQUENCE aq_internal.session_id_seq AS bigint;
@@ -45,7 +48,7 @@ COMMENT ON SEQUENCE aq_internal.session_id_seq IS 'Durable identities of enqueui
 
 CREATE TABLE aq_internal.queue (
 	queue_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_id_seq'),
-	queue_name text NOT NULL UNIQUE,
+	queue_name text COLLATE "C" NOT NULL UNIQUE,
 	payload_type regtype NOT NULL,
 	multiple_consumers boolean NOT NULL,
 	shards smallint NOT NULL CHECK (shards BETWEEN 1 AND 32),
@@ -99,7 +102,7 @@ COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; ne
 CREATE TABLE aq_internal.subscriber (
 	queue_id integer NOT NULL,
 	"position" smallint NOT NULL CHECK ("position" BETWEEN 0 AND 1023),
-	consumer text,
+	consumer text COLLATE "C",
 	kind text NOT NULL CHECK (kind IN ('subscriber', 'recipient', 'removed')),
 	rule text,
 	created timestamptz NOT NULL DEFAULT now(),
@@ -143,7 +146,7 @@ COMMENT ON COLUMN aq_internal.subscriber.number IS 'distinguishes the consumer f
 -- A right counts while the owner view has REFERENCES for the role itself: so DROP OWNED revokes it, and DROP ROLE is refused before.
 CREATE TABLE aq_internal.consumer_grant (
 	queue_id integer NOT NULL,
-	consumer text NOT NULL,
+	consumer text COLLATE "C" NOT NULL,
 	role aq_internal.role,
 	subscribed boolean NOT NULL
 );
@@ -169,7 +172,7 @@ COMMENT ON COLUMN aq_internal.temporary.consumer_number IS 'number of the subscr
 COMMENT ON COLUMN aq_internal.temporary.session_id IS 'a session that it belongs to, a number of aq_internal.session_id_seq; a subscriber can belong to several';
 
 CREATE TABLE aq_internal.property (
-	name text PRIMARY KEY,
+	name text COLLATE "C" PRIMARY KEY,
 	value text NOT NULL CHECK (length(value) BETWEEN 1 AND 200)
 );
 COMMENT ON TABLE aq_internal.property IS 'Properties of the database that differ from the defaults: see aq.database_properties';
@@ -190,8 +193,8 @@ COMMENT ON SEQUENCE aq_internal.queue_table_id_seq IS 'Numbers of queue tables; 
 
 CREATE TABLE aq_internal.queue_table (
 	queue_table_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_table_id_seq'),
-	schema_name text NOT NULL,
-	table_name text NOT NULL,
+	schema_name text COLLATE "C" NOT NULL,
+	table_name text COLLATE "C" NOT NULL,
 	payload_type regtype NOT NULL,
 	sort_list text[] NOT NULL,
 	multiple_consumers boolean NOT NULL,

@@ -1,7 +1,7 @@
 -- Schedules: messages that are enqueued at times. Created once; changed only by upgrade scripts.
 
 CREATE TABLE aq_internal.schedule (
-	schedule_name text PRIMARY KEY,
+	schedule_name text COLLATE "C" PRIMARY KEY,
 	queue_id integer NOT NULL,
 	owner aq_internal.role NOT NULL,
 	payload text,

@@ -19,7 +19,6 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -225,7 +224,6 @@ load_object(const AqRowKey *key, char *value, void *arg)
 	int			length = -1;
 
 	ScanKeyInit(&scankey, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key->name));
-	scankey.sk_collation = DEFAULT_COLLATION_OID;
 	scan = systable_beginscan(rel, aq_schema_relation("queue_queue_name_key"), true, snapshot, 1, &scankey);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))

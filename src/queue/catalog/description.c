@@ -16,7 +16,6 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -361,8 +360,6 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	{
 		index = aq_schema_relation("queue_queue_name_key");
 		ScanKeyInit(&key, 2, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(name));
-		/* systable scans use the C collation by default */
-		key.sk_collation = DEFAULT_COLLATION_OID;
 	}
 	else
 	{

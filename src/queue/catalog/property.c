@@ -15,7 +15,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/pg_collation.h"
 #include "commands/dbcommands.h"
 #include "commands/tablespace.h"
 #include "commands/trigger.h"
@@ -89,7 +88,6 @@ load_property(const AqRowKey *key, char *value, void *arg)
 	HeapTuple	tuple;
 
 	ScanKeyInit(&scankey, 1, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key->name));
-	scankey.sk_collation = DEFAULT_COLLATION_OID;
 	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &scankey);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
