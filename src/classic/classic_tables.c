@@ -139,9 +139,9 @@ aq_classic_tables_drop_queue(AqQueue *queue, bool force)
 	if (OidIsValid(aq_body_row_table(table.id)))
 		run_ddl(psprintf("DELETE FROM aq_data.k%d WHERE msgid IN (SELECT msgid FROM aq_data.%s WHERE queue_id = %d)",
 						 table.id, aq_schema_message_table(table.id), id));
-	run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_message_table(table.id), id));
+	(void) aq_sql_delete(aq_schema_message_table(table.id), psprintf("WHERE queue_id = %d", id), 0, NULL, NULL);
 	if (OidIsValid(table.consumers))
-		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(table.id), id));
+		(void) aq_sql_delete(aq_schema_consumer_table(table.id), psprintf("WHERE queue_id = %d", id), 0, NULL, NULL);
 }
 
 /* Has the queue any row, including processed messages? */
@@ -166,5 +166,5 @@ void
 aq_classic_tables_leave(AqQueue *queue)
 {
 	if (queue->multi)
-		run_ddl(psprintf("DELETE FROM aq_data.%s WHERE queue_id = %d", aq_schema_consumer_table(queue->table.id), queue->id));
+		(void) aq_sql_delete(aq_schema_consumer_table(queue->table.id), psprintf("WHERE queue_id = %d FOR UPDATE", queue->id), 0, NULL, NULL);
 }

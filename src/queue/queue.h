@@ -256,6 +256,7 @@ extern char *aq_sql_text(const char *query);
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 extern void aq_sql_define(const char *command, Oid payload_type);
+extern uint64 aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values);
 extern void aq_sql_give(Oid relation, Oid role);
 
 /* --- acl.c */

@@ -4,6 +4,10 @@ SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_ora_admin, regress_ora_user, regress_aq_owner, regress_aq_in, regress_aq_out, regress_aq_none, regress_aq_other;
 RESET client_min_messages;
 CREATE EXTENSION pgaq_oracle CASCADE;
+-- As a publication of all tables does, it refuses UPDATE and DELETE on a table without a replica identity, in all files that follow.
+SET client_min_messages = error; SET log_min_messages = error;
+CREATE PUBLICATION of_pgaq FOR TABLES IN SCHEMA aq, aq_internal, aq_data;
+RESET client_min_messages; RESET log_min_messages;
 CREATE SCHEMA t;
 GRANT USAGE ON SCHEMA t TO PUBLIC;
 

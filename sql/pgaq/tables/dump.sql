@@ -9,6 +9,7 @@ CREATE TABLE aq_internal.dump_row (
 	table_name text NOT NULL,
 	line json NOT NULL
 );
+ALTER TABLE aq_internal.dump_row REPLICA IDENTITY FULL;
 COMMENT ON TABLE aq_internal.dump_row IS 'Empty: in a dump, the rows of tables that the database''s owner cannot read';
 COMMENT ON COLUMN aq_internal.dump_row.table_name IS 'the table in aq_internal';
 COMMENT ON COLUMN aq_internal.dump_row.line IS 'the row';

@@ -154,6 +154,7 @@ CREATE INDEX consumer_grant_queue_id ON aq_internal.consumer_grant (queue_id);
 -- several roles can have been dropped, or be missing where the rows were restored
 CREATE UNIQUE INDEX consumer_grant_key ON aq_internal.consumer_grant (queue_id, consumer, (role::oid)) NULLS NOT DISTINCT
 	WHERE role::oid IS DISTINCT FROM 0::oid;
+ALTER TABLE aq_internal.consumer_grant REPLICA IDENTITY FULL;
 COMMENT ON TABLE aq_internal.consumer_grant IS 'Rights on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.consumer_grant.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.consumer_grant.consumer IS 'name of the consumer, which need not exist';
@@ -233,6 +234,7 @@ CREATE TABLE aq_data.log_template (
 );
 ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
 ALTER TABLE aq_data.log_template ALTER detail SET STORAGE PLAIN;
+ALTER TABLE aq_data.log_template REPLICA IDENTITY FULL;
 COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer has finished which messages';
 COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction, s leased, e lease extended, o lease over, b given back, u given back unseen';
 COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';

@@ -9,7 +9,9 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "commands/tablespace.h"
@@ -245,6 +247,46 @@ aq_sql_define(const char *command, Oid payload_type)
 	uint64		rows;
 
 	(void) run(&all, false, &rows);
+}
+
+/*
+ * Deletes rows of a table of aq_data: those of SELECT ... FROM aq_data.<table> r
+ * <which>; returns their number.  Two callers at once: the caller has locked the
+ * table, or which ends with FOR UPDATE.
+ *
+ * For tables of messages, which have no replica identity: DELETE is refused there
+ * as soon as a publication has all tables.  An identity would be the whole row,
+ * which each dequeue would write to the WAL, if wal_level is logical.
+ */
+uint64
+aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Command		all = {.nargs = nargs,.types = types,.values = values,.latest = true};
+	uint64		rows;
+	Datum		found;
+	bool		none;
+	Datum	   *tids;
+	bool	   *nulls;
+	int			n = 0;
+
+	all.text = psprintf("SELECT array_agg(s.t) FROM (SELECT r.ctid AS t FROM aq_data.%s r %s) s", table, which);
+	(void) run(&all, true, &rows);
+	found = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &none);
+	if (!none)
+	{
+		Relation	rel = table_open(aq_schema_data_relation(table), RowExclusiveLock);
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		aq_args_elements(DatumGetArrayTypeP(found), &tids, &nulls, &n);
+		for (int i = 0; i < n; i++)
+			simple_heap_delete(rel, (ItemPointer) DatumGetPointer(tids[i]));
+		MemoryContextSwitchTo(spi);
+		table_close(rel, NoLock);
+	}
+	SPI_finish();
+	CommandCounterIncrement();
+	return n;
 }
 
 /* Gives the table or view to the role: ALTER TABLE would take the role's name. */

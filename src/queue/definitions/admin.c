@@ -612,6 +612,8 @@ purge_bodies(int table, Oid *types, Datum *values)
 					  2, types, values, NULL);
 }
 
+#define PROCESSED "WHERE r.queue_id = $1 AND r.state = 2 AND r.msgid = ANY ($2) "
+
 /*
  * Purges processed messages with these ids that a queue table retains, for one
  * consumer.  Returns their number.
@@ -638,21 +640,17 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 	{
 		/* null: those that no longer have rows of consumers */
 		position = consumer != NULL ? aq_args_consumer_position(queue, consumer) : -1;
-		aq_sql_run(psprintf("DELETE FROM aq_data.c%d c USING aq_data.t%d m WHERE c.queue_id = $1 AND c.\"position\" = %d "
-							"AND c.state = 2 AND m.queue_id = c.queue_id AND m.key1 = c.key1 AND m.key2 = c.key2 "
-							"AND m.step = c.step AND m.msgid = ANY ($2)", table, table, position), 2, types, values, NULL, true);
-		purged = SPI_processed;
-		SPI_finish();
-		aq_sql_change(psprintf("DELETE FROM aq_data.t%d m WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2) "
-							   "AND NOT EXISTS (SELECT FROM aq_data.c%d c WHERE c.queue_id = m.queue_id AND c.key1 = m.key1 "
-							   "AND c.key2 = m.key2 AND c.step = m.step)", table, table), 2, types, values, NULL);
+		purged = aq_sql_delete(psprintf("c%d", table), psprintf("WHERE r.queue_id = $1 AND r.\"position\" = %d AND r.state = 2 "
+							   "AND EXISTS (SELECT FROM aq_data.t%d m WHERE m.queue_id = r.queue_id AND m.key1 = r.key1 "
+							   "AND m.key2 = r.key2 AND m.step = r.step AND m.msgid = ANY ($2)) FOR UPDATE", position, table),
+							   2, types, values);
+		(void) aq_sql_delete(psprintf("t%d", table), psprintf(PROCESSED "AND NOT EXISTS (SELECT FROM aq_data.c%d c "
+							 "WHERE c.queue_id = r.queue_id AND c.key1 = r.key1 AND c.key2 = r.key2 AND c.step = r.step) "
+							 "FOR UPDATE", table), 2, types, values);
 		purge_bodies(table, types, values);
 		PG_RETURN_INT64(purged);
 	}
-	aq_sql_run(psprintf("DELETE FROM aq_data.t%d WHERE queue_id = $1 AND state = 2 AND msgid = ANY ($2)", table),
-			   2, types, values, NULL, true);
-	purged = SPI_processed;
-	SPI_finish();
+	purged = aq_sql_delete(psprintf("t%d", table), PROCESSED "FOR UPDATE", 2, types, values);
 	purge_bodies(table, types, values);
 	PG_RETURN_INT64(purged);
 }
