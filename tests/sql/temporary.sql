@@ -3,7 +3,9 @@
 \pset tuples_only on
 CREATE ROLE regress_aq_eve;
 CREATE ROLE regress_aq_adam;
--- every role can create one; the name is the server's
+CREATE ROLE regress_aq_none;
+-- every role that takes part can create one; the name is the server's
+SELECT aq.create_queue('lasts'), aq.grant_queue('lasts', 'regress_aq_eve', 'enqueue'), aq.grant_queue('lasts', 'regress_aq_adam', 'dequeue');
 SET ROLE regress_aq_eve;
 SELECT aq.create_temporary_queue() AS q, aq.create_temporary_queue('aq.jms_message', true) AS topic \gset
 SELECT :'q' ~ '^temporary_\d+_\d+$', :'q' <> :'topic';
@@ -19,7 +21,39 @@ SELECT regexp_replace(t.error(format('SELECT aq.dequeue(%L)', :'q')), 'temporary
 SELECT regexp_replace(t.error(format('SELECT aq.subscribe(%L, %L)', :'topic', 'adam')), 'temporary_\d+_\d+', 'temporary_N', 'g');
 SELECT regexp_replace(t.error(format('SELECT aq.drop_queue(%L)', :'q')), 'temporary_\d+_\d+', 'temporary_N', 'g');
 SELECT t.error($$SELECT aq.create_queue('mine')$$);
+-- a role that takes no part neither creates one, nor uses others': temporary queues do not make it take part
+SET ROLE regress_aq_none;
+SELECT t.error('SELECT aq.create_temporary_queue()');
+SELECT count(*) FROM aq.queues;
+SELECT regexp_replace(t.error(format('SELECT aq.enqueue(%L, %L)', :'q', '3')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+-- it takes part with EXECUTE on one of two functions, as a member of a role that does, or with a right on a consumer, and while it has that
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION aq.create_temporary_queue TO regress_aq_none;
+SET ROLE regress_aq_none;
+SELECT aq.create_temporary_queue() IS NOT NULL, aq.enqueue(:'q', '3') IS NOT NULL;
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION aq.create_temporary_queue FROM regress_aq_none;
+GRANT EXECUTE ON FUNCTION aq.create_queue TO regress_aq_none;
+SET ROLE regress_aq_none;
+SELECT aq.enqueue(:'q', '3') IS NOT NULL;
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION aq.create_queue FROM regress_aq_none;
+GRANT regress_aq_adam TO regress_aq_none;
+SET ROLE regress_aq_none;
+SELECT aq.enqueue(:'q', '3') IS NOT NULL;
+RESET ROLE;
+REVOKE regress_aq_adam FROM regress_aq_none;
+SELECT aq.create_queue('consumed', multiple_consumers => true), aq.grant_consumer('consumed', 'mine', 'regress_aq_none');
+SET ROLE regress_aq_none;
+SELECT aq.enqueue(:'q', '3') IS NOT NULL;
+RESET ROLE;
+SELECT aq.revoke_consumer('consumed', 'mine', 'regress_aq_none'), aq.drop_queue('consumed');
+SET ROLE regress_aq_none;
+SELECT regexp_replace(t.error(format('SELECT aq.enqueue(%L, %L)', :'q', '3')), 'temporary_\d+_\d+', 'temporary_N', 'g');
+RESET ROLE;
+SELECT aq.drop_queue(queue_name, true) FROM aq.queues WHERE temporary AND owner = 'regress_aq_none';
 -- a limit for each session
+SET ROLE regress_aq_adam;
 SELECT count(aq.create_temporary_queue()) FROM generate_series(1, 8);
 SELECT t.error('SELECT aq.create_temporary_queue()');
 SELECT t.error('SET pgaq.max_temporary_queues = 100');
@@ -102,5 +136,7 @@ DROP PROCEDURE t.hundred;
 BEGIN;
 SELECT aq.create_temporary_queue() IS NOT NULL;
 PREPARE TRANSACTION 'temporary';
+SELECT aq.drop_queue('lasts');
+DROP ROLE regress_aq_none;
 DROP ROLE regress_aq_eve;
 DROP ROLE regress_aq_adam;

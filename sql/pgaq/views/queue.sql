@@ -121,15 +121,20 @@ END;
 COMMENT ON FUNCTION aq_internal.may_any(text) IS
 'Internal: may the current role enqueue into all queues (INSERT), dequeue from them (DELETE), administer them (TRIGGER)?';
 
+CREATE FUNCTION aq_internal.takes_part() RETURNS boolean
+LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_privilege_takes_part_now';
+COMMENT ON FUNCTION aq_internal.takes_part() IS 'Internal: has the current role a privilege on a queue that is not temporary, or may it create queues?';
+
 -- The owner views are looked up once per query, not per row. MANAGE_ANY includes neither the enqueue nor the dequeue privilege.
 -- The privileges are those on the view aq_data.q<rights_id>: INSERT is enqueue, DELETE dequeue, UPDATE subscribe; REFERENCES is
--- the right on at least one consumer.
+-- the right on at least one consumer; TRUNCATE is enqueue for all roles that take part.
 CREATE FUNCTION aq_internal.may(rights_id integer, privilege text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT COALESCE((SELECT pg_has_role(c.relowner, 'USAGE')
 			OR has_table_privilege(c.oid, CASE privilege WHEN 'ANY' THEN 'INSERT, DELETE, UPDATE, REFERENCES'
 				WHEN 'CONSUMER' THEN 'DELETE, REFERENCES' ELSE privilege END)
+			OR (privilege IN ('ANY', 'INSERT') AND has_table_privilege(c.oid, 'TRUNCATE') AND aq_internal.takes_part())
 			OR aq_internal.may_any(CASE privilege WHEN 'UPDATE' THEN 'TRIGGER' WHEN 'CONSUMER' THEN 'DELETE'
 				WHEN 'ANY' THEN 'INSERT, DELETE, TRIGGER' ELSE privilege END)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -137,6 +137,7 @@ extern bool aq_grants_exist(AqQueue *queue, const char *consumer);
 
 /* --- privilege.c */
 extern bool aq_privilege_manages_any(void);
+extern bool aq_privilege_takes_part(void);
 
 /* --- catalog.c */
 extern void aq_catalog_init(void);

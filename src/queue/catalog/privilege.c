@@ -6,7 +6,12 @@
  * They are those on the owner view aq_data.q<id>: its owner owns the queue,
  * INSERT is the privilege to enqueue, DELETE to dequeue, UPDATE to subscribe.
  * (pg_read_all_data includes none of them.)  REFERENCES is the right on at least
- * one consumer: see grants.c.
+ * one consumer: see grants.c.  TRUNCATE, which a view does not use otherwise, is
+ * granted to PUBLIC for a temporary queue: roles that take part can enqueue.
+ *
+ * A role takes part if it has a privilege on a queue that is not temporary, or
+ * may create queues: it has been let in.  Others, which can only connect, neither
+ * create temporary queues nor enqueue into them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -18,6 +23,8 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -107,6 +114,76 @@ aq_privilege_manages_any(void)
 	return has_system_privilege(GetUserId(), MANAGE_ANY);
 }
 
+/* --- who takes part ------------------------------------------------------------------------ */
+
+/* the role for which this was last found out, and the owner view on which it has a privilege */
+static Oid	part_role;
+static Oid	part_view;
+
+/*
+ * Looks for a privilege that lets the role take part; returns the owner view of the queue, or
+ * invalid: *found without it, because the role may call a function that lets it in.
+ */
+static Oid
+find_part(Oid role, bool *found)
+{
+	Oid			types[1] = {OIDOID};
+	Datum		values[1] = {ObjectIdGetDatum(role)};
+	Oid			view = InvalidOid;
+	bool		isnull;
+
+	aq_sql_run("SELECT 0::pg_catalog.oid FROM pg_catalog.pg_proc p "
+			   "WHERE p.pronamespace = 'aq'::pg_catalog.regnamespace AND (p.proname = 'create_queue' AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE') "
+			   "OR p.proname = 'create_temporary_queue' AND EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) a "
+			   "WHERE a.grantee <> 0 AND pg_catalog.pg_has_role($1, a.grantee, 'USAGE'))) "
+			   "UNION ALL "
+			   "SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relnamespace = 'aq_data'::pg_catalog.regnamespace AND c.relkind = 'v' "
+			   "AND c.relname NOT IN (SELECT 'q' || t.queue_id FROM aq_internal.temporary t WHERE t.consumer_number = 0) "
+			   "AND pg_catalog.has_table_privilege($1, c.oid, 'INSERT, DELETE, UPDATE, REFERENCES') LIMIT 1",
+			   1, types, values, NULL, true);
+	*found = SPI_processed > 0;
+	if (*found)
+		view = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return view;
+}
+
+/*
+ * Does the current role take part?  The session remembers on which queue the
+ * role has a privilege, and checks it: with many queues, looking for one takes
+ * long.
+ */
+bool
+aq_privilege_takes_part(void)
+{
+	Oid			role = GetUserId();
+	bool		found;
+
+	if (superuser_arg(role) || has_system_privilege(role, ENQUEUE_ANY | DEQUEUE_ANY | MANAGE_ANY))
+		return true;
+	if (role == part_role && OidIsValid(part_view) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(part_view)) &&
+		pg_class_aclmask(part_view, role, ACL_INSERT | ACL_DELETE | ACL_UPDATE | ACL_REFERENCES, ACLMASK_ANY) != 0)
+		return true;
+	part_view = find_part(role, &found);
+	part_role = role;
+	return found;
+}
+
+PG_FUNCTION_INFO_V1(aq_privilege_takes_part_now);
+/* aq_internal.takes_part() */
+Datum
+aq_privilege_takes_part_now(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(aq_privilege_takes_part());
+}
+
+/* The part of a privilege to enqueue that everybody who takes part has. */
+static bool
+allows_all(AqQueue *queue, Oid role)
+{
+	return view_allows(queue, role, ACL_TRUNCATE) && aq_privilege_takes_part();
+}
+
 /* Has the current role the privilege? */
 bool
 aq_privilege_allows(AqQueue *queue, AqRight right)
@@ -124,7 +201,7 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 	switch (right)
 	{
 		case AQ_RIGHT_ENQUEUE:
-			return view_allows(queue, role, ACL_INSERT) ||
+			return view_allows(queue, role, ACL_INSERT) || allows_all(queue, role) ||
 				has_system_privilege(role, ENQUEUE_ANY);
 		case AQ_RIGHT_DEQUEUE:
 			return view_allows(queue, role, ACL_DELETE) ||
@@ -136,7 +213,7 @@ aq_privilege_allows(AqQueue *queue, AqRight right)
 			return view_allows(queue, role, ACL_UPDATE) || aq_privilege_manages_any();
 		case AQ_RIGHT_ANY:
 			return view_allows(queue, role, ACL_INSERT | ACL_DELETE | ACL_UPDATE | ACL_REFERENCES) ||
-				has_system_privilege(role, ENQUEUE_ANY | DEQUEUE_ANY | MANAGE_ANY);
+				allows_all(queue, role) || has_system_privilege(role, ENQUEUE_ANY | DEQUEUE_ANY | MANAGE_ANY);
 		case AQ_RIGHT_SEE:
 			return has_privs_of_role(role, ROLE_PG_MONITOR) || aq_privilege_allows(queue, AQ_RIGHT_ANY);
 		case AQ_RIGHT_OWNER:

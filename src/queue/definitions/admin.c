@@ -210,8 +210,8 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 }
 
 /*
- * aq.create_temporary_queue(payload_type, multiple_consumers): for all roles.  The
- * name is chosen here, so that none of them can take a name that programs of
+ * aq.create_temporary_queue(payload_type, multiple_consumers): for all roles that
+ * take part.  The name is chosen here, so that none of them can take a name that programs of
  * others use.
  */
 PG_FUNCTION_INFO_V1(aq_admin_create_temporary_queue);
@@ -230,6 +230,12 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 	d.payload_type = PG_GETARG_OID(0);
 	aq_payload_check_type(d.payload_type);
 	d.multi = PG_GETARG_BOOL(1);
+	if (!aq_privilege_takes_part())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to create a temporary queue"),
+				 errdetail("The role has no privilege on any queue that lasts."),
+				 errhint("Grant it one (aq.grant_queue), or EXECUTE on aq.create_temporary_queue.")));
 	aq_temporary_check_limit();
 	d.name = aq_temporary_new_name();
 	aq_definition_create(&d);

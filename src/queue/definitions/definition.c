@@ -195,7 +195,7 @@ aq_definition_create(const AqQueueDefinition *definition)
 	if (d.temporary)
 	{
 		aq_temporary_enter_queue(id);
-		aq_acl_change(aq_schema_data_relation(psprintf("q%d", id)), InvalidOid, ACL_ID_PUBLIC, ACL_INSERT, true, false);
+		aq_acl_change(aq_schema_data_relation(psprintf("q%d", id)), InvalidOid, ACL_ID_PUBLIC, ACL_TRUNCATE, true, false);
 	}
 	if (d.default_exception)
 	{
