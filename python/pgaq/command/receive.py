@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
 
 REJECT = 65  # EX_DATAERR: the message can never succeed
+LARGE = 32 << 10  # bytes; a value that is longer is in a file, because the system limits those of the environment (Linux: 128 kB each)
 LONG = timedelta(days=1)
-COLUMNS = "msgid::text AS msgid, payload, priority, attempts, correlation, properties, enqueue_time, receipt"
+COLUMNS = "msgid::text AS msgid, payload, priority, attempts, correlation, properties::text AS properties, enqueue_time, receipt"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -182,7 +184,7 @@ class _Runner:
             while taken and not stop.asked:
                 message = taken[0]
                 with _Heartbeat(self.job, message) as beat:
-                    code, said = _program(self.job, message, stop)
+                    code, said = _handed_over(self.job, message, stop)
                 if stop.kills and code != 0:
                     break
                 self._end(taken.pop(0), code, said, beat.lost)
@@ -192,7 +194,7 @@ class _Runner:
             raise KeyboardInterrupt
         return number
 
-    def _end(self, message: dict[str, Any], code: int, said: str, lost: bool) -> None:
+    def _end(self, message: dict[str, Any], code: int | None, said: str, lost: bool) -> None:
         """The exit code decides what becomes of the message."""
         how = "acknowledge" if code == 0 else "reject" if code == self.job.reject_code else "release"
         answer = self._settle(how, message, "" if code == 0 else ", error => %(error)s", said)
@@ -204,22 +206,27 @@ class _Runner:
     def _settle(self, how: str, message: dict[str, Any], more: str = "", error: str = "") -> str:
         query = f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})"
         given = {"queue": self.job.queue, "msgid": message["msgid"], "receipt": message["receipt"], "consumer": self.job.consumer, "error": error}
-        return str(db.value(self.conn, query, given))
+        try:
+            return str(db.value(self.conn, query, given))
+        except db.Error as failed:
+            if failed.sqlstate != "22P05":  # the database's encoding does not have what the program said
+                raise
+            return str(db.value(self.conn, query, {**given, "error": error.encode("ascii", "backslashreplace").decode()}))
 
-    def _tell(self, message: dict[str, Any], code: int, answer: str, said: str, lost: bool) -> None:
+    def _tell(self, message: dict[str, Any], code: int | None, answer: str, said: str, lost: bool) -> None:
         outcome = "stale" if answer != "done" or lost else "acknowledged" if code == 0 else "rejected" if code == self.job.reject_code else "released"
         if chosen().json:
-            output.write_json({"msgid": message["msgid"], "attempts": message["attempts"], "exit": code, "outcome": outcome, "error": said if code else None}, indent=None)
+            output.write_json({"msgid": message["msgid"], "attempts": message["attempts"], "exit": code, "outcome": outcome, "error": None if code == 0 else said}, indent=None)
         elif outcome != "acknowledged":
             why = "the lease was over before the program ended" if outcome == "stale" else said
             sys.stderr.write(f"pgaq: {message['msgid']} {outcome}: {why}\n")
 
 
 def _write_message(message: dict[str, Any]) -> None:
-    """A line of JSON, with a jsonb payload as the server wrote it."""
+    """A line of JSON, with documents as the server wrote them: Python reads only those that are not nested deeply."""
 
     def word(name: str, value: Any) -> str:
-        as_it_is = name == "payload" and message["payload_type"] == "jsonb" and value is not None
+        as_it_is = value is not None and (name == "properties" or name == "payload" and message["payload_type"] == "jsonb")
         return value if as_it_is else text.to_json(value, output.plain)
 
     parts = (f"{json.dumps(name)}: {word(name, value)}" for name, value in message.items() if name != "receipt")
@@ -262,19 +269,38 @@ class _Stop:
                 os.killpg(self.process.pid, signal.SIGTERM if self.kills == 1 else signal.SIGKILL)
 
 
-def _program(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int, str]:
-    """Exit code of the program, and what it said last on standard error."""
+def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | None, str]:
+    """Exit code of the program, and what it said last; null: it could not be started, so the attempt has failed, and the next message has its turn."""
     environment = {
         **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
-        "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
-        "PGAQ_PROPERTIES": text.to_json(message["properties"]) if message["properties"] is not None else "",
+        "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
     }  # fmt: skip
+    values = {"PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_PROPERTIES": message["properties"] or ""}
+    large = {name: value.encode() for name, value in values.items() if len(value.encode()) > LARGE}
+    try:
+        with contextlib.ExitStack() as ends:
+            if large:
+                directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="pgaq-")))
+            for name, value in values.items():
+                if name in large:
+                    (directory / name).write_bytes(large[name])
+                    environment.pop(name, None)
+                    environment[f"{name}_FILE"] = str(directory / name)
+                else:
+                    environment[name] = value
+            return _program(job, message, environment, stop)
+    except OSError as error:
+        return None, f"the program could not be started: {error.strerror or error}"
+
+
+def _program(job: Job, message: dict[str, Any], environment: dict[str, str], stop: _Stop) -> tuple[int, str]:
+    """Exit code of the program, and what it said last on standard error."""
     # in a session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the program
     process = subprocess.Popen(job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     stop.process = process
     stop.end()  # if it was asked meanwhile
     _, said = process.communicate(_bytes(message["payload"]))
-    words = said.decode(errors="replace").strip()
+    words = said.decode(errors="replace").replace("\0", "\ufffd").strip()
     if words:
         sys.stderr.write(output.printable(words.replace("\n", " | ")) + "\n" if sys.stderr.isatty() else words + "\n")
     last = words.splitlines()[-1] if words else ""
