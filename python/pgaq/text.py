@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any, Callable, Iterable, Sequence, TextIO
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -24,6 +24,25 @@ def duration(microseconds: float | None) -> str:
     if microseconds < 1_000_000:
         return f"{microseconds / 1000:.3g} ms"
     return f"{microseconds / 1_000_000:.3g} s"
+
+
+def printable(word: str) -> str:
+    """Without characters that steer a terminal or change the order of what it shows: control characters (also C1), marks of direction, ends of lines."""
+    if word.isprintable():
+        return word
+    return "".join(c if c.isprintable() else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(c, f"\\x{ord(c):02x}") for c in word)
+
+
+def say(words: str = "", stream: TextIO | None = None) -> None:
+    """One line.  With console() and write_json() of pgaq.command.output, the only way by which the command writes what may come from the database."""
+    (stream or sys.stdout).write(printable(words) + "\n")
+
+
+def escaped(document: str) -> str:
+    """A JSON document in one line, with the characters of its strings that are not printable as escapes."""
+    if document.isprintable():
+        return document
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> str:
@@ -59,11 +78,11 @@ def to_json(value: Any, other: Callable[[Any], Any] | None = None, indent: int |
     if isinstance(value, Digits):
         return value.digits
     if isinstance(value, dict):
-        pieces, ends = [f"{json.dumps(key, ensure_ascii=False)}: {to_json(each, other, indent, level + 1)}" for key, each in value.items()], "{}"
+        pieces, ends = [f"{escaped(json.dumps(key, ensure_ascii=False))}: {to_json(each, other, indent, level + 1)}" for key, each in value.items()], "{}"
     elif isinstance(value, (list, tuple)):
         pieces, ends = [to_json(each, other, indent, level + 1) for each in value], "[]"
     else:
-        return json.dumps(value, default=other, ensure_ascii=False)
+        return escaped(json.dumps(value, default=other, ensure_ascii=False))
     if indent is None or not pieces:
         return ends[0] + ", ".join(pieces) + ends[1]
     line = "\n" + " " * indent * (level + 1)

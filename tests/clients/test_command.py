@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
 
 from conftest import put, until
 from pgaq import db, places, text
@@ -511,6 +515,47 @@ def test_program_is_interrupted(server: Server, queue: str, pgaq: Callable[..., 
     assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
     kept = pgaq("browse", queue, "--state", "all", "--json").json[0]
     assert (kept["state"], kept["attempts"]) == ("READY", 0)
+
+
+# -- names that steer a terminal
+
+
+EVIL = "e\x1b]0;title\x07\x9b31m\u202e\u2028\n\rq"
+BARE = re.compile(r"(?<![.\w])print\(|std(out|err)(\.buffer)?\.write\(")
+
+
+def test_names_do_not_steer_the_terminal(pgaq: Callable[..., Result], server: Server) -> None:
+    """Whatever a command says of a queue, consumer, schedule or message, and as JSON too."""
+    with server.connect() as conn:
+        db.rows(conn, "SELECT aq.create_queue(%s), aq.create_queue(%s, multiple_consumers => true)", [EVIL, EVIL + "t"])
+        put(conn, EVIL, EVIL, correlation=EVIL, properties=json.dumps({EVIL: EVIL}))
+    calls = [
+        ["queue", "list"], ["queue", "show", EVIL], ["queue", "stop", EVIL], ["queue", "start", EVIL], ["queue", "show", "absent" + EVIL], ["status", "--all", "--last", "0"], ["top", "--times", "1"],
+        ["browse", EVIL], ["receive", EVIL, "--json"], ["subscriber", "add", EVIL + "t", EVIL], ["subscriber", "list"], ["subscriber", "remove", EVIL + "t", EVIL], ["schedule", "create", EVIL, EVIL, "--every", "1d"], ["schedule", "list"],
+        ["schedule", "drop", EVIL], ["send", EVIL, '"1"'], ["queue", "drop", EVIL + "t"], ["queue", "convert", EVIL, "--check"], ["queue", "drop", EVIL], ["doctor"],
+    ]  # fmt: skip
+    for call in calls:
+        for more in ([], ["--json"]):
+            done = pgaq(*call, *more, ok=False)
+            assert all(line.isprintable() for line in (done.out + done.err).split("\n")), (call, more, done)
+    with server.connect() as conn:
+        conn.execute("DELETE FROM aq_internal.schedule")
+        for name in (EVIL, EVIL + "t"):
+            if db.value(conn, "SELECT count(*) FROM aq.queues WHERE queue_name = %s", [name]):
+                db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+
+
+def test_one_way_to_the_terminal() -> None:
+    """Only these write by another way than output.console(), output.write_json() and text.say(); of a live screen, too, only styles are control sequences."""
+    ways = {(path.name, line.strip()) for path in Path(common.__file__).parent.glob("*.py") for line in path.read_text().splitlines() if BARE.search(line)}
+    assert {name for name, _ in ways} <= {"common.py", "main.py", "output.py", "receive.py", "report.py", "trace.py"} and len(ways) == 12, ways
+    stream = io.StringIO()
+    console = output._Console(file=stream, force_terminal=True, width=60, color_system="standard")
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        live.update(Group(Text(EVIL, style="bold"), Text.assemble((EVIL, "red"), EVIL), EVIL), refresh=True)
+    console.print(EVIL)
+    left = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())
+    assert "\\x1b]0;title" in left and all(line.isprintable() for line in re.split(r"\r?\n\r?", left)), left
 
 
 # -- the server

@@ -105,3 +105,12 @@ CALL drop_snapshot_range(:four, :four + 1);
 SELECT count(*) FROM dba_hist_snapshot WHERE snap_id >= :one;
 RESET search_path;
 SELECT aq.drop_queue('snap_q', force => true);
+
+-- texts of others do not steer the terminal of a reader, wherever they are in a report, and however long
+SELECT E'\u001b]0;title\u0007\u0085\u009b31m\u202eorder\u2028\nline' AS evil \gset
+SELECT jsonb_build_object('title', :'evil', 'header', jsonb_build_array(jsonb_build_array('Database', :'evil')), 'advice', jsonb_build_array(jsonb_build_object(
+	'severity', :'evil', 'title', :'evil', 'why', :'evil', 'do', :'evil', 'figures', jsonb_build_array(jsonb_build_array(:'evil', :'evil', '')))),
+	'sections', jsonb_build_array(jsonb_build_object('id', 'x', 'title', :'evil', 'notes', jsonb_build_array(:'evil'), 'columns', jsonb_build_array(jsonb_build_object('name', :'evil', 'type', 'text')),
+	'rows', jsonb_build_array(jsonb_build_array(repeat(:'evil', 5)))))) AS report \gset
+SELECT * FROM aq.report_text(:'report');
+SELECT aq.report_html(:'report') ~ '[\u001b\u0085\u009b\u2028\u202e]' AS html;

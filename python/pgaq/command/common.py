@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
-import json
 import os
 import re
 import shlex
@@ -19,7 +18,7 @@ import click
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from pgaq import db
+from pgaq import db, text
 
 VERSION = "0.1.0"  # of the command, as in pgaq.control; a test compares
 OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
@@ -216,7 +215,7 @@ class _Notices:
         words = " ".join((notice.message_primary or "").split())
         if words not in self.seen:
             self.seen.add(words)
-            sys.stderr.write(json.dumps({"notice": words}, ensure_ascii=False) + "\n" if chosen().json else f"pgaq: {words}\n")
+            text.say(text.to_json({"notice": words}) if chosen().json else f"pgaq: {words}", sys.stderr)
 
 
 def _sentences(said: str) -> str:
@@ -460,5 +459,5 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Failure(f"{question} Not confirmed", "Add --yes", USAGE)
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(text.printable(question), err=True):
         raise Failure("nothing was changed", code=FAILURE)

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import FAILURE, MISSING, QUEUE, RIGHT, Failure, asking, chosen, command, group, identifier, message_id, names_of_queues
 from pgaq.subjects import DEAD_LETTERS, EXCEPTION_QUEUES
@@ -81,4 +81,4 @@ def redrive(
     if chosen().json:
         output.write_json({"queue": queue, "redriven": moved})
     else:
-        print(f"Put {moved} dead letter{'' if moved == 1 else 's'} back into {queue}.")
+        text.say(f"Put {moved} dead letter{'' if moved == 1 else 's'} back into {queue}.")

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import output
 from pgaq.command.common import FAILURE, asking, chosen, command, failure
 from pgaq.subjects import CACHE, PARAMETERS, RULES, SERVER, WORKERS, Rule
@@ -44,7 +44,7 @@ def write_findings(found: list[dict[str, Any]]) -> None:
     out = output.console()
     for each in found:
         case = f"{each['case']}: " if each["case"] else ""
-        out.print(Text.assemble((f"{each['level']:<8}", STYLES[each["level"]]), output.printable(f"{case}{each['found']}. {each['do']}")), soft_wrap=False)
+        out.print(Text.assemble((f"{each['level']:<8}", STYLES[each["level"]]), f"{case}{each['found']}. {each['do']}"), soft_wrap=False)
 
 
 def doctor() -> int:
@@ -87,9 +87,9 @@ def doctor() -> int:
     lines.append(("Parameters", changed or PARAMETERS.empty))
     for title, words in lines:
         out.print(Text.assemble((f"{title:<15}", "bold"), words))
-    print()
+    text.say()
     write_findings(found)
     if not found:
-        print("Nothing is wrong.")
+        text.say("Nothing is wrong.")
     output.notes([*([note] if note else []), *([worker_note] if worker_note else []), *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else [])])
     return FAILURE if bad else 0

@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, USAGE, Failure, asking, chosen, command
 from pgaq.notify import deliver, settings
@@ -143,4 +143,4 @@ class _Service:
         if chosen().json:
             output.write_json({"msgid": msgid, "outcome": outcome, "error": said or None}, indent=None)
         elif how != "acknowledge":
-            sys.stderr.write(f"pgaq: {msgid} {outcome}: {output.printable(said)}\n")
+            text.say(f"pgaq: {msgid} {outcome}: {said}", sys.stderr)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 import os
 import sys
 import uuid
 from typing import Any, Iterable, Sequence, TextIO, cast
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -36,12 +36,25 @@ class _Trimmed:
         return getattr(self.stream, name)
 
 
+class _Console(Console):
+    """A console that draws printable characters, and control sequences of its own only."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, str):
+            renderable = text.printable(renderable)
+        elif isinstance(renderable, Text) and not renderable.plain.isprintable():
+            # without the styles of its parts, whose places are others now
+            renderable = Text(text.printable(renderable.plain), renderable.style, justify=renderable.justify, overflow=renderable.overflow, no_wrap=renderable.no_wrap, end=renderable.end)
+        for segment in super().render(renderable, options):
+            yield segment if segment.control or not segment.text.strip("\r\n") else Segment(text.printable(segment.text), segment.style)
+
+
 def console(stderr: bool = False) -> Console:
     """A console on standard output, or on standard error."""
     stream = sys.stderr if stderr else sys.stdout
     plain = not chosen().color or bool(os.environ.get("NO_COLOR"))
     width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDE
-    return Console(file=stream if stream.isatty() else cast(TextIO, _Trimmed(stream)), no_color=plain, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    return _Console(file=stream if stream.isatty() else cast(TextIO, _Trimmed(stream)), no_color=plain, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
 
 
 # -- values
@@ -93,12 +106,7 @@ def drawn(value: Any, unit: str) -> str:
         shapes = {"share": lambda v: f"{100 * v:.0f} %", "seconds": seconds, "us": text.duration, "ns": lambda v: text.duration(v / 1000), "bytes": size}
         if unit in shapes:
             return shapes[unit](value)
-    return printable(str(value))
-
-
-def printable(word: str) -> str:
-    """Without control characters, which a payload could steer the terminal with."""
-    return "".join(c if c.isprintable() or c == " " else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(c, f"\\x{ord(c):02x}") for c in word)
+    return text.printable(str(value))
 
 
 def plain(value: Any) -> Any:
@@ -244,6 +252,6 @@ def write_failure(found: Failure, name: str, as_json: bool) -> None:
     """The one line on standard error."""
     if as_json:
         error = {"message": found.message, "do": found.do or None, "sqlstate": found.sqlstate, "exit": found.code}
-        sys.stderr.write(json.dumps({"error": error}, ensure_ascii=False) + "\n")
+        sys.stderr.write(text.to_json({"error": error}) + "\n")
     else:
-        sys.stderr.write(f"{name}: {found.line()}\n")
+        text.say(f"{name}: {found.line()}", sys.stderr)

@@ -6,7 +6,7 @@ from typing import List, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, messages_of, near_queue, one_of, span
 from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUE_UNITS, QUEUES, SHARDS, SUBSCRIBERS
@@ -32,7 +32,7 @@ def list_queues(
 
         rows = [row for row in rows if fnmatch.fnmatchcase(row["queue"], pattern)]
         if not rows and not chosen().json:
-            print(f'No queue that this role can use has a name like "{pattern}"{"" if "*" in pattern else "; * stands for anything"}.')
+            text.say(f'No queue that this role can use has a name like "{pattern}"{"" if "*" in pattern else "; * stands for anything"}.')
             return
     output.show(QUEUES, rows)
 
@@ -54,7 +54,7 @@ def show(queue: str = QUEUE) -> None:
     output.show_one(SETTINGS, settings[0])
     for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards), (QUEUE_UNITS, units)):
         if rows:
-            print()
+            text.say()
             output.show(subject, rows, title=True)
     output.notes([note] if note else [])
 
@@ -195,6 +195,7 @@ def convert(
         output.write_json({"queue": queue, "converted": not check, "obstacles": obstacles})
     elif check:
         lines = [f"{row['obstacle']}{'. ' + row['hint'] if row['hint'] else ''}" for row in obstacles]
-        print("\n".join(lines) if lines else f"Queue {queue} can be converted.")
+        for line in lines or [f"Queue {queue} can be converted."]:
+            text.say(line)
     else:
-        print(f"Converted queue {queue}; messages in the queue table are dequeued first.")
+        text.say(f"Converted queue {queue}; messages in the queue table are dequeued first.")

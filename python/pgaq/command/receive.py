@@ -100,7 +100,7 @@ def receive(
                 conn.cancel()
             raise
         if runner.failed:
-            sys.stderr.write(f"pgaq: {runner.failed} of {done + runner.failed} messages failed\n")
+            text.say(f"pgaq: {runner.failed} of {done + runner.failed} messages failed", sys.stderr)
     if runner.failed:
         return FAILURE
     return 0 if done or follow or all_ready else NOTHING
@@ -166,15 +166,19 @@ class _Runner:
             except OSError as error:
                 raise Failure(f"cannot write {path}: {error.strerror}", "The message is given back to the queue") from None
             if not chosen().json:
-                print(path)
+                text.say(str(path))
                 return
         if chosen().json:
             _write_message({"queue": self.job.queue, "payload_type": self.job.kind, **message})
         elif isinstance(payload, bytes):
-            sys.stdout.buffer.write(payload)
+            if sys.stdout.isatty():
+                text.say(payload.decode(errors="backslashreplace"))
+            else:
+                sys.stdout.buffer.write(payload)
+        elif sys.stdout.isatty():
+            text.say(payload or "")
         else:
-            words = payload or ""
-            sys.stdout.write((output.printable(words) if sys.stdout.isatty() else words) + "\n")
+            sys.stdout.write((payload or "") + "\n")
 
     def _execute(self, most: int) -> int:
         """Takes with a lease, runs the program for each, and settles it by its exit code."""
@@ -219,7 +223,7 @@ class _Runner:
             output.write_json({"msgid": message["msgid"], "attempts": message["attempts"], "exit": code, "outcome": outcome, "error": None if code == 0 else said}, indent=None)
         elif outcome != "acknowledged":
             why = "the lease was over before the program ended" if outcome == "stale" else said
-            sys.stderr.write(f"pgaq: {message['msgid']} {outcome}: {why}\n")
+            text.say(f"pgaq: {message['msgid']} {outcome}: {why}", sys.stderr)
 
 
 def _write_message(message: dict[str, Any]) -> None:
@@ -227,7 +231,7 @@ def _write_message(message: dict[str, Any]) -> None:
 
     def word(name: str, value: Any) -> str:
         as_it_is = value is not None and (name == "properties" or name == "payload" and message["payload_type"] == "jsonb")
-        return value if as_it_is else text.to_json(value, output.plain)
+        return text.escaped(value) if as_it_is else text.to_json(value, output.plain)
 
     parts = (f"{json.dumps(name)}: {word(name, value)}" for name, value in message.items() if name != "receipt")
     sys.stdout.write("{" + ", ".join(parts) + "}\n")
@@ -302,7 +306,10 @@ def _program(job: Job, message: dict[str, Any], environment: dict[str, str], sto
     _, said = process.communicate(_bytes(message["payload"]))
     words = said.decode(errors="replace").replace("\0", "\ufffd").strip()
     if words:
-        sys.stderr.write(output.printable(words.replace("\n", " | ")) + "\n" if sys.stderr.isatty() else words + "\n")
+        if sys.stderr.isatty():
+            text.say(words.replace("\n", " | "), sys.stderr)
+        else:
+            sys.stderr.write(words + "\n")
     last = words.splitlines()[-1] if words else ""
     code = process.returncode
     ended = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"

@@ -39,7 +39,7 @@ def _write(conn: db.Connection, model: Any, html: Path | None) -> None:
         output.write_json(model)
     else:
         for (line,) in conn.execute("SELECT * FROM aq.report_text(%s::jsonb)", [document]):
-            print(line.rstrip())
+            text.say(line.rstrip())
 
 
 def _latest(conn: db.Connection, number: int) -> list[int]:

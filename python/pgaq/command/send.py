@@ -68,7 +68,9 @@ def send(
                 ids = _send(conn, queue, kind, chunk, options)
                 number += len(ids)
                 if print_ids and not chosen().json:
-                    print("\n".join(str(each) for each in ids if each), flush=True)
+                    for each in filter(None, ids):
+                        text.say(each)
+                    sys.stdout.flush()
                 if len(sent) < 100_000:
                     sent += ids
         except (Failure, db.Error) as error:
@@ -80,7 +82,7 @@ def send(
         output.write_json({"queue": queue, "sent": number, "unwanted": unwanted, "msgids": [each for each in sent if each]})
     elif not print_ids:
         more = f"; no subscriber wants {unwanted} of them" if unwanted else ""
-        print(f"Sent {number} message{'' if number == 1 else 's'} to {queue}{more}.")
+        text.say(f"Sent {number} message{'' if number == 1 else 's'} to {queue}{more}.")
 
 
 def _json(word: str | None, option: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import output, rates
 from pgaq.command.common import asking, chosen, command, duration, span
 from pgaq.command.doctor import findings, write_findings
@@ -56,18 +56,18 @@ def status(
     most = None if everything else 12
     # a default exception queue without messages says nothing
     queues = [row for row in state["queues"] if everything or not row["kind"].startswith("exception") or row["backlog"]]
-    print()
+    text.say()
     output.show(rates.live(QUEUES) if seconds else QUEUES, queues[:most], title=True)
     if most is not None and len(queues) > most:
-        print(f"... and {len(queues) - most} more: pgaq status --all")
+        text.say(f"... and {len(queues) - most} more: pgaq status --all")
     if state["waits"]:
-        print()
+        text.say()
         output.show(WAITS, state["waits"][: None if everything else 5], title=True)
-    print()
+    text.say()
     if state["advice"]:
         write_findings(state["advice"])
     else:
-        print("Nothing is wrong.")
+        text.say("Nothing is wrong.")
     output.notes(state["notes"])
 
 

@@ -8,7 +8,7 @@ from typing import List, Optional
 
 import typer
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.command import output
 from pgaq.command.common import asking, chosen, command, one_of
 from pgaq.subjects import TRACE_OBJECTS, TRACE_ROWS
@@ -44,10 +44,11 @@ def trace(
     if chosen().json:
         output.write_json({"pid": pid, "summary": summary, "objects": objects, "rows": latest, **({"histogram": shapes} if histogram else {})})
         return
-    print(f"Gets and releases: {summary.strip('= ')}")
+    text.say(f"Gets and releases: {summary.strip('= ')}")
     for subject, found in ((TRACE_OBJECTS, objects), (TRACE_ROWS, latest)):
         if found or subject is TRACE_OBJECTS:
-            print()
+            text.say()
             output.show(subject, found, title=True)
     if lines:
-        print("\n" + "\n".join(line.rstrip() for line in lines))
+        for line in ["", *lines]:
+            text.say(line.rstrip())

@@ -11,7 +11,7 @@
 
 CREATE FUNCTION aq_internal.html(value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT replace(replace(replace(replace(value, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;')
+	SELECT replace(replace(replace(replace(aq_internal.report_text(value), '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;')
 $$;
 COMMENT ON FUNCTION aq_internal.html(text) IS 'Internal: text as it may stand in HTML, also in an attribute';
 

@@ -22,6 +22,13 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN whole > 0 THEN part * factor / whole END;
 COMMENT ON FUNCTION aq_internal.ratio(numeric, numeric, numeric) IS 'Internal: factor * part / whole; null when there is no whole';
 
+-- Every text of a report, in every form of it: names and texts of others can have characters that steer a terminal (controls, also C1), change the order of
+-- what is shown (marks of direction), are not seen, or end a line. In encodings other than these, some of the codes are letters.
+CREATE FUNCTION aq_internal.report_text(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN regexp_replace(value, CASE WHEN getdatabaseencoding() ~ '^(UTF8|LATIN|ISO)'
+	THEN '[\u0001-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+' ELSE '[\u0001-\u001f\u007f]+' END, ' ', 'g');
+COMMENT ON FUNCTION aq_internal.report_text(text) IS 'Internal: a text as reports show it, in one line of visible characters';
+
 CREATE FUNCTION aq_internal.report_number(value numeric, digits integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN to_char(value, 'FM999,999,999,999,999,999,990' || CASE WHEN digits > 0 THEN '.' || repeat('0', digits) ELSE '' END);
 COMMENT ON FUNCTION aq_internal.report_number(numeric, integer) IS 'Internal: a number as reports show it, with thousands separators';
@@ -38,7 +45,7 @@ END $$;
 COMMENT ON FUNCTION aq_internal.report_checked(jsonb) IS 'Internal: a document that is a report, or an error';
 
 CREATE FUNCTION aq_internal.advice_figure(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN aq_internal.report_number(value::numeric, least(scale(value::numeric), 3)) ELSE regexp_replace(value #>> '{}', '[[:cntrl:]]+', ' ', 'g') END;
+RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN aq_internal.report_number(value::numeric, least(scale(value::numeric), 3)) ELSE aq_internal.report_text(value #>> '{}') END;
 COMMENT ON FUNCTION aq_internal.advice_figure(jsonb) IS 'Internal: a figure that advice rests on, as it is shown';
 
 -- 'Waits|waits|number|0': name, unit, type, digits.

@@ -3,7 +3,7 @@
 CREATE FUNCTION aq_internal.text_cell(value jsonb, column_of jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'number' AND column_of ->> 'type' IN ('number', 'percent')
 	THEN aq_internal.report_number(value::numeric, (column_of ->> 'digits')::integer)
-	ELSE coalesce(CASE WHEN length(value #>> '{}') > 80 THEN left(value #>> '{}', 78) || '..' ELSE regexp_replace(value #>> '{}', '[[:cntrl:]]+', ' ', 'g') END, '') END;
+	ELSE (SELECT coalesce(CASE WHEN length(t) > 80 THEN left(t, 78) || '..' ELSE t END, '') FROM (SELECT aq_internal.report_text(value #>> '{}') AS t) s) END;
 COMMENT ON FUNCTION aq_internal.text_cell(jsonb, jsonb) IS 'Internal: a cell of a report in text';
 
 CREATE FUNCTION aq_internal.text_wrap(words text, width integer, indent text) RETURNS SETOF text
@@ -84,9 +84,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.text_advice(jsonb) IS 'Internal: the advice of a report in text';
 
--- Security definer: what it calls is not for other roles. It reads nothing but its argument.
-CREATE FUNCTION aq.report_text(model jsonb) RETURNS SETOF text
-LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION aq_internal.text_lines(model jsonb) RETURNS SETOF text
+LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	s jsonb;
 BEGIN
@@ -102,4 +101,10 @@ BEGIN
 		RETURN QUERY SELECT aq_internal.text_table(s);
 	END LOOP;
 END $$;
+COMMENT ON FUNCTION aq_internal.text_lines(jsonb) IS 'Internal: a report as lines';
+
+-- Security definer: what it calls is not for other roles. It reads nothing but its argument.
+CREATE FUNCTION aq.report_text(model jsonb) RETURNS SETOF text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT aq_internal.report_text(line) FROM aq_internal.text_lines(model) line
+$$;
 COMMENT ON FUNCTION aq.report_text(jsonb) IS 'A report as lines of text. model: the result of aq.report_awr or a similar function';
