@@ -328,6 +328,17 @@ def check_transactions():
         yield f"{where}: {match[1]}: use aq_xact_register"
 
 
+READS_ANSWERS = re.compile(r"\b(PQ(?:getvalue|getisnull|getlength|ntuples|nfields|fformat|fnumber|ftype|fname|binaryTuples)|libpq-fe\.h)\b")
+READERS = {"libpq-fe.h": "link_private.h"}
+
+
+def check_answers():
+    """Only link/link_answer.c reads what other servers answer: it checks all of it."""
+    for where, match in matches(READS_ANSWERS, lambda path: False):
+        if Path(where.split(":")[0]).name != READERS.get(match[1], "link_answer.c"):
+            yield f"{where}: {match[1]}: the answer's shape is part of the request, and aq_link_answer_value reads it"
+
+
 # what another version of the server calls or writes differently; base has a name for each
 DIFFERS = re.compile(
     r"\b(PG_VERSION_NUM|RelationGetPrimaryKeyIndex|pg_attribute_noreturn|index_beginscan|ConditionalXactLockTableWait|pgprocno|MyProcNumber|"
@@ -605,7 +616,7 @@ def check_pairs():
 
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
-          check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_slots,
+          check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_answers, check_slots,
           check_versions, check_symbols, check_functions, check_compatibility, check_drivers, check_pairs, check_product,
           check_links, check_columns, check_docs, check_examples]
 

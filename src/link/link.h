@@ -37,13 +37,13 @@
 #include "sync/sync.h"
 
 #include "datatype/timestamp.h"
-#include "libpq-fe.h"
 
 /* what the two sides speak; they agree on the highest version that both know */
 #define AQ_LINK_PROTOCOL 1
 #define AQ_LINK_PROTOCOL_OLDEST 1
 
 #define AQ_LINK_PARAMETERS 128
+#define AQ_LINK_COLUMNS 8
 
 extern const AqPart aq_link_part;
 
@@ -58,6 +58,46 @@ typedef struct AqLinkRemote
 	int			server_version; /* as server_version_num */
 } AqLinkRemote;
 
+/* --- answers: what the other server may say; it can be hostile ------------------ */
+
+typedef enum AqLinkType
+{
+	AQ_ANSWER_TEXT,				/* at most .most bytes */
+	AQ_ANSWER_NUMBER,				/* from .least to .most */
+	AQ_ANSWER_BOOL,				/* its number is 0 or 1 */
+	AQ_ANSWER_UUID,
+	AQ_ANSWER_VOID				/* the result of a function without one */
+} AqLinkType;
+
+typedef struct AqLinkColumn
+{
+	AqLinkType	type;
+	bool		nullable;
+	int64		least;
+	int64		most;
+} AqLinkColumn;
+
+/* What the answer to a request must look like.  One that does not is never seen by done: the request is lost. */
+typedef struct AqLinkShape
+{
+	int64		least_rows;
+	int64		most_rows;
+	int			ncolumns;
+	AqLinkColumn columns[AQ_LINK_COLUMNS];
+} AqLinkShape;
+
+typedef struct AqLinkValue
+{
+	bool		isnull;
+	int64		number;			/* of a number or a boolean */
+	const char *text;
+} AqLinkValue;
+
+typedef struct AqLinkAnswer AqLinkAnswer;
+
+extern int64 aq_link_answer_rows(const AqLinkAnswer *answer);
+extern const AqLinkValue *aq_link_answer_value(const AqLinkAnswer *answer, int64 row, int column);
+
 /* A request: one statement, which is one transaction of the other side. */
 typedef struct AqLinkRequest
 {
@@ -67,6 +107,7 @@ typedef struct AqLinkRequest
 	const char *values[AQ_LINK_PARAMETERS]; /* NULL: null */
 	int			lengths[AQ_LINK_PARAMETERS];	/* of binary values */
 	int			formats[AQ_LINK_PARAMETERS];	/* 0: text, 1: binary */
+	AqLinkShape shape;			/* of the answer */
 	int64		rows;			/* messages in it, for statistics only */
 	int			timeout_ms;		/* 0: the link's option request_timeout */
 } AqLinkRequest;
@@ -75,7 +116,7 @@ typedef enum AqLinkPhase
 {
 	AQ_LINK_NOT_SENT,			/* the link could not connect: nothing was executed */
 	AQ_LINK_REFUSED,			/* the other side answered with an error: it rolled back */
-	AQ_LINK_LOST				/* no answer: the request was executed, or not, or will be */
+	AQ_LINK_LOST				/* no answer that makes sense: the request was executed, or not, or will be */
 } AqLinkPhase;
 
 typedef struct AqLinkFailure
@@ -131,8 +172,8 @@ typedef struct AqLinkKind
 	 */
 	bool		(*next) (AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again);
 
-	/* The answer: PGRES_TUPLES_OK or PGRES_COMMAND_OK.  Then next is called. */
-	void		(*done) (AqLinkStream *stream, const PGresult *result);
+	/* The answer, which has the request's shape.  Then next is called. */
+	void		(*done) (AqLinkStream *stream, const AqLinkAnswer *answer);
 
 	/*
 	 * There is no answer.  Called also for streams that are woken while the link

@@ -76,6 +76,7 @@ answer(AqLinkCheck *check, Probe *probe, const AqLinkError *error)
 		if (probe->peer != NULL)
 		{
 			check->remote = probe->peer->remote;
+			check->security = probe->peer->security;
 			strlcpy(check->host, probe->peer->host, sizeof(check->host));
 		}
 		check->state = AQ_CHECK_DONE;
@@ -259,8 +260,8 @@ aq_link_check(PG_FUNCTION_ARGS)
 	AqLinkCheck result;
 	Interval   *timeout;
 	int64		timeout_us;
-	Datum		values[8] = {0};
-	bool		nulls[8];
+	Datum		values[9] = {0};
+	bool		nulls[9];
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		ereport(ERROR,
@@ -290,7 +291,8 @@ aq_link_check(PG_FUNCTION_ARGS)
 	put_text(values, nulls, 4, result.error.hint);
 	put_text(values, nulls, 5, result.remote.version);
 	put_text(values, nulls, 6, result.host);
-	nulls[7] = result.latency_us == 0;
-	values[7] = Float8GetDatum(result.latency_us / 1000.0);
+	put_text(values, nulls, 7, result.connected ? aq_link_views_security(result.security) : "");
+	nulls[8] = result.latency_us == 0;
+	values[8] = Float8GetDatum(result.latency_us / 1000.0);
 	return aq_rows_one(fcinfo, values, nulls);
 }

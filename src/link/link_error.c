@@ -88,6 +88,8 @@ aq_link_error_set(AqLinkError *error, int sqlstate, const char *message, const c
 	error->sqlstate = sqlstate;
 	error->encoding = GetDatabaseEncoding();
 	copy_text(error->message, sizeof(error->message), message);
+	if (error->message[0] == '\0')
+		strlcpy(error->message, _("an error without a message"), sizeof(error->message));
 	copy_text(error->detail, sizeof(error->detail), detail);
 	copy_text(error->hint, sizeof(error->hint), hint != NULL ? hint : usual_hint(sqlstate));
 }
@@ -129,6 +131,9 @@ aq_link_error_of_connection(AqLinkError *error, const PGconn *conn)
 		aq_link_error_set(error, MAKE_SQLSTATE(code[0], code[1], code[2], code[3], code[4]), text.data, NULL, NULL);
 		pfree(text.data);
 	}
+	else if (strstr(message, "certificate") != NULL || strstr(message, "SSL") != NULL)
+		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL,
+						  _("A link to another machine needs TLS with a certificate that names the host, unless the option \"sslmode\" says otherwise. Set \"sslrootcert\" to the file with the authority's certificate."));
 	else if (conn != NULL && PQstatus(conn) == CONNECTION_BAD && PQsocket(conn) < 0 && (address == NULL || address[0] == '\0') &&
 			 host != NULL && host[0] != '\0' && host[0] != '/' && host[0] != '@')
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL,
@@ -137,18 +142,26 @@ aq_link_error_of_connection(AqLinkError *error, const PGconn *conn)
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL, NULL);
 }
 
-/* The other side has answered with an error. */
-void
+/* Five digits and capital letters. */
+static bool
+is_sqlstate(const char *code)
+{
+	return code != NULL && strlen(code) == 5 && strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && strncmp(code, "00", 2) != 0;
+}
+
+/* The other side has answered with an error.  Returns whether it has a SQLSTATE: it comes from the other server, not from libpq. */
+bool
 aq_link_error_of_result(AqLinkError *error, const PGresult *result)
 {
 	const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
 	aq_link_error_set(error,
-					  code != NULL && strlen(code) == 5 ? MAKE_SQLSTATE(code[0], code[1], code[2], code[3], code[4])
+					  is_sqlstate(code) ? MAKE_SQLSTATE(code[0], code[1], code[2], code[3], code[4])
 					  : ERRCODE_CONNECTION_FAILURE,
 					  message != NULL ? message : PQresultErrorMessage(result),
 					  PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL), PQresultErrorField(result, PG_DIAG_MESSAGE_HINT));
+	return code != NULL;
 }
 
 /*

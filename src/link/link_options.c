@@ -14,6 +14,10 @@
  * Only superusers make exceptions (password_required), and only they name files
  * from which libpq reads secrets.
  *
+ * Passwords and messages do not cross a network unless the other side has proved
+ * who it is, or the server's options say what is enough: sslmode is verify-full by
+ * default, unless all hosts are this machine.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -248,6 +252,39 @@ add_options(AqLinkTarget *target, List *options)
 	}
 }
 
+/* Is each of the hosts or addresses, which commas separate, a socket of this machine or its loopback? */
+static bool
+are_local(const char *hosts)
+{
+	static const char *const loopback[] = {"/", "@", "localhost", "127.", "::1"};
+
+	for (const char *host = hosts; host != NULL; host = strchr(host, ',') != NULL ? strchr(host, ',') + 1 : NULL)
+	{
+		size_t		length = strcspn(host, ",");
+		bool		local = length == 0;
+
+		for (int i = 0; i < lengthof(loopback); i++)
+		{
+			bool		is_prefix = strchr("/@.", loopback[i][strlen(loopback[i]) - 1]) != NULL;
+
+			local |= strncmp(host, loopback[i], strlen(loopback[i])) == 0 && (is_prefix || length == strlen(loopback[i])) &&
+				(loopback[i][0] != '1' || strspn(host, "0123456789.") == length);
+		}
+		if (!local)
+			return false;
+	}
+	return true;
+}
+
+/* libpq connects to hostaddr if there is one.  A service file, which only superusers name, may say what it likes. */
+static bool
+stays_here(List *options)
+{
+	const char *address = option_value(options, "hostaddr");
+
+	return are_local(address != NULL && address[0] != '\0' ? address : option_value(options, "host"));
+}
+
 /*
  * Has the user mapping what the role needs?  As in postgres_fdw: a role that is
  * not a superuser has a password, unless a superuser has allowed it to have none.
@@ -343,13 +380,17 @@ aq_link_options_read(Oid server_oid, Oid role)
 	}
 	target->needs_password = needs_password(mapping, role);
 
-	most = lengthof(defaults) + list_length(server->options) + list_length(mapping->options) + 3;
+	target->local = stays_here(server->options);
+
+	most = lengthof(defaults) + list_length(server->options) + list_length(mapping->options) + 4;
 	target->keywords = palloc0(most * sizeof(char *));
 	target->values = palloc0(most * sizeof(char *));
 	/* of two values for one keyword, libpq takes the later one */
 	for (int i = 0; i < lengthof(defaults); i++)
 		add(target, defaults[i][0], defaults[i][1]);
 	add(target, "user", GetUserNameFromId(role, false));
+	if (!target->local && option_value(server->options, "service") == NULL)
+		add(target, "sslmode", "verify-full");
 	add_options(target, server->options);
 	add_options(target, mapping->options);
 	add(target, "client_encoding", GetDatabaseEncodingName());

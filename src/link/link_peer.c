@@ -15,7 +15,8 @@
  * | BROKEN | the caller closes it |
  *
  * Whatever goes wrong, and each time limit, makes it BROKEN, except an error with
- * which the other side answers a request.  The other session has a statement
+ * which the other side answers a request.  So does an answer that does not have the
+ * shape of the request, see link_answer.c.  The other session has a statement
  * timeout that ends a request somewhat before we give it up, so that it is known
  * to have been rolled back.
  *
@@ -112,9 +113,11 @@ static void
 ask(AqPeer *peer, AqPeerState state, const AqLinkRequest *request)
 {
 	peer->state = state;
-	peer->reading = false;
+	peer->answered = peer->refused = false;
+	aq_link_answer_begin(&peer->answer, &request->shape);
+	/* row by row, so that an answer that does not fit ends with its first row that does not */
 	if (!PQsendQueryParams(peer->conn, request->sql, request->nparameters, request->types, request->values, request->lengths,
-						   request->formats, 0))
+						   request->formats, 0) || !PQsetSingleRowMode(peer->conn))
 	{
 		break_off_lost(peer);
 		return;
@@ -125,7 +128,14 @@ ask(AqPeer *peer, AqPeerState state, const AqLinkRequest *request)
 static void
 greet(AqPeer *peer)
 {
-	AqLinkRequest request = {.sql = GREETING,.nparameters = 1};
+	AqLinkRequest request = {.sql = GREETING,.nparameters = 1,.shape = {.least_rows = 1,.most_rows = 1,.ncolumns = 6,.columns = {
+		{AQ_ANSWER_TEXT,.most = NAMEDATALEN},
+		{AQ_ANSWER_NUMBER,.least = 1,.most = PG_INT32_MAX},
+		{AQ_ANSWER_BOOL},
+		{AQ_ANSWER_TEXT,.nullable = true,.most = sizeof(peer->remote.version) - 1},
+		{AQ_ANSWER_TEXT,.most = NAMEDATALEN},
+		{AQ_ANSWER_TEXT,.most = AQ_LINK_MESSAGE}
+	}}};
 	char		timeout[16];
 
 	snprintf(timeout, sizeof(timeout), "%ds", peer->target->request_timeout);
@@ -136,7 +146,12 @@ greet(AqPeer *peer)
 static void
 agree(AqPeer *peer)
 {
-	AqLinkRequest request = {.sql = AGREEMENT,.nparameters = 2};
+	AqLinkRequest request = {.sql = AGREEMENT,.nparameters = 2,.shape = {.least_rows = 1,.most_rows = 1,.ncolumns = 4,.columns = {
+		{AQ_ANSWER_NUMBER,.least = AQ_LINK_PROTOCOL_OLDEST,.most = AQ_LINK_PROTOCOL},
+		{AQ_ANSWER_NUMBER,.least = PG_INT64_MIN,.most = PG_INT64_MAX},
+		{AQ_ANSWER_NUMBER,.least = 0,.most = PG_UINT32_MAX},
+		{AQ_ANSWER_NUMBER,.least = 1,.most = PG_UINT32_MAX}
+	}}};
 	char		oldest[16];
 	char		newest[16];
 
@@ -150,6 +165,20 @@ agree(AqPeer *peer)
 
 /* --- steps ------------------------------------------------------------------------------ */
 
+static AqLinkSecurity
+security_of(const AqPeer *peer)
+{
+	const char *sslmode = "";
+
+	if (!PQsslInUse(peer->conn))
+		return peer->target->local ? AQ_LINK_LOCAL : AQ_LINK_NO_TLS;
+	/* the last one counts */
+	for (int i = 0; i < peer->target->n; i++)
+		if (strcmp(peer->target->keywords[i], "sslmode") == 0)
+			sslmode = peer->target->values[i];
+	return strcmp(sslmode, "verify-full") == 0 ? AQ_LINK_TLS_VERIFIED : AQ_LINK_TLS_ANY;
+}
+
 /* libpq has connected. */
 static void
 connected(AqPeer *peer)
@@ -158,6 +187,7 @@ connected(AqPeer *peer)
 	const char *host = address != NULL && address[0] != '\0' ? address : PQhost(peer->conn);
 
 	peer->connects = false;
+	peer->security = security_of(peer);
 	snprintf(peer->host, sizeof(peer->host), "%s:%s", host != NULL ? host : "", PQport(peer->conn));
 	if (peer->target->needs_password && !PQconnectionUsedPassword(peer->conn))
 	{
@@ -177,43 +207,40 @@ connected(AqPeer *peer)
 
 /* The answer to the greeting. */
 static void
-greeted(AqPeer *peer, const PGresult *result)
+greeted(AqPeer *peer)
 {
-	const char *encoding = PQgetvalue(result, 0, 0);
+	const char *encoding = aq_link_answer_value(&peer->answer, 0, 0)->text;
+	const char *database = aq_link_answer_value(&peer->answer, 0, 4)->text;
+	const AqLinkValue *version = aq_link_answer_value(&peer->answer, 0, 3);
 
-	peer->remote.server_version = atoi(PQgetvalue(result, 0, 1));
-	if (strcmp(PQgetvalue(result, 0, 2), "t") == 0)
+	peer->remote.server_version = (int) aq_link_answer_value(&peer->answer, 0, 1)->number;
+	if (aq_link_answer_value(&peer->answer, 0, 2)->number != 0)
 		break_off(peer, ERRCODE_READ_ONLY_SQL_TRANSACTION, _("the other server is a standby"), NULL,
 				  _("Name its primary, or all of them with the option target_session_attrs set to 'read-write'."));
-	else if (PQgetisnull(result, 0, 3))
+	else if (version->isnull)
 		break_off(peer, aq_link_error_remote(),
-				  psprintf(_("database \"%s\" of the other server does not have the extension pgaq"), PQgetvalue(result, 0, 4)), NULL,
+				  psprintf(_("database \"%s\" of the other server does not have the extension pgaq"), database), NULL,
 				  _("CREATE EXTENSION pgaq there, or correct the option \"dbname\" with ALTER SERVER."));
 	else if (pg_char_to_encoding(encoding) != GetDatabaseEncoding())
 		break_off(peer, aq_link_error_remote(),
 				  psprintf(_("database \"%s\" of the other server has encoding %s, and this one has %s"),
-						   PQgetvalue(result, 0, 4), encoding, GetDatabaseEncodingName()), NULL,
+						   database, encoding, GetDatabaseEncodingName()), NULL,
 				  _("Both databases of a link must have the same encoding."));
 	else
 	{
-		strlcpy(peer->remote.version, PQgetvalue(result, 0, 3), sizeof(peer->remote.version));
+		strlcpy(peer->remote.version, version->text, sizeof(peer->remote.version));
 		agree(peer);
 	}
 }
 
 /* The answer of aq.link_hello(). */
 static void
-agreed(AqPeer *peer, const PGresult *result)
+agreed(AqPeer *peer)
 {
-	peer->remote.protocol = atoi(PQgetvalue(result, 0, 0));
-	peer->remote.system_identifier = strtou64(PQgetvalue(result, 0, 1), NULL, 10);
-	peer->remote.timeline = (uint32) strtou64(PQgetvalue(result, 0, 2), NULL, 10);
-	peer->remote.database = (Oid) strtou64(PQgetvalue(result, 0, 3), NULL, 10);
-	if (peer->remote.protocol < AQ_LINK_PROTOCOL_OLDEST || peer->remote.protocol > AQ_LINK_PROTOCOL)
-	{
-		break_off(peer, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer in the handshake of a link"), NULL, "");
-		return;
-	}
+	peer->remote.protocol = (int) aq_link_answer_value(&peer->answer, 0, 0)->number;
+	peer->remote.system_identifier = (uint64) aq_link_answer_value(&peer->answer, 0, 1)->number;
+	peer->remote.timeline = (uint32) aq_link_answer_value(&peer->answer, 0, 2)->number;
+	peer->remote.database = (Oid) aq_link_answer_value(&peer->answer, 0, 3)->number;
 	peer->state = AQ_PEER_READY;
 	peer->deadline = 0;
 	peer->ready_since = aq_clock_us();
@@ -221,9 +248,8 @@ agreed(AqPeer *peer, const PGresult *result)
 
 /* A step of the handshake was refused. */
 static void
-refused(AqPeer *peer, const PGresult *result)
+refused(AqPeer *peer)
 {
-	aq_link_error_of_result(&peer->error, result);
 	if (peer->state == AQ_PEER_AGREEING && (peer->error.sqlstate == ERRCODE_UNDEFINED_FUNCTION || peer->error.sqlstate == ERRCODE_UNDEFINED_COLUMN))
 		aq_link_error_set(&peer->error, aq_link_error_remote(),
 						  psprintf(_("the other database has version %s of the extension pgaq, which has no links"), peer->remote.version), NULL,
@@ -231,66 +257,72 @@ refused(AqPeer *peer, const PGresult *result)
 	peer->state = AQ_PEER_BROKEN;
 }
 
+/* misfit: a sentence, or NULL. */
+static void
+break_off_unexpected(AqPeer *peer, const char *misfit)
+{
+	break_off(peer, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer of the other server"), misfit,
+			  _("Check that the link leads to a database with pgaq, and that its administrator can be trusted."));
+}
+
 /* All of an answer has arrived. */
 static void
 complete(AqPeer *peer)
 {
-	PGresult   *result = peer->answer;
-	ExecStatusType status = PQresultStatus(result);
-	bool		fine = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
-
-	if (result == NULL || PQtransactionStatus(peer->conn) != PQTRANS_IDLE)
-	{
-		break_off(peer, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer of the other server"), NULL, "");
-		return;
-	}
-	if (peer->state == AQ_PEER_BUSY)
-	{
+	if (!peer->answered || PQtransactionStatus(peer->conn) != PQTRANS_IDLE)
+		break_off_unexpected(peer, NULL);
+	else if (peer->state == AQ_PEER_BUSY)
 		peer->state = AQ_PEER_ANSWERED;
-		return;
-	}
-	peer->answer = NULL;
-	if (!fine)
-		refused(peer, result);
-	else if (PQntuples(result) != 1 || PQnfields(result) != (peer->state == AQ_PEER_GREETING ? 6 : 4))
-		break_off(peer, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer in the handshake of a link"), NULL, "");
+	else if (peer->refused)
+		refused(peer);
 	else if (peer->state == AQ_PEER_GREETING)
-		greeted(peer, result);
+		greeted(peer);
 	else
-		agreed(peer, result);
-	PQclear(result);
+		agreed(peer);
+}
+
+/* A part of an answer: a row, the end, or an error. */
+static void
+take_part(AqPeer *peer, const PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+	const char *misfit = NULL;
+
+	/* the other session was terminated: its last words say why */
+	if (PQstatus(peer->conn) == CONNECTION_BAD && !aq_link_error_of_result(&peer->error, result))
+		break_off_lost(peer);
+	else if (PQstatus(peer->conn) == CONNECTION_BAD)
+		peer->state = AQ_PEER_BROKEN;
+	else if (peer->answered || (status != PGRES_SINGLE_TUPLE && status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_FATAL_ERROR))
+		break_off_unexpected(peer, NULL);
+	else if (status == PGRES_FATAL_ERROR)
+	{
+		(void) aq_link_error_of_result(&peer->error, result);
+		peer->answered = peer->refused = true;
+	}
+	else if ((misfit = aq_link_answer_add(&peer->answer, result)) != NULL)
+		break_off_unexpected(peer, misfit);
+	else
+		peer->answered = status != PGRES_SINGLE_TUPLE;
 }
 
 /* Reads what has arrived of an answer. */
 static void
 read_answer(AqPeer *peer)
 {
-	while (!PQisBusy(peer->conn))
+	AqPeerState state = peer->state;
+
+	while (peer->state == state && !PQisBusy(peer->conn))
 	{
 		PGresult   *result = PQgetResult(peer->conn);
-		ExecStatusType status;
 
 		if (result == NULL)
 		{
 			complete(peer);
 			return;
 		}
-		status = PQresultStatus(result);
-		if (PQstatus(peer->conn) == CONNECTION_BAD || status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
-		{
-			/* the other session was terminated: its last words say why */
-			if (PQresultErrorField(result, PG_DIAG_SQLSTATE) != NULL)
-				aq_link_error_of_result(&peer->error, result);
-			else if (PQstatus(peer->conn) == CONNECTION_BAD)
-				aq_link_error_of_connection(&peer->error, peer->conn);
-			else
-				aq_link_error_set(&peer->error, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer of the other server"), NULL, "");
-			peer->state = AQ_PEER_BROKEN;
-			PQclear(result);
-			return;
-		}
-		PQclear(peer->answer);
-		peer->answer = result;
+		take_part(peer, result);
+		PQclear(result);
 	}
 }
 
@@ -403,8 +435,6 @@ aq_link_peer_ready(const AqSocket *sockets, int n, int64 now)
 void
 aq_link_peer_answered(AqPeer *peer)
 {
-	PQclear(peer->answer);
-	peer->answer = NULL;
 	peer->state = AQ_PEER_READY;
 	peer->deadline = 0;
 	peer->ready_since = aq_clock_us();
@@ -414,7 +444,7 @@ aq_link_peer_answered(AqPeer *peer)
 void
 aq_link_peer_close(AqPeer *peer)
 {
-	PQclear(peer->answer);
+	aq_link_answer_end(&peer->answer);
 	if (peer->conn != NULL)
 		PQfinish(peer->conn);
 	if (peer->counted)

@@ -13,6 +13,7 @@
 #include "link/link.h"
 
 #include "jobs/jobs.h"
+#include "libpq-fe.h"
 #include "lib/ilist.h"
 #include "nodes/pg_list.h"
 #include "port/atomics.h"
@@ -49,6 +50,14 @@ typedef enum AqLinkCondition
 	AQ_LINK_DISABLED			/* by the server's option */
 } AqLinkCondition;
 
+typedef enum AqLinkSecurity
+{
+	AQ_LINK_NO_TLS,
+	AQ_LINK_TLS_ANY,			/* encrypted, with whoever has answered */
+	AQ_LINK_TLS_VERIFIED,		/* encrypted, and the other side has proved who it is */
+	AQ_LINK_LOCAL				/* no TLS, on this machine */
+} AqLinkSecurity;
+
 /*
  * A link in shared memory, for aq.links.  Written by the link worker of its
  * database; protected by the latch.
@@ -66,6 +75,7 @@ typedef struct AqLinkState
 	int			failures;		/* in a row */
 	AqLinkError error;			/* the latest, also if the link is connected again */
 	AqLinkRemote remote;		/* version empty: it was never connected */
+	AqLinkSecurity security;	/* of the latest connection */
 	char		host[AQ_LINK_HOST];
 	int64		requests;		/* that were answered */
 	int64		refused;		/* among them: with an error */
@@ -121,6 +131,7 @@ typedef struct AqLinkCheck
 	int64		latency_us;
 	AqLinkError error;
 	AqLinkRemote remote;
+	AqLinkSecurity security;
 	char		host[AQ_LINK_HOST];
 } AqLinkCheck;
 
@@ -163,6 +174,7 @@ typedef struct AqLinkTarget
 	char	   *name;			/* of the server */
 	bool		enabled;
 	bool		needs_password; /* the other side must have asked for the password */
+	bool		local;			/* the other side is on this machine */
 	int			connections;
 	int			connect_timeout;	/* seconds; also the next two */
 	int			request_timeout;
@@ -177,6 +189,26 @@ extern bool aq_link_options_same(const AqLinkTarget *a, const AqLinkTarget *b);
 extern AqLinkTarget *aq_link_options_try(Oid server, Oid role, AqLinkError *error);
 extern bool aq_link_options_may_use(Oid server, Oid role);
 extern Oid	aq_link_options_server(const char *name, Oid role);
+
+/* --- link_answer.c: what the other server answers -------------------------------- */
+
+struct AqLinkAnswer
+{
+	MemoryContext context;		/* of the values; NULL: there was no answer yet */
+	AqLinkShape shape;
+	int64		nrows;
+	int64		room;			/* rows that values has room for */
+	AqLinkValue *values;		/* row by row */
+	int64		bytes;
+};
+
+extern void aq_link_answer_begin(AqLinkAnswer *answer, const AqLinkShape *shape);
+extern const char *aq_link_answer_add(AqLinkAnswer *answer, const PGresult *result);
+extern void aq_link_answer_end(AqLinkAnswer *answer);
+
+/* --- link_views.c ----------------------------------------------------------------- */
+
+extern const char *aq_link_views_security(AqLinkSecurity security);
 
 /* --- link_peer.c: a connection ------------------------------------------------- */
 
@@ -199,16 +231,18 @@ typedef struct AqPeer
 	bool		connects;		/* libpq connects: wait as poll says */
 	PostgresPollingStatusType poll;
 	bool		flushing;		/* not everything was sent */
-	bool		reading;		/* an answer has begun to arrive */
 	int64		began;			/* the connection, or the request */
 	int64		deadline;
 	int64		ready_since;
 	const AqLinkTarget *target; /* lives longer than the peer */
 	AqLinkRemote remote;
+	AqLinkSecurity security;
 	char		host[AQ_LINK_HOST];
-	PGresult   *answer;
+	AqLinkAnswer answer;
+	bool		answered;		/* all of it has arrived, or the error instead of it */
+	bool		refused;		/* it is the error */
 	int64		sent;			/* bytes of the request */
-	AqLinkError error;
+	AqLinkError error;			/* BROKEN, or refused */
 } AqPeer;
 
 extern AqPeer *aq_link_peer_start(const AqLinkTarget *target);
@@ -223,7 +257,7 @@ extern void aq_link_peer_close(AqPeer *peer);
 
 extern void aq_link_error_set(AqLinkError *error, int sqlstate, const char *message, const char *detail, const char *hint);
 extern void aq_link_error_of_connection(AqLinkError *error, const PGconn *conn);
-extern void aq_link_error_of_result(AqLinkError *error, const PGresult *result);
+extern bool aq_link_error_of_result(AqLinkError *error, const PGresult *result);
 extern void aq_link_error_of_server(AqLinkError *error);
 extern bool aq_link_error_is_transient(int sqlstate);
 extern int	aq_link_error_remote(void);
@@ -263,7 +297,7 @@ extern bool aq_link_stream_list(void);
 extern void aq_link_stream_remove(AqStream *stream);
 extern void aq_link_stream_woken(void);
 extern AqCallResult aq_link_stream_next(AqStream *stream, AqLinkRequest *request);
-extern AqCallResult aq_link_stream_done(AqStream *stream, const PGresult *result);
+extern AqCallResult aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer);
 extern AqCallResult aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error);
 extern void aq_link_stream_flush(void);
 extern bool aq_link_stream_in_transaction(void (*work) (void *), void *argument, AqTrouble *trouble);

@@ -105,25 +105,18 @@ bucket_of(int64 us)
 	return bucket;
 }
 
-static int64
-result_bytes(const PGresult *result)
-{
-	return (int64) PQresultMemorySize(result);
-}
-
 static void
-count_answer(AqRoute *route, const Line *line, bool refused)
+count_answer(AqRoute *route, const Line *line)
 {
 	AqLinkState *state = route->state;
 	int64		latency = Max(aq_clock_us() - line->peer->began, 0);
-	int64		received = result_bytes(line->peer->answer);
 
 	aq_link_area_get(AQ_EXCLUSIVE);
 	state->requests++;
-	state->refused += refused;
-	state->rows += refused ? 0 : line->rows;
+	state->refused += line->peer->refused;
+	state->rows += line->peer->refused ? 0 : line->rows;
 	state->bytes_sent += line->peer->sent;
-	state->bytes_received += received;
+	state->bytes_received += line->peer->answer.bytes;
 	state->latency_us += latency;
 	state->histogram[bucket_of(latency)]++;
 	aq_link_area_free();
@@ -253,6 +246,7 @@ note_connected(AqRoute *route, const AqPeer *peer)
 	memcpy(&route->remote, &peer->remote, sizeof(AqLinkRemote));
 	aq_link_area_get(AQ_EXCLUSIVE);
 	route->state->remote = peer->remote;
+	route->state->security = peer->security;
 	strlcpy(route->state->host, peer->host, sizeof(route->state->host));
 	aq_link_area_free();
 }
@@ -293,24 +287,19 @@ static void
 answered(AqRoute *route, Line *line)
 {
 	AqStream   *stream = line->stream;
-	ExecStatusType status = PQresultStatus(line->peer->answer);
-	bool		refused = status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
 
-	count_answer(route, line, refused);
+	count_answer(route, line);
 	route->doubtful = false;
 	route->failures = 0;
 	worked = true;
 	line->stream = NULL;
 	aq_point("link-answered");
-	if (refused)
+	if (line->peer->refused)
 	{
-		AqLinkError error;
-
-		aq_link_error_of_result(&error, line->peer->answer);
-		publish_error(route, &error);
-		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &error);
+		publish_error(route, &line->peer->error);
+		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &line->peer->error);
 	}
-	else if (aq_link_stream_done(stream, line->peer->answer) == AQ_CALL_DONE)
+	else if (aq_link_stream_done(stream, &line->peer->answer) == AQ_CALL_DONE)
 		stream->woken = true;
 	aq_link_peer_answered(line->peer);
 	land(stream);

@@ -260,7 +260,7 @@ typedef struct Call
 {
 	AqStream   *stream;
 	AqLinkRequest *request;
-	const PGresult *result;
+	const AqLinkAnswer *answer;
 	const AqLinkFailure *failure;
 	TimestampTz again;
 	bool		has;
@@ -281,7 +281,7 @@ do_done(void *argument)
 {
 	Call	   *call = argument;
 
-	call->stream->public.kind->done(&call->stream->public, call->result);
+	call->stream->public.kind->done(&call->stream->public, call->answer);
 }
 
 static void
@@ -322,9 +322,9 @@ aq_link_stream_next(AqStream *stream, AqLinkRequest *request)
 }
 
 AqCallResult
-aq_link_stream_done(AqStream *stream, const PGresult *result)
+aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer)
 {
-	Call		call = {.stream = stream,.result = result};
+	Call		call = {.stream = stream,.answer = answer};
 
 	return run(&call, do_done, "link: answer");
 }

@@ -92,16 +92,19 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		request->sql = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	SPI_finish();
 	request->rows = 1;
+	/* a text, or nothing at all */
+	if (found && pg_strncasecmp(request->sql, "SELECT", 6) == 0)
+		request->shape = (AqLinkShape) {.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_TEXT,.nullable = true,.most = AQ_LINK_MESSAGE}}};
 	return found;
 }
 
 #define FINISH "UPDATE link_test.request SET outcome = $2 WHERE id = (SELECT min(id) FROM link_test.request WHERE key = $1 AND outcome IS NULL)"
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	SPI_connect();
-	execute(FINISH, 2, stream->key, PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "done", NULL);
+	execute(FINISH, 2, stream->key, aq_link_answer_rows(answer) > 0 ? aq_link_answer_value(answer, 0, 0)->text : "done", NULL);
 	SPI_finish();
 }
 

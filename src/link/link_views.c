@@ -22,6 +22,16 @@
 
 static const char *const conditions[] = {"idle", "connecting", "connected", "backing off", "failed", "disabled"};
 
+const char *
+aq_link_views_security(AqLinkSecurity security)
+{
+	static const char *const names[] = {
+		[AQ_LINK_NO_TLS] = "none",[AQ_LINK_TLS_ANY] = "unverified",[AQ_LINK_TLS_VERIFIED] = "verified",[AQ_LINK_LOCAL] = "local"
+	};
+
+	return names[security];
+}
+
 /* The latency below which half of the answers are, in microseconds; the upper end of its bucket. */
 static int64
 median(const AqLinkState *state)
@@ -67,7 +77,7 @@ sees_errors(Oid server)
 /*
  * Server, role, state, since, next attempt, failures, connections, SQLSTATE,
  * message, detail, hint and time of the latest error, version and address of the
- * other side, its system identifier, timeline and database, requests, refused,
+ * other side, encryption, its system identifier, timeline and database, requests, refused,
  * lost, rows, bytes sent and received, average and median latency.
  */
 AQ_ROWS(aq_link_views_links)
@@ -99,6 +109,7 @@ AQ_ROWS(aq_link_views_links)
 		aq_rows_time(row, state.error.at);
 		aq_rows_text(row, known ? state.remote.version : NULL);
 		aq_rows_text(row, known ? state.host : NULL);
+		aq_rows_text(row, known ? aq_link_views_security(state.security) : NULL);
 		aq_rows_number_if(row, known, (int64) state.remote.system_identifier);
 		aq_rows_number_if(row, known, state.remote.timeline);
 		aq_rows_number(row, state.requests);

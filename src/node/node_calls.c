@@ -199,6 +199,9 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	strlcpy(other.id, DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), sizeof(other.id));
 	other.timeline = PG_GETARG_INT64(1);
 	other.started = PG_GETARG_TIMESTAMPTZ(2);
+	if (other.timeline < 0 || other.timeline > PG_UINT32_MAX || TIMESTAMP_NOT_FINITE(other.started))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "timeline and start of a server are not what a server has"));
 	number = aq_node_identity_number(other.id);
 	if (number != 0)
 		meeting = aq_node_identity_meet(number, &other);

@@ -46,7 +46,7 @@
 #define WINDOW 2000
 
 /* units in a request, and parameters for all, and for each */
-#define UNITS 8
+#define UNITS AQ_LINK_COLUMNS
 #define COMMON_PARAMETERS 2
 #define UNIT_PARAMETERS (5 + AQ_MOVED_COLUMNS)
 
@@ -254,6 +254,8 @@ resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 	forwarding->kind = RESUMING;
 	forwarding->asked = aq_node_unit_number();
 	request->sql = RESUME;
+	/* numbers of messages that have not arrived */
+	request->shape = (AqLinkShape) {.most_rows = forwarding->nlent,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = 1,.most = forwarding->nlent}}};
 	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, forwarding->asked);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, forwarding->nlent));
@@ -499,6 +501,7 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	forwarding->nparcels = 1;
 	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
 	request->sql = RECALL;
+	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_BOOL}}};
 	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, unit->row.epoch);
 }
@@ -594,6 +597,9 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	if (forwarding->nparcels == 0)
 		return false;
 	request->sql = deliver_sql(forwarding->nparcels);
+	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = forwarding->nparcels};
+	for (int i = 0; i < forwarding->nparcels; i++)
+		request->shape.columns[i].type = AQ_ANSWER_BOOL;
 	request->rows = delivery.n;
 	aq_link_flush();
 	forwarding->kind = DELIVERING;
@@ -621,21 +627,15 @@ still_holds(const AqNodeUnit *row)
 
 /* Those that have not arrived, by unit, are ready again.  Returns whether there are any. */
 static bool
-give_back_missing(Forwarding *forwarding, const PGresult *result)
+give_back_missing(Forwarding *forwarding, const AqLinkAnswer *answer)
 {
 	bool	   *missing = palloc0(Max(forwarding->nlent, 1) * sizeof(bool));
 	pg_uuid_t  *ids = palloc(Max(forwarding->nlent, 1) * sizeof(pg_uuid_t));
 	bool		found = false;
 	ListCell   *lc;
 
-	for (int i = 0; i < PQntuples(result); i++)
-	{
-		int			number = atoi(PQgetvalue(result, i, 0));
-
-		if (number < 1 || number > forwarding->nlent)
-			elog(ERROR, "unexpected answer to a question about messages");
-		missing[number - 1] = true;
-	}
+	for (int64 i = 0; i < aq_link_answer_rows(answer); i++)
+		missing[aq_link_answer_value(answer, i, 0)->number - 1] = true;
 	foreach(lc, forwarding->units)
 	{
 		const AqNodeUnit *row = &((Unit *) lfirst(lc))->row;
@@ -704,22 +704,17 @@ not_taken(Forwarding *forwarding, const Parcel *parcel)
 
 /* Each unit has an answer: did its messages arrive? */
 static void
-delivered(AqLinkStream *stream, const PGresult *result)
+delivered(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Forwarding *forwarding = stream->data;
 	uint32		arrived = 0;
 
-	if (PQntuples(result) != 1 || PQnfields(result) != forwarding->nparcels)
-	{
-		forwarding->token = 0;
-		elog(ERROR, "unexpected answer to a delivery of messages");
-	}
 	for (int i = 0; i < forwarding->nparcels; i++)
 	{
 		const Parcel *parcel = &forwarding->parcels[i];
 		Unit	   *unit = find_unit(forwarding, parcel->epoch);
 
-		if (strcmp(PQgetvalue(result, 0, i), "t") != 0)
+		if (aq_link_answer_value(answer, 0, i)->number == 0)
 		{
 			not_taken(forwarding, parcel);
 			continue;
@@ -734,7 +729,7 @@ delivered(AqLinkStream *stream, const PGresult *result)
 }
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Forwarding *forwarding = stream->data;
 
@@ -742,15 +737,15 @@ done(AqLinkStream *stream, const PGresult *result)
 	{
 		case RESUMING:
 			/* the commit can fail */
-			forwarding->resumed = give_back_missing(forwarding, result) ? GetTopTransactionId() : InvalidTransactionId;
+			forwarding->resumed = give_back_missing(forwarding, answer) ? GetTopTransactionId() : InvalidTransactionId;
 			forwarding->token = forwarding->asked;
 			aq_point("node-resumed");
 			break;
 		case DELIVERING:
-			delivered(stream, result);
+			delivered(stream, answer);
 			break;
 		case RECALLING:
-			if (PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "f") == 0)
+			if (aq_link_answer_value(answer, 0, 0)->number == 0)
 				take_back(forwarding);
 			break;
 		case NOTHING:

@@ -192,6 +192,8 @@ report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity 
 		request->rows += reported->n;
 	}
 	request->sql = FINISH;
+	/* epochs that are not ours */
+	request->shape = (AqLinkShape) {.most_rows = n,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = PG_INT64_MIN,.most = PG_INT64_MAX}}};
 	aq_node_identity_send(request, own);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, n));
 	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, nulls, n));
@@ -282,6 +284,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	reporting->returning = *returning;
 	request->sql = RETURN;
+	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_BOOL}}};
 	aq_node_identity_send(request, &own);
 	aq_link_text(request, INT8OID, psprintf(INT64_FORMAT, returning->epoch));
 	aq_point("node-returning");
@@ -291,10 +294,10 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 /* --- answers --------------------------------------------------------------------------- */
 
 static bool
-is_among(const PGresult *result, int64 epoch)
+is_among(const AqLinkAnswer *answer, int64 epoch)
 {
-	for (int i = 0; i < PQntuples(result); i++)
-		if (strtoi64(PQgetvalue(result, i, 0), NULL, 10) == epoch)
+	for (int64 i = 0; i < aq_link_answer_rows(answer); i++)
+		if (aq_link_answer_value(answer, i, 0)->number == epoch)
 			return true;
 	return false;
 }
@@ -307,7 +310,7 @@ pause_stream(Reporting *reporting)
 }
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Reporting  *reporting = stream->data;
 	ListCell   *lc;
@@ -329,7 +332,7 @@ done(AqLinkStream *stream, const PGresult *result)
 			!queue->store->units->reported(queue, reported->held.shard, &reporting->list[reported->first], reported->n))
 			pause_stream(reporting);
 		/* it was taken away; what sessions have here ends first */
-		if (is_among(result, reported->held.epoch))
+		if (is_among(answer, reported->held.epoch))
 			(void) aq_node_held_return(reporting->origin, reported->held.epoch, false);
 	}
 	aq_point("node-reported");

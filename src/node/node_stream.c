@@ -21,7 +21,9 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-#define BEAT "SELECT node_id, timeline, started, mutual FROM aq.node_beat($1, $2, $3)"
+/* the time as microseconds since 1970 */
+#define BEAT "SELECT node_id, timeline, (extract(epoch FROM started) * 1000000)::bigint, mutual FROM aq.node_beat($1, $2, $3)"
+#define EPOCH ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 typedef struct Beat
 {
@@ -141,6 +143,12 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	if (aq_node_identity_own(&own) != AQ_NODE_OWN)
 		return false;
 	request->sql = BEAT;
+	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 4,.columns = {
+		{AQ_ANSWER_UUID},
+		{AQ_ANSWER_NUMBER,.least = 0,.most = PG_UINT32_MAX},
+		{AQ_ANSWER_NUMBER,.least = EPOCH + MIN_TIMESTAMP,.most = END_TIMESTAMP - 1},
+		{AQ_ANSWER_BOOL}
+	}};
 	request->timeout_ms = aq_node_settings_timeout;
 	aq_node_identity_send(request, &own);
 	aq_link_text(request, INT8OID, psprintf(INT64_FORMAT, own.timeline));
@@ -220,19 +228,16 @@ misfit(int32 number, const AqNodeIdentity *other)
 }
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	int32		number = (int32) stream->key;
 	AqNodeIdentity other;
 	AqNodeMeeting meeting;
 	const char *why;
 
-	if (PQntuples(result) != 1 || PQnfields(result) != 4)
-		elog(ERROR, "unexpected answer to a heartbeat");
-	strlcpy(other.id, PQgetvalue(result, 0, 0), sizeof(other.id));
-	other.timeline = strtoi64(PQgetvalue(result, 0, 1), NULL, 10);
-	other.started = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(PQgetvalue(result, 0, 2)),
-															ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+	strlcpy(other.id, aq_link_answer_value(answer, 0, 0)->text, sizeof(other.id));
+	other.timeline = aq_link_answer_value(answer, 0, 1)->number;
+	other.started = aq_link_answer_value(answer, 0, 2)->number - EPOCH;
 	aq_point("node-answered");
 	why = misfit(number, &other);
 	if (why != NULL)
@@ -242,7 +247,7 @@ done(AqLinkStream *stream, const PGresult *result)
 	}
 	meeting = aq_node_identity_meet(number, &other);
 	if (meeting == AQ_NODE_SAME)
-		note_answer(stream, strcmp(PQgetvalue(result, 0, 3), "t") == 0);
+		note_answer(stream, aq_link_answer_value(answer, 0, 3)->number != 0);
 	else if (meeting != AQ_NODE_BUSY)
 		note_stranger(number, psprintf(_("another server has the identity of node %s"), other.id), aq_node_identity_hint(meeting));
 	aq_point("node-noted");

@@ -160,6 +160,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 		return false;
 	consumer = aq_description_consumer(queue, wanted->consumer);
 	request->sql = WANT;
+	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_VOID}}};
 	request->timeout_ms = aq_node_settings_timeout;
 	aq_node_identity_send(request, &own);
 	aq_link_text(request, TEXTOID, pstrdup(queue->name));
@@ -231,7 +232,7 @@ note_error(AqLinkStream *stream, const char *message, const char *hint)
 }
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Wanting    *wanting = stream->data;
 

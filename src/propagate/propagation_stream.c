@@ -190,6 +190,10 @@ ask(AqLinkStream *stream, AqLinkRequest *request)
 		sending->first = number_of(3);
 		sending->last = number_of(4);
 		request->sql = BEGIN;
+		request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 2,.columns = {
+			{AQ_ANSWER_NUMBER,.least = 0,.most = PG_INT64_MAX},
+			{AQ_ANSWER_UUID,.nullable = true}
+		}};
 		aq_link_flush();
 	}
 	SPI_finish();
@@ -215,6 +219,7 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 		sending->first = number_of(3);
 		request->rows = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16, &isnull));
 		request->sql = PUT;
+		request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = 0,.most = PG_INT64_MAX}}};
 	}
 	SPI_finish();
 	return found;
@@ -311,7 +316,7 @@ note_failure(int64 schedule, const char *message, int sqlstate, bool diverged, i
 	return disabled;
 }
 
-/* Is this batch, or none (number 0), the last one that can have arrived? */
+/* Is this batch, or none (number 0; batch NULL), the last one that can have arrived? */
 static bool
 is_possible(const Sending *sending, int64 schedule, int64 number, const char *batch)
 {
@@ -324,19 +329,16 @@ is_possible(const Sending *sending, int64 schedule, int64 number, const char *ba
 			schedule) == 1)
 		expected = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	SPI_finish();
-	return expected == NULL ? number == 0 : strcmp(expected, batch) == 0;
+	return expected == NULL ? number == 0 : batch != NULL && strcmp(expected, batch) == 0;
 }
 
 static void
-done(AqLinkStream *stream, const PGresult *result)
+done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Sending    *sending = stream->data;
-	int64		number;
+	int64		number = aq_link_answer_value(answer, 0, 0)->number;
 	int			failures;
 
-	if (PQntuples(result) != 1 || PQnfields(result) != (sending->putting ? 1 : 2))
-		elog(ERROR, "unexpected answer to a batch of messages");
-	number = strtoi64(PQgetvalue(result, 0, 0), NULL, 10);
 	aq_point("propagation-answered");
 	if (!lock_schedule(stream->key))
 	{
@@ -344,7 +346,7 @@ done(AqLinkStream *stream, const PGresult *result)
 		pause_stream(sending);
 		return;
 	}
-	if (sending->putting ? number != sending->first : !is_possible(sending, stream->key, number, PQgetvalue(result, 0, 1)))
+	if (sending->putting ? number != sending->first : !is_possible(sending, stream->key, number, aq_link_answer_value(answer, 0, 1)->text))
 	{
 		sending->asked = false;
 		(void) note_failure(stream->key, DIVERGED, ERRCODE_DATA_EXCEPTION, true, &failures);

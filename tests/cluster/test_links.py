@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 
 import pytest
 
@@ -81,6 +83,41 @@ def test_a_link_that_does_not_work(link, options, sqlstate, message, hint):
     assert (connected, code) == (False, sqlstate)
     assert message in said and hint in helps
     assert "secret" not in said and "LOCATION" not in said
+
+
+def test_encryption(server, link, other):
+    """A link to another machine needs TLS with a certificate that names the host, unless its options say otherwise; the check says what a link has."""
+    key, certificate = other.data / "server.key", other.data / "server.crt"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-days", "2"]
+    subprocess.run(made, check=True, capture_output=True)
+    key.chmod(0o600)
+    owner = other.data.stat()  # the tests may run as root
+    for path in (key, certificate):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    conn = link(host="0.0.0.0")  # it leads here, but links do not know that
+    query = "SELECT encryption, sqlstate, message, hint FROM aq.check_link('there')"
+
+    def options(text):
+        with server.connect() as admin:
+            admin.execute(f"ALTER SERVER there OPTIONS ({text})")
+
+    encryption, sqlstate, message, hint = conn.execute(query).fetchone()
+    assert (encryption, sqlstate) == (None, "08001") and "SSL" in message and "sslmode" in hint
+    other.configure(ssl="on")
+    other.reload()
+    until(lambda: "certificate" in conn.execute(query).fetchone()[2], "a server with TLS")
+    with server.connect() as admin:  # not one of the account that runs the tests
+        admin.execute(f"ALTER USER MAPPING FOR shop SERVER there OPTIONS (ADD sslcert '{other.data}/none')")
+    options("ADD sslmode 'require'")
+    assert conn.execute(query).fetchone()[0] == "unverified"
+    options("SET sslmode 'disable'")
+    assert conn.execute(query).fetchone()[0] == "none"
+    options(f"SET host 'localhost', SET sslmode 'verify-full', ADD sslrootcert '{certificate}'")
+    assert conn.execute(query).fetchone()[0] == "verified"
+    options("SET sslmode 'disable'")
+    assert conn.execute(query).fetchone()[0] == "local"
+    other.configure(ssl="off")
+    other.reload()
 
 
 def test_pg_hba_rejects(link, other):

@@ -23,7 +23,7 @@ COMMENT ON FUNCTION aq.node_reset(boolean) IS
 CREATE FUNCTION aq.node_beat(caller_id uuid, caller_timeline bigint, caller_started timestamptz, OUT node_id uuid, OUT timeline bigint, OUT started timestamptz, OUT mutual boolean)
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_beat';
 COMMENT ON FUNCTION aq.node_beat(uuid, bigint, timestamptz) IS
-'A heartbeat, called by links of other nodes; grant it to the roles as which they connect. caller_id, caller_timeline, caller_started: identity of the calling node, timeline and start of its server; node_id, timeline, started: the same of this one; mutual: has aq.node_add been called for it here, and has it answered. Errors 22004, 55000, AQ182';
+'A heartbeat, called by links of other nodes; grant it to the roles as which they connect. caller_id, caller_timeline, caller_started: identity of the calling node, timeline and start of its server; node_id, timeline, started: the same of this one; mutual: has aq.node_add been called for it here, and has it answered. Errors 22004, 22023, 55000, AQ182';
 
 -- One queue on several nodes: see src/node/NODES.md.
 

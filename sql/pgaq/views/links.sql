@@ -2,7 +2,7 @@
 
 CREATE FUNCTION aq_internal.links(OUT server oid, OUT role oid, OUT state text, OUT since timestamptz, OUT next_attempt timestamptz, OUT failures integer,
 	OUT connections integer, OUT sqlstate text, OUT error text, OUT detail text, OUT hint text, OUT error_time timestamptz, OUT remote_version text,
-	OUT remote_host text, OUT system_identifier bigint, OUT timeline bigint, OUT requests bigint, OUT refused bigint, OUT lost bigint, OUT rows bigint,
+	OUT remote_host text, OUT encryption text, OUT system_identifier bigint, OUT timeline bigint, OUT requests bigint, OUT refused bigint, OUT lost bigint, OUT rows bigint,
 	OUT bytes_sent bigint, OUT bytes_received bigint, OUT latency_us bigint, OUT latency_p50_us bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_link_views_links';
 COMMENT ON FUNCTION aq_internal.links() IS 'Internal: links of this database in shared memory; errors only of servers of the current role, or for members of pg_monitor';
@@ -28,8 +28,9 @@ CALL aq_internal.make_view('aq', 'links', 'Links to other servers: a row for eac
 	hint = l.hint | what helps; for the same roles
 	error_time = l.error_time | when that was
 	problem = p.problem | why no link of this database works; null: nothing is wrong
-	remote_version = l.remote_version | version of pgaq there; null: it has not been connected; likewise the next three
+	remote_version = l.remote_version | version of pgaq there; null: it has not been connected; likewise the next four
 	remote_host = l.remote_host | address and port
+	encryption = l.encryption | verified: TLS, and the certificate is that of the host; unverified: TLS with whoever has answered; none; local: not needed, the other server is on this machine
 	system_identifier = l.system_identifier | of the server there, as in pg_control_system()
 	timeline = l.timeline | of its WAL, when the link connected
 	connections = coalesce(l.connections, 0) | connections now
