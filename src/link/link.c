@@ -64,7 +64,7 @@ aq_link_changed(void)
 {
 	if (prepared == NULL)
 		return;
-	pg_atomic_write_u32(&prepared->look, 1);
+	pg_atomic_fetch_add_u32(&prepared->changes, 1);
 	aq_link_area_post(prepared, AQ_LINK_STREAMS);
 	/* the database's worker looks, too: the first stream needs a link worker */
 	aq_jobs_post();

@@ -96,7 +96,7 @@ aq_link_area_init(void *place, bool found)
 	for (int i = 0; i < ndatabases; i++)
 	{
 		pg_atomic_init_u32(&aq_link_area->databases[i].work, 0);
-		pg_atomic_init_u32(&aq_link_area->databases[i].look, 0);
+		pg_atomic_init_u32(&aq_link_area->databases[i].changes, 0);
 	}
 }
 
@@ -143,7 +143,7 @@ aq_link_area_own(void)
 		db->failures = 0;
 		db->proc = NULL;
 		pg_atomic_write_u32(&db->work, 0);
-		pg_atomic_write_u32(&db->look, 1);
+		pg_atomic_fetch_add_u32(&db->changes, 1);
 	}
 	aq_link_area_free();
 	if (db == NULL)

@@ -59,7 +59,7 @@ tell_worker(void)
 	else if (db != NULL)
 	{
 		/* a stream may have got its server */
-		pg_atomic_write_u32(&db->look, 1);
+		pg_atomic_fetch_add_u32(&db->changes, 1);
 		aq_jobs_post();
 	}
 }

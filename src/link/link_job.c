@@ -5,7 +5,9 @@
  *	  streams, or a session checks a link.
  *
  * The kinds are asked for streams only when something has changed, because that
- * takes a transaction.
+ * takes a transaction.  A session that changes something while they are asked may
+ * be too late to be seen: so changes are counted, and the count is read before.
+ * A flag that is cleared afterwards would lose that change.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -33,22 +35,28 @@ needed(void)
 static TimestampTz
 run(void)
 {
+	static bool asked;			/* at the last change that was seen */
+	static uint32 seen;
 	static bool exist;
 	AqLinkDatabase *db = aq_link_area_own();
+	uint32		changes = pg_atomic_read_u32(&db->changes);
 
-	if (pg_atomic_exchange_u32(&db->look, 0) != 0)
+	if (!asked || changes != seen)
 	{
 		bool		locked;
 
-		/* if this raises an error, the job runs again, and asks again */
-		pg_atomic_write_u32(&db->look, 1);
+		asked = false;			/* also after an error */
+		/* the snapshot is later than the read above */
+		pg_memory_barrier();
 		aq_job_begin();
 		locked = aq_job_lock_extension();
 		exist = locked && aq_link_stream_exist();
 		aq_job_commit(false);
 		if (!locked)
 			return GetCurrentTimestamp() + DROP_PAUSE;
-		pg_atomic_write_u32(&db->look, 0);
+		aq_point("link-job-asked");
+		seen = changes;
+		asked = true;
 	}
 	if (!exist && !aq_link_area_has_checks(MyDatabaseId))
 		return 0;

@@ -106,7 +106,7 @@ typedef struct AqLinkDatabase
 
 	struct PGPROC *volatile proc;	/* NULL when it cannot be posted */
 	pg_atomic_uint32 work;
-	pg_atomic_uint32 look;		/* the database's worker must ask the kinds whether there are streams */
+	pg_atomic_uint32 changes;	/* grows when the database's worker must ask the kinds whether there are streams */
 } AqLinkDatabase;
 
 typedef enum AqLinkCheckState

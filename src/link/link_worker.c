@@ -46,7 +46,7 @@ worker_exit(int code, Datum arg)
 	aq_link_route_close();
 	aq_link_area_ended(database, failed && !ShutdownRequestPending, aq_link_route_has_worked());
 	/* it starts another one, if that is needed */
-	pg_atomic_write_u32(&database->look, 1);
+	pg_atomic_fetch_add_u32(&database->changes, 1);
 	aq_jobs_post();
 }
 

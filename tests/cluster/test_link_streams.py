@@ -13,7 +13,7 @@ import signal
 
 import pytest
 
-from conftest import background, end_server, generation, install, install_points, server_with_points, until
+from conftest import background, end_server, generation, held, install, install_points, server_with_points, until
 from pgaq import db
 from pgaq.server import Server
 from pgaq.subjects.advice import RULES
@@ -419,6 +419,18 @@ def test_points(link, own, point, action):
         assert db.value(link.conn, "SELECT aq.point_reached(%s)", [point]) > 0
     numbers = link.arrived()
     assert sorted(numbers) == numbers and (action == "crash" or set(numbers) == set(range(1, 6)))
+
+
+def test_a_stream_comes_while_the_worker_asks(link, own):
+    """A stream that is added when the database's worker has just found that there is none: the link worker comes all the same."""
+    with held(own, "link-job-asked") as other:
+        link.conn.execute("SELECT pg_terminate_backend(pid) FROM aq.links WHERE pid IS NOT NULL")
+        link.conn.execute("SELECT aq.link_test_changed()")
+        until(lambda: db.value(other, "SELECT aq.point_waiting('link-job-asked')") == 1, "the worker")
+        until(lambda: not background(other, "link"), "no link worker")
+        link.begin()
+        link.send("SELECT 'here'")
+    assert link.settled() == ["here"]
 
 
 def test_the_worker_ends_when_nothing_needs_it(link):
