@@ -84,6 +84,14 @@ SELECT aq.stop_queue('pp_c', dequeue => false);
 SELECT aq.enqueue('pp_a', 'patient') IS NOT NULL;
 CALL t.until($$failures > 1 FROM aq.propagations WHERE queue_name = 'pp_e'$$);
 SELECT state, last_error, last_error_time IS NOT NULL FROM aq.propagations WHERE queue_name = 'pp_e';
+-- what it says is not for those who only enqueue: it can be a part of a payload, or the address of a link
+CREATE ROLE regress_pp_sender;
+SELECT aq.grant_queue('pp_e', 'regress_pp_sender', 'enqueue');
+SET ROLE regress_pp_sender;
+SELECT state, last_error, last_error_time IS NOT NULL FROM aq.propagations WHERE queue_name = 'pp_e';
+RESET ROLE;
+SELECT aq.revoke_queue('pp_e', 'regress_pp_sender');
+DROP ROLE regress_pp_sender;
 SELECT payload, attempts FROM aq.browse('pp_e', as_type => NULL::text);
 SELECT aq.start_queue('pp_c');
 SELECT payload, attempts FROM aq.dequeue('pp_c', as_type => NULL::text, wait => '1 minute');

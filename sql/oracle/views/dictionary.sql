@@ -172,7 +172,7 @@ SELECT
 	p.elapsed / 1000000 AS total_time, p.messages AS total_number, p.bytes AS total_bytes, p.most_messages AS max_number, p.most_bytes AS max_bytes,
 	round(p.messages::numeric / nullif(p.batches, 0), 2) AS avg_number, round(p.bytes::numeric / nullif(p.messages, 0), 2) AS avg_size,
 	round(p.elapsed::numeric / 1000000 / nullif(p.messages, 0), 6) AS avg_time, p.failures, p.last_error_time AS last_error_date,
-	to_char(p.last_error_time, 'HH24:MI:SS') AS last_error_time, p.last_error AS last_error_msg, 'PERSISTENT' AS message_delivery_mode,
+	to_char(p.last_error_time, 'HH24:MI:SS') AS last_error_time, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN p.last_error END AS last_error_msg, 'PERSISTENT' AS message_delivery_mode,
 	NULL::text AS job_name, q.qid
 FROM sys.dba_queues q JOIN aq_internal.propagation p ON p.queue_id = q.qid;
 COMMENT ON VIEW sys.dba_queue_schedules IS 'All propagation schedules';
@@ -201,7 +201,7 @@ COMMENT ON COLUMN sys.dba_queue_schedules.avg_time IS 'seconds per message';
 COMMENT ON COLUMN sys.dba_queue_schedules.failures IS 'errors in a row; 16 disable the schedule';
 COMMENT ON COLUMN sys.dba_queue_schedules.last_error_date IS 'when the last error was';
 COMMENT ON COLUMN sys.dba_queue_schedules.last_error_time IS 'its time of day';
-COMMENT ON COLUMN sys.dba_queue_schedules.last_error_msg IS 'its message';
+COMMENT ON COLUMN sys.dba_queue_schedules.last_error_msg IS 'its message; only for members of the role that has scheduled it and of pg_monitor';
 COMMENT ON COLUMN sys.dba_queue_schedules.message_delivery_mode IS 'PERSISTENT: buffered messages are not propagated';
 COMMENT ON COLUMN sys.dba_queue_schedules.job_name IS 'always null';
 COMMENT ON COLUMN sys.dba_queue_schedules.qid IS 'number of the queue';

@@ -11,7 +11,7 @@ SELECT p.schedule_id, q.queue_name, p.destination,
 		WHERE c.queue_id = p.queue_id AND (NOT q.multiple_consumers
 			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination OR p.destination LIKE '@%' AND substring(s.consumer, '(@.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
 	p.messages, p.bytes, p.batches, p.elapsed AS elapsed_us, p.most_messages, p.most_bytes, p.last_run,
-	p.failures, p.last_error, p.last_error_time
+	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN p.last_error END AS last_error, p.last_error_time
 FROM aq_internal.propagation p JOIN aq_internal.queue q ON q.queue_id = p.queue_id
 	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id
 WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
@@ -35,6 +35,6 @@ COMMENT ON COLUMN aq.propagations.most_messages IS 'messages in the largest batc
 COMMENT ON COLUMN aq.propagations.most_bytes IS 'bytes in the largest batch';
 COMMENT ON COLUMN aq.propagations.last_run IS 'when messages were last moved; null: not yet';
 COMMENT ON COLUMN aq.propagations.failures IS 'errors in a row, since messages were last moved';
-COMMENT ON COLUMN aq.propagations.last_error IS 'message of the last error; null: none';
+COMMENT ON COLUMN aq.propagations.last_error IS 'message of the last error, which can hold parts of payloads and the address of another server: only for members of the role that has scheduled it and of pg_monitor; null: none';
 COMMENT ON COLUMN aq.propagations.last_error_time IS 'time of the last error';
 GRANT SELECT ON aq.propagations TO PUBLIC;
