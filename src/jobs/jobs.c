@@ -66,6 +66,8 @@ aq_jobs_shmem_init(void *ptr, bool found)
 		pg_atomic_init_u32(&db->work, 0);
 		pg_atomic_init_u32(&db->check, 0);
 		pg_atomic_init_u64(&db->next_at, 0);
+		for (int kind = 0; kind < AQ_FAIR_KINDS; kind++)
+			pg_atomic_init_u64(&db->shares[kind].ended_in, 0);
 	}
 }
 
@@ -126,6 +128,11 @@ make_database(Oid database)
 		pg_atomic_write_u32(&db->check, 0);
 		pg_atomic_write_u32(&db->restored, 0);
 		pg_atomic_write_u64(&db->next_at, 0);
+		for (int kind = 0; kind < AQ_FAIR_KINDS; kind++)
+		{
+			pg_atomic_write_u64(&db->shares[kind].ended_in, 0);
+			memset(db->shares[kind].of, 0, sizeof(db->shares[kind].of));
+		}
 	}
 	return db;
 }

@@ -107,6 +107,29 @@ extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
 /*
+ * Processes that run code of several roles: each turn is limited, and the role
+ * that has used the least time of late has the next one, see fair.c.
+ */
+typedef enum AqFairKind
+{
+	AQ_FAIR_SCHEDULES,
+	AQ_FAIR_PROPAGATION,
+	AQ_FAIR_KINDS
+} AqFairKind;
+
+#define AQ_FAIR_ROUND ((int64) 100000) /* microseconds, after which the roles are sorted again */
+
+extern int	aq_fair_turn_ms;	/* pgaq.turn_timeout */
+
+extern int64 aq_fair_enter(AqFairKind kind);
+extern void aq_fair_begin(Oid role, int64 key);
+extern void aq_fair_end(bool counts);
+extern int64 aq_fair_used(Oid role);
+extern int64 aq_fair_spent(void);
+extern const char *aq_fair_message(const ErrorData *error);
+extern const char *aq_fair_too_long(void);
+
+/*
  * Post work for this database's worker, now or at a time.  Never raise errors.
  */
 extern void aq_jobs_post(void);

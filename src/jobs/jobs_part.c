@@ -13,6 +13,7 @@ static void
 define_parameters(void)
 {
 	aq_jobs_define_parameters();
+	aq_fair_define_parameters();
 	aq_utility_install();
 	aq_launcher_register();
 }

@@ -29,6 +29,20 @@
 /* bytes of a worker's last error that are kept */
 #define ERROR_LENGTH 256
 
+/* What roles have used of the time of a process, see fair.c; written by the process. */
+typedef struct AqFairShare
+{
+	Oid			role;			/* InvalidOid: free, or a role that was dropped */
+	int64		used;			/* microseconds */
+	int64		at;				/* when that was */
+} AqFairShare;
+
+typedef struct AqFairShares
+{
+	pg_atomic_uint64 ended_in;	/* key of the turn that has ended the process; 0: none */
+	AqFairShare		of[16];			/* the roles that have used most */
+} AqFairShares;
+
 typedef struct AqDatabase
 {
 	/* protected by the latch "database directory" */
@@ -60,6 +74,7 @@ typedef struct AqDatabase
 	pg_atomic_uint32 check;		/* the extension may have been dropped */
 	pg_atomic_uint32 restored;	/* rows of queues came from a dump */
 	pg_atomic_uint64 next_at;	/* earliest time that a job requested, a TimestampTz; 0: none */
+	AqFairShares	shares[AQ_FAIR_KINDS];
 	AqCond		ended;			/* the worker has ended */
 } AqDatabase;
 
@@ -114,6 +129,9 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 /* job.c */
 extern void aq_job_enter_worker(void);
 extern void aq_job_lose_patience(void);
+
+/* fair.c */
+extern void aq_fair_define_parameters(void);
 
 /* room.c, for the launcher only */
 extern void aq_room_want(AqDatabase *db);

@@ -53,8 +53,8 @@ typedef struct AqPropagation
 	TimestampTz not_before;		/* the pause after a failure, or the latency */
 	struct varlena *producer;	/* text: see AqMove */
 	AqPropagated unsaved;
-	/* if it is remote */
 	int			most;			/* messages in the next batch */
+	/* if it is remote */
 	bool		busy;			/* enough batches are on their way, when the number of arrivals was ... */
 	uint32		arrivals;
 } AqPropagation;
@@ -66,6 +66,8 @@ typedef struct AqRoute
 	char	   *consumer;		/* NULL: the queue has a single one */
 	char	   *destination;
 	char	   *recipient;		/* NULL: the subscribers there */
+	int64		used;			/* microseconds of the process's time, by the schedule's role, of late */
+	uint32		random;			/* the order of a role's routes in a round */
 } AqRoute;
 
 /* --- propagation.c: rows, times and routes; in a transaction of the process, unless noted */

@@ -45,7 +45,7 @@ aq_propagation_server(const char *address)
 
 enum
 {
-	ROW_ID, ROW_QUEUE, ROW_DESTINATION, ROW_ROLE, ROW_START, ROW_DURATION, ROW_EVERY, ROW_LATENCY, ROW_FAILURES
+	ROW_ID, ROW_QUEUE, ROW_DESTINATION, ROW_ROLE, ROW_START, ROW_DURATION, ROW_EVERY, ROW_LATENCY, ROW_FAILURES, ROW_FAILED
 };
 
 #define MICROSECONDS(column) "(extract(epoch FROM coalesce(" column ", '0')) * 1000000)::bigint"
@@ -73,6 +73,7 @@ read_row(int row, List *before)
 	AqPropagation *schedule = palloc0(sizeof(AqPropagation));
 	const AqPropagation *old;
 	Datum		destination;
+	Datum		failed;
 	bool		isnull;
 
 	schedule->id = DatumGetInt64(column(row, ROW_ID, &isnull));
@@ -80,7 +81,7 @@ read_row(int row, List *before)
 	destination = column(row, ROW_DESTINATION, &isnull);
 	schedule->destination = isnull ? NULL : TextDatumGetCString(destination);
 	schedule->remote = !isnull && aq_propagation_server(schedule->destination) != NULL;
-	schedule->most = AQ_PROPAGATION_FIRST;
+	schedule->most = schedule->remote ? AQ_PROPAGATION_FIRST : AQ_PROPAGATION_BATCH;
 	schedule->role = DatumGetObjectId(column(row, ROW_ROLE, &isnull));
 	schedule->start = DatumGetTimestampTz(column(row, ROW_START, &isnull));
 	schedule->duration = DatumGetInt64(column(row, ROW_DURATION, &isnull));
@@ -94,7 +95,10 @@ read_row(int row, List *before)
 		schedule->unsaved = old->unsaved;
 		schedule->most = old->most;
 	}
-	/* a schedule that was altered is tried at once */
+	/* a schedule that was altered is tried at once, but not because this process is new */
+	failed = column(row, ROW_FAILED, &isnull);
+	if (old == NULL && schedule->failures > 0 && !isnull)
+		schedule->not_before = DatumGetTimestampTz(failed) + aq_propagation_pause(schedule->failures);
 	if (old != NULL && schedule->failures > 0 && schedule->failures == old->failures)
 		schedule->not_before = old->not_before;
 	return schedule;
@@ -108,7 +112,7 @@ aq_propagation_reload(void)
 	List	   *read = NIL;
 
 	(void) aq_sql_run("SELECT schedule_id, queue_id, destination, role::oid, start_time, " MICROSECONDS("duration") ", "
-					  MICROSECONDS("every") ", " MICROSECONDS("latency") ", failures "
+					  MICROSECONDS("every") ", " MICROSECONDS("latency") ", failures, last_error_time "
 					  "FROM aq_internal.propagation WHERE enabled ORDER BY queue_id, schedule_id",
 					  0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
@@ -141,22 +145,27 @@ aq_propagation_pause(int failures)
 	return failures > 9 ? LAST_PAUSE : Min(FIRST_PAUSE << (failures - 1), LAST_PAUSE);
 }
 
+/* what a session has locked is not written */
+#define UNLOCKED "(SELECT schedule_id FROM aq_internal.propagation WHERE schedule_id = $1 FOR UPDATE SKIP LOCKED)"
+
 /* Records a failure; returns whether the schedule is disabled now. */
 bool
 aq_propagation_failed(AqPropagation *schedule, const char *error, bool may_disable)
 {
 	Oid			types[] = {INT8OID, TEXTOID, BOOLOID};
 	Datum		values[] = {Int64GetDatum(schedule->id), CStringGetTextDatum(error), BoolGetDatum(may_disable)};
-	bool		isnull;
+	bool		isnull,
+				written;
 
 	(void) aq_sql_run(psprintf("UPDATE aq_internal.propagation SET failures = failures + 1, last_error = $2, "
 							   "last_error_time = clock_timestamp(), enabled = enabled AND NOT ($3 AND failures + 1 >= %d) "
-							   "WHERE schedule_id = $1 RETURNING failures", AQ_PROPAGATION_FAILURES),
+							   "WHERE schedule_id = " UNLOCKED " RETURNING failures", AQ_PROPAGATION_FAILURES),
 					  lengthof(types), types, values, NULL, true);
-	if (SPI_processed == 1)
+	written = SPI_processed == 1;
+	if (written)
 		schedule->failures = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
-	if (!may_disable || schedule->failures < AQ_PROPAGATION_FAILURES)
+	if (!written || !may_disable || schedule->failures < AQ_PROPAGATION_FAILURES)
 		return false;
 	schedules = list_delete_ptr(schedules, schedule);
 	return true;
@@ -166,7 +175,7 @@ void
 aq_propagation_recovered(AqPropagation *schedule)
 {
 	schedule->failures = 0;
-	change("UPDATE aq_internal.propagation SET failures = 0 WHERE schedule_id = $1", schedule->id);
+	change("UPDATE aq_internal.propagation SET failures = 0 WHERE schedule_id = " UNLOCKED, schedule->id);
 }
 
 bool
@@ -184,8 +193,7 @@ aq_propagation_save(AqPropagation *schedule)
 	change(psprintf("UPDATE aq_internal.propagation SET messages = messages + " INT64_FORMAT ", bytes = bytes + " INT64_FORMAT
 					", batches = batches + " INT64_FORMAT ", elapsed = elapsed + " INT64_FORMAT
 					", most_messages = greatest(most_messages, " INT64_FORMAT "), most_bytes = greatest(most_bytes, " INT64_FORMAT
-					"), last_run = clock_timestamp() WHERE schedule_id = (SELECT schedule_id FROM aq_internal.propagation "
-					"WHERE schedule_id = $1 FOR UPDATE SKIP LOCKED)",
+					"), last_run = clock_timestamp() WHERE schedule_id = " UNLOCKED,
 					done->messages, done->bytes, done->batches, done->elapsed, done->most_messages, done->most_bytes),
 		   schedule->id);
 	schedule->unsaved = (AqPropagated) {0};

@@ -16,7 +16,7 @@
  * with SET ROLE and SET SESSION AUTHORIZATION disallowed.  Rules and
  * transformations run as those who wrote them, as in any session that enqueues.
  * This process is not the worker of the database: what such code takes in time
- * only delays propagation, and not longer than BATCH_TIMEOUT.
+ * only delays propagation, and the batches of each role in turn: see jobs/fair.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -25,6 +25,7 @@
 #include "propagate/propagate_private.h"
 
 #include "access/xact.h"
+#include "common/pg_prng.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -41,9 +42,8 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
-/* a batch that takes longer is rolled back, milliseconds */
-#define BATCH_TIMEOUT 60000
-#define LOCK_TIMEOUT "5s"
+/* less than pgaq.turn_timeout: a lock that is not available is not the fault of the schedule */
+#define LOCK_TIMEOUT "1s"
 
 /* what schedules have done is written at most so often, microseconds */
 #define SAVE_EVERY ((int64) 2000000)
@@ -102,16 +102,15 @@ move_batch(const AqRoute *route)
 {
 	AqPropagation *schedule = route->schedule;
 	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.destination = route->destination,
-		.recipient = route->recipient,.producer = schedule->producer,.max = AQ_PROPAGATION_BATCH};
+		.recipient = route->recipient,.producer = schedule->producer,.max = schedule->most};
 	TimestampTz started = GetCurrentTimestamp();
 	uint32		n;
 
 	begin();
 	become(schedule->role);
-	enable_timeout_after(STATEMENT_TIMEOUT, BATCH_TIMEOUT);
 	n = aq_move_messages(&move);
-	disable_timeout(STATEMENT_TIMEOUT, false);
 	commit();
+	schedule->most = Min(schedule->most * 2, AQ_PROPAGATION_BATCH);
 	aq_point("propagated");
 	if (n == 0)
 		return 0;
@@ -131,44 +130,65 @@ take_batch(const AqRoute *route)
 	uint32		n;
 
 	begin();
-	enable_timeout_after(STATEMENT_TIMEOUT, BATCH_TIMEOUT);
 	n = aq_propagation_batch_take(route, become);
-	disable_timeout(STATEMENT_TIMEOUT, false);
 	commit();
 	aq_point("propagation-taken");
 	return n;
 }
 
-/* In PG_CATCH: the batch is rolled back, and the schedule pauses. */
+/* The schedule pauses, or is disabled. */
+static void
+record_failure(AqPropagation *schedule, const char *destination, const char *message, const char *detail, bool may_disable)
+{
+	bool		disabled;
+	int			failures = ++schedule->failures;
+
+	schedule->not_before = GetCurrentTimestamp() + aq_propagation_pause(failures);
+	begin();
+	disabled = aq_propagation_failed(schedule, message, may_disable);
+	if (disabled && aq_propagation_is_unsaved(schedule))
+		aq_propagation_save(schedule);
+	commit();
+	if (failures == 1 || disabled)
+		ereport(LOG,
+				errmsg("propagation to \"%s\" failed: %s", destination, message),
+				detail ? errdetail_internal("%s", detail) : 0,
+				disabled ? errhint("It has failed %d times in a row and is disabled.", failures) : 0);
+}
+
+/* In PG_CATCH: the batch is rolled back. */
 static void
 note_failure(const AqRoute *route, MemoryContext context)
 {
 	AqPropagation *schedule = route->schedule;
 	ErrorData  *error;
-	bool		disabled;
 
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	FlushErrorState();
-	disable_timeout(STATEMENT_TIMEOUT, false);
 	AbortCurrentTransaction();
 	SetUserIdAndSecContext(GetSessionUserId(), 0);
 	MemoryContextSwitchTo(context);
-	QueryCancelPending = false;
-	schedule->failures++;
 	/* perhaps they were too large */
 	schedule->most = Max(schedule->most / 4, 1);
-	schedule->not_before = GetCurrentTimestamp() + aq_propagation_pause(schedule->failures);
-	begin();
-	disabled = aq_propagation_failed(schedule, error->message, aq_error_is_of_timed_user(error->sqlerrcode));
-	if (disabled && aq_propagation_is_unsaved(schedule))
-		aq_propagation_save(schedule);
-	commit();
-	if (schedule->failures == 1 || disabled)
-		ereport(LOG,
-				errmsg("propagation to \"%s\" failed: %s", route->destination, error->message),
-				error->detail ? errdetail_internal("%s", error->detail) : 0,
-				disabled ? errhint("It has failed %d times in a row and is disabled.", schedule->failures) : 0);
+	record_failure(schedule, route->destination, aq_fair_message(error), error->detail, aq_error_is_of_timed_user(error->sqlerrcode));
+}
+
+/* The last process was ended in the turn of this schedule. */
+static void
+note_ended(int64 id)
+{
+	ListCell   *lc;
+
+	foreach(lc, aq_propagation_all())
+	{
+		AqPropagation *schedule = lfirst(lc);
+
+		if (schedule->id != id)
+			continue;
+		record_failure(schedule, schedule->destination != NULL ? schedule->destination : "consumers", aq_fair_too_long(), NULL, true);
+		break;
+	}
 }
 
 /* Returns false if there was nothing to move, or it failed. */
@@ -178,12 +198,15 @@ run_route(const AqRoute *route)
 	MemoryContext context = CurrentMemoryContext;
 	volatile uint32 n = 0;
 
+	aq_fair_begin(route->schedule->role, route->schedule->id);
 	PG_TRY();
 	{
 		n = route->schedule->remote ? take_batch(route) : move_batch(route);
+		aq_fair_end(n > 0);
 	}
 	PG_CATCH();
 	{
+		aq_fair_end(true);
 		note_failure(route, context);
 		n = 0;
 	}
@@ -268,7 +291,46 @@ note_latency(List *routes, const List *moved)
 	}
 }
 
-/* A batch of each route that is due; returns whether there were any messages. */
+static int
+compare_routes(const ListCell *a, const ListCell *b)
+{
+	const AqRoute *x = lfirst(a);
+	const AqRoute *y = lfirst(b);
+
+	if (x->used != y->used)
+		return x->used < y->used ? -1 : 1;
+	return x->random < y->random ? -1 : x->random > y->random;
+}
+
+/*
+ * The routes of the roles that have used least time come first.  Returns false, and
+ * leaves them as they are, if they are of one role.
+ */
+static bool
+sort_routes(List *routes)
+{
+	bool		several = false;
+	ListCell   *lc;
+
+	foreach(lc, routes)
+		several |= ((AqRoute *) lfirst(lc))->schedule->role != ((AqRoute *) linitial(routes))->schedule->role;
+	if (!several)
+		return false;
+	foreach(lc, routes)
+	{
+		AqRoute    *route = lfirst(lc);
+
+		route->used = aq_fair_used(route->schedule->role);
+		route->random = pg_prng_uint32(&pg_global_prng_state);
+	}
+	list_sort(routes, compare_routes);
+	return true;
+}
+
+/*
+ * A batch of each route that is due; with routes of several roles, until it is time
+ * to sort them again.  Returns false if there were no messages in any.
+ */
 static bool
 run_routes(List *routes)
 {
@@ -276,6 +338,8 @@ run_routes(List *routes)
 	List	   *tried = NIL;	/* routes */
 	TimestampTz next = 0;
 	ListCell   *lc;
+	bool		several = sort_routes(routes);
+	int64		spent = aq_fair_spent();
 
 	foreach(lc, routes)
 	{
@@ -286,9 +350,11 @@ run_routes(List *routes)
 		tried = lappend(tried, route);
 		if (run_route(route))
 			moved = list_append_unique_ptr(moved, route->schedule);
+		if (several && aq_fair_spent() - spent > AQ_FAIR_ROUND)
+			break;
 	}
 	note_latency(tried, moved);
-	return moved != NIL;
+	return moved != NIL || lc != NULL;
 }
 
 /* The queue itself, for its only consumer or for consumers to come, and the consumers of its routes. */
@@ -362,12 +428,16 @@ look(void)
 
 /* Returns when there is no schedule any more. */
 static void
-propagate(void)
+propagate(int64 ended)
 {
 	for (;;)
 	{
 		List	   *routes = look();
 
+		if (ended != 0)
+			note_ended(ended);
+		ended = 0;
+		MemoryContextSwitchTo(round_context);
 		if (aq_propagation_all() == NIL)
 			return;
 		if (!run_routes(routes))
@@ -417,7 +487,7 @@ aq_propagator_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	set_parameters();
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgaq propagation", ALLOCSET_DEFAULT_SIZES);
-	propagate();
+	propagate(aq_fair_enter(AQ_FAIR_PROPAGATION));
 	proc_exit(0);
 }
 

@@ -81,22 +81,27 @@ typedef enum AqScheduleLock
 	AQ_SCHEDULE_IF_DUE			/* only if it is due and not locked */
 } AqScheduleLock;
 
-/* A place in the list of schedules that are due: by time, then by name. */
+/* A schedule that is due. */
 typedef struct AqScheduleDue
 {
-	TimestampTz time;			/* when it was due */
 	char	   *name;
+	Oid			owner;
+	int64		used;			/* microseconds of the scheduler's time, by the owner, of late */
+	int			number;			/* in the order of their times */
 } AqScheduleDue;
 
 extern AqSchedule *aq_schedule_row_read(const char *name, AqScheduleLock lock);	/* NULL: none */
-extern List *aq_schedule_row_due(const AqScheduleDue *after, TimestampTz until);
+extern List *aq_schedule_row_due(List *passed_over);
+extern AqSchedule *aq_schedule_row_find(int64 key);
+extern int64 aq_schedule_row_key(const char *name);
 extern void aq_schedule_row_ran(const AqSchedule *schedule, int messages, TimestampTz next_run);
 extern bool aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 pause, bool disable);
 
 /* --- scheduler.c: the process; turn.c: what it does for a schedule */
 #define AQ_SCHEDULE_MAX_FAILURES 16
 
-extern bool aq_turn_take(const char *name, MemoryContext context);	/* false: the schedule was not due, or is locked */
+extern bool aq_turn_take(const AqScheduleDue *due, MemoryContext context);	/* false: it was not due, or is locked */
+extern void aq_turn_has_ended(int64 key);
 extern ArrayType *aq_turn_message(const AqSchedule *schedule, int n, const TimestampTz *times);
 
 /* --- schedule_job.c: the worker's job, which starts the scheduler */

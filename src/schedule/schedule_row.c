@@ -15,6 +15,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -24,8 +25,12 @@
 #define DUE_TIME "GREATEST(s.next_run, s.retry_at)"
 #define DUE "NOT s.paused AND NOT s.disabled AND s.next_run IS NOT NULL AND " DUE_TIME " <= clock_timestamp()"
 
-/* as many as the scheduler reads at once */
+/* as many of each role as the scheduler reads at once */
 #define MAX_DUE 100
+
+#define COLUMNS "s.schedule_name, s.queue_id, q.queue_name, s.owner, s.payload, s.options, s.cron, s.every, " \
+	"s.time_zone, s.catch_up, s.start_at, s.until, s.next_run, s.failures " \
+	"FROM aq_internal.schedule s JOIN aq_internal.queue q USING (queue_id) "
 
 /* --- reading ------------------------------------------------------------------------ */
 
@@ -113,30 +118,62 @@ aq_schedule_row_read(const char *name, AqScheduleLock lock)
 	MemoryContext context = CurrentMemoryContext;
 	AqSchedule *schedule = NULL;
 
-	aq_sql_run(psprintf("SELECT s.schedule_name, s.queue_id, q.queue_name, s.owner, s.payload, s.options, s.cron, s.every, "
-						"s.time_zone, s.catch_up, s.start_at, s.until, s.next_run, s.failures "
-						"FROM aq_internal.schedule s JOIN aq_internal.queue q USING (queue_id) "
-						"WHERE s.schedule_name = $1 %s", clauses[lock]),
-			   1, &type, &value, NULL, true);
+	aq_sql_run(psprintf("SELECT " COLUMNS "WHERE s.schedule_name = $1 %s", clauses[lock]), 1, &type, &value, NULL, true);
 	if (SPI_processed > 0)
 		schedule = make_schedule(context);
 	SPI_finish();
 	return schedule;
 }
 
-/* The next schedules that are due at this time, in the order of their times; NIL: there are no more. */
-List *
-aq_schedule_row_due(const AqScheduleDue *after, TimestampTz until)
+/* A number for the schedule, not 0. */
+int64
+aq_schedule_row_key(const char *name)
 {
-	Oid			types[] = {TIMESTAMPTZOID, TEXTOID, TIMESTAMPTZOID};
-	Datum		values[] = {TimestampTzGetDatum(after->time), CStringGetTextDatum(after->name), TimestampTzGetDatum(until)};
+	return DatumGetInt64(hash_any_extended((const unsigned char *) name, strlen(name), 0)) | 1;
+}
+
+/* The schedule with this number; NULL: none. */
+AqSchedule *
+aq_schedule_row_find(int64 key)
+{
+	Oid			type = INT8OID;
+	Datum		value = Int64GetDatum(key);
+	MemoryContext context = CurrentMemoryContext;
+	AqSchedule *schedule = NULL;
+
+	aq_sql_run("SELECT " COLUMNS "WHERE pg_catalog.hashtextextended(s.schedule_name, 0) | 1 = $1", 1, &type, &value, NULL, true);
+	if (SPI_processed > 0)
+		schedule = make_schedule(context);
+	SPI_finish();
+	return schedule;
+}
+
+static Datum
+names_array(List *names)
+{
+	Datum	   *values = palloc((list_length(names) + 1) * sizeof(Datum));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, names)
+		values[n++] = CStringGetTextDatum(lfirst(lc));
+	return PointerGetDatum(construct_array(values, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* Schedules that are due, in the order of their times, but for those that are passed over; NIL: there are no more. */
+List *
+aq_schedule_row_due(List *passed_over)
+{
+	Oid			type = TEXTARRAYOID;
+	Datum		value = names_array(passed_over);
 	MemoryContext context = CurrentMemoryContext;
 	List	   *due = NIL;
 
-	aq_sql_run(psprintf("SELECT " DUE_TIME ", s.schedule_name FROM aq_internal.schedule s "
-						"WHERE " DUE " AND " DUE_TIME " <= $3 AND (" DUE_TIME ", s.schedule_name) > ($1, $2) "
-						"ORDER BY 1, 2 LIMIT %d", MAX_DUE),
-			   lengthof(types), types, values, NULL, true);
+	aq_sql_run(psprintf("SELECT schedule_name, owner FROM (SELECT s.schedule_name, s.owner::oid, " DUE_TIME ", "
+						"row_number() OVER (PARTITION BY s.owner::oid ORDER BY " DUE_TIME ", s.schedule_name) "
+						"FROM aq_internal.schedule s WHERE " DUE " AND s.schedule_name <> ALL ($1)) d(schedule_name, owner, time, n) "
+						"WHERE n <= %d ORDER BY time, schedule_name", MAX_DUE),
+			   1, &type, &value, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		AqScheduleDue *one = MemoryContextAlloc(context, sizeof(AqScheduleDue));
@@ -144,8 +181,9 @@ aq_schedule_row_due(const AqScheduleDue *after, TimestampTz until)
 		MemoryContext spi = MemoryContextSwitchTo(context);
 		bool		isnull;
 
-		one->time = DatumGetTimestampTz(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
-		one->name = TextDatumGetCString(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &isnull));
+		one->name = TextDatumGetCString(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
+		one->owner = DatumGetObjectId(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &isnull));
+		one->number = (int) i;
 		due = lappend(due, one);
 		MemoryContextSwitchTo(spi);
 	}
@@ -169,8 +207,8 @@ aq_schedule_row_ran(const AqSchedule *schedule, int messages, TimestampTz next_r
 }
 
 /*
- * Records a failure, unless the schedule has been changed since it was read.
- * Returns false if it has.
+ * Records a failure, unless the schedule has been changed since it was read, or
+ * is locked.  Returns false if it has been, or is.
  */
 bool
 aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 pause, bool disable)
@@ -183,7 +221,8 @@ aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 paus
 
 	aq_sql_run("UPDATE aq_internal.schedule SET failures = failures + 1, last_error = $2, error_time = clock_timestamp(), "
 			   "retry_at = $3, disabled = $4 "
-			   "WHERE schedule_name = $1 AND next_run = $5 AND failures = $6 RETURNING 1",
+			   "WHERE schedule_name = (SELECT schedule_name FROM aq_internal.schedule WHERE schedule_name = $1 FOR UPDATE SKIP LOCKED) "
+			   "AND next_run = $5 AND failures = $6 RETURNING 1",
 			   lengthof(types), types, values, NULL, true);
 	found = SPI_processed > 0;
 	SPI_finish();

@@ -42,9 +42,8 @@ set_parameters(void)
 	aq_process_set_parameter("lock_timeout", "500ms");
 }
 
-/* Some schedules that are due at this time, after this one. */
 static List *
-due_schedules(const AqScheduleDue *after, TimestampTz until)
+due_schedules(List *passed_over)
 {
 	MemoryContext context = CurrentMemoryContext;
 	List	   *due = NIL;
@@ -52,20 +51,44 @@ due_schedules(const AqScheduleDue *after, TimestampTz until)
 	aq_job_begin();
 	MemoryContextSwitchTo(context);
 	if (aq_job_lock_extension())
-		due = aq_schedule_row_due(after, until);
+		due = aq_schedule_row_due(passed_over);
 	aq_job_commit(false);
 	MemoryContextSwitchTo(context);
 	return due;
 }
 
-/* Serves these schedules; returns the number of those that were not locked. */
+/* The roles that have used least time come first, the schedules of each in the order of their times. */
 static int
-serve(List *due, MemoryContext turn)
+compare(const ListCell *a, const ListCell *b)
+{
+	const AqScheduleDue *x = lfirst(a);
+	const AqScheduleDue *y = lfirst(b);
+
+	if (x->used != y->used)
+		return x->used < y->used ? -1 : 1;
+	return x->number - y->number;
+}
+
+/*
+ * Serves some of the schedules, until it is time to see what else is due; returns
+ * their number.  Adds the names of those that are locked to *passed_over, in the
+ * current memory context.
+ */
+static int
+make_round(List *due, List **passed_over, MemoryContext turn)
 {
 	MemoryContext context = CurrentMemoryContext;
+	int64		began = aq_clock_us();
 	ListCell   *lc;
 	int			served = 0;
 
+	foreach(lc, due)
+	{
+		AqScheduleDue *schedule = lfirst(lc);
+
+		schedule->used = aq_fair_used(schedule->owner);
+	}
+	list_sort(due, compare);
 	foreach(lc, due)
 	{
 		AqScheduleDue *schedule = lfirst(lc);
@@ -74,40 +97,57 @@ serve(List *due, MemoryContext turn)
 		MemoryContextReset(turn);
 		MemoryContextSwitchTo(turn);
 		pgstat_report_activity(STATE_RUNNING, schedule->name);
-		served += aq_turn_take(schedule->name, turn);
+		if (aq_turn_take(schedule, turn))
+			served++;
+		else
+		{
+			MemoryContextSwitchTo(context);
+			*passed_over = lappend(*passed_over, pstrdup(schedule->name));
+		}
 		MemoryContextSwitchTo(context);
+		if (aq_clock_us() - began > AQ_FAIR_ROUND)
+			break;
 	}
+	pgstat_report_stat(false);
 	return served;
 }
 
 /*
- * Serves each schedule that is due once; returns false if there was nothing to
- * do.  However many are locked, it gets to the others.
+ * Serves what is due; returns false if there was nothing to do.  However many are
+ * locked, it gets to the others.
  */
 static bool
-make_round(MemoryContext round, MemoryContext turn)
+serve(MemoryContext context, MemoryContext turn)
 {
-	TimestampTz start = GetCurrentTimestamp();
-	AqScheduleDue last = {.time = DT_NOBEGIN,.name = ""};
+	MemoryContext round;
+	List	   *passed_over = NIL;
 	List	   *due;
 	int			served = 0;
 
-	MemoryContextReset(round);
+	MemoryContextReset(context);
+	round = AllocSetContextCreate(context, "pgaq scheduler round", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(round);
-	while ((due = due_schedules(&last, start)) != NIL)
+	while (aq_schedule_job_enabled && (due = due_schedules(passed_over)) != NIL)
 	{
-		last = *(AqScheduleDue *) llast(due);
-		served += serve(due, turn);
+		MemoryContextSwitchTo(context);
+		served += make_round(due, &passed_over, turn);
+		MemoryContextReset(round);
+		MemoryContextSwitchTo(round);
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
 	}
-	pgstat_report_stat(false);
 	return served > 0;
 }
 
 void
 aq_scheduler_main(Datum arg)
 {
-	MemoryContext round,
+	MemoryContext context,
 				turn;
+	int64		key;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -117,15 +157,13 @@ aq_scheduler_main(Datum arg)
 	aq_schedule_job_in_scheduler();
 	set_parameters();
 	aq_point("scheduler-connected");
-	round = AllocSetContextCreate(TopMemoryContext, "pgaq scheduler", ALLOCSET_DEFAULT_SIZES);
+	context = AllocSetContextCreate(TopMemoryContext, "pgaq scheduler", ALLOCSET_DEFAULT_SIZES);
 	turn = AllocSetContextCreate(TopMemoryContext, "pgaq schedule", ALLOCSET_DEFAULT_SIZES);
-	while (aq_schedule_job_enabled && make_round(round, turn))
-	{
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-	}
+	MemoryContextSwitchTo(context);
+	key = aq_fair_enter(AQ_FAIR_SCHEDULES);
+	if (key != 0)
+		aq_turn_has_ended(key);
+	while (aq_schedule_job_enabled && serve(context, turn))
+		;
 	proc_exit(0);
 }

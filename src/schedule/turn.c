@@ -27,7 +27,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/timeout.h"
 #include "utils/timestamp.h"
 
 /* catch_up = skip: a time counts as missed when it is over for longer than this */
@@ -40,9 +39,6 @@
 /* the pause after a failure, which doubles with each further one */
 #define FIRST_PAUSE (1 * USECS_PER_SEC)
 #define LONGEST_PAUSE (300 * USECS_PER_SEC)
-
-/* users' code, such as a rule, must not keep other schedules waiting */
-#define TIME_LIMIT_MS 60000
 
 typedef struct Turn
 {
@@ -177,13 +173,6 @@ enqueue_as_owner(const AqSchedule *s, const Turn *turn)
 
 /* --- failures ---------------------------------------------------------------------------------- */
 
-/* The error's message, with its SQLSTATE, for the row. */
-static char *
-describe(const ErrorData *error)
-{
-	return psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message != NULL ? error->message : "");
-}
-
 static int64
 pause_after(int failures)
 {
@@ -195,10 +184,10 @@ pause_after(int failures)
  * is to do disable it, not those of the server.
  */
 static void
-record_failure(const AqSchedule *s, const ErrorData *error)
+record_failure(const AqSchedule *s, int sqlstate, const char *message)
 {
-	bool		disable = s->failures + 1 >= AQ_SCHEDULE_MAX_FAILURES && aq_error_is_of_timed_user(error->sqlerrcode);
-	char	   *description = describe(error);
+	bool		disable = s->failures + 1 >= AQ_SCHEDULE_MAX_FAILURES && aq_error_is_of_timed_user(sqlstate);
+	char	   *description = psprintf("%s: %s", unpack_sql_state(sqlstate), message);
 	bool		recorded;
 
 	aq_job_begin();
@@ -235,7 +224,6 @@ take(const char *name, AqSchedule **schedule, MemoryContext context)
 		aq_schedule_row_ran(*schedule, turn.n, turn.next);
 		aq_point("schedule-written");
 	}
-	disable_timeout(STATEMENT_TIMEOUT, false);
 	aq_job_commit(false);
 	aq_point("schedule-committed");
 }
@@ -245,20 +233,21 @@ take(const char *name, AqSchedule **schedule, MemoryContext context)
  * otherwise returns false.  The context is reset by the caller.
  */
 bool
-aq_turn_take(const char *name, MemoryContext context)
+aq_turn_take(const AqScheduleDue *due, MemoryContext context)
 {
 	AqSchedule *volatile schedule = NULL;
 
-	enable_timeout_after(STATEMENT_TIMEOUT, TIME_LIMIT_MS);
+	aq_fair_begin(due->owner, aq_schedule_row_key(due->name));
 	PG_TRY();
 	{
-		take(name, (AqSchedule **) &schedule, context);
+		take(due->name, (AqSchedule **) &schedule, context);
+		aq_fair_end(schedule != NULL);
 	}
 	PG_CATCH();
 	{
 		ErrorData  *error;
 
-		disable_timeout(STATEMENT_TIMEOUT, false);
+		aq_fair_end(schedule != NULL);
 		MemoryContextSwitchTo(context);
 		if (schedule == NULL)
 			PG_RE_THROW();
@@ -266,9 +255,27 @@ aq_turn_take(const char *name, MemoryContext context)
 		FlushErrorState();
 		AbortCurrentTransaction();
 		MemoryContextSwitchTo(context);
-		record_failure(schedule, error);
+		record_failure(schedule, error->sqlerrcode, aq_fair_message(error));
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	return schedule != NULL;
+}
+
+/* The last scheduler was ended in the turn of this schedule. */
+void
+aq_turn_has_ended(int64 key)
+{
+	MemoryContext context = CurrentMemoryContext;
+	AqSchedule *schedule = NULL;
+
+	aq_job_begin();
+	MemoryContextSwitchTo(context);
+	if (aq_job_lock_extension())
+		schedule = aq_schedule_row_find(key);
+	aq_job_commit(false);
+	MemoryContextSwitchTo(context);
+	if (schedule != NULL)
+		record_failure(schedule, ERRCODE_QUERY_CANCELED, aq_fair_too_long());
+	MemoryContextSwitchTo(context);
 }

@@ -1,0 +1,76 @@
+"""Code of one role does not run on the time of others: turns of schedules and of propagation are limited, and roles take turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import arrived, put, until
+from pgaq import db
+
+SETTINGS = {"pgaq.turn_timeout": "250 ms"}
+
+# how a rule keeps a background process: it sleeps; it catches its cancellation, too; it stays below the limit
+RULES = {"sleeps": "pg_sleep(50) IS NOT NULL", "stubborn": "slow.stubborn()", "below": "pg_sleep(0.15) IS NULL"}
+STUBBORN = """
+    CREATE FUNCTION slow.stubborn() RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+        LOOP
+            BEGIN
+                PERFORM pg_sleep(50);
+            EXCEPTION WHEN query_canceled THEN NULL;
+            END;
+        END LOOP;
+    END $$
+"""
+
+
+@pytest.fixture
+def slow(request, server):
+    """A connection of a role with a topic whose rule takes long, and what the rule does; afterwards all of it is gone."""
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE slow LOGIN; CREATE SCHEMA slow AUTHORIZATION slow; GRANT EXECUTE ON FUNCTION aq.create_queue TO slow")
+    with server.connect(user="slow") as conn:
+        conn.execute(STUBBORN)
+        conn.execute("SELECT aq.create_queue('slow', multiple_consumers => true)")
+        conn.execute("SELECT aq.subscribe('slow', 's', rule => %s)", [RULES[request.param]])
+        yield conn, request.param
+    with server.connect() as conn:
+        conn.execute("SELECT aq.drop_queue('slow', true)")
+        conn.execute("DROP OWNED BY slow; DROP ROLE slow")
+
+
+def error(conn, view, what):
+    """The offender waits, and its error is shown; nothing is wrong with one that stays below the limit."""
+    if what == "below":
+        return None
+    query = f"SELECT last_error FROM aq.{view} WHERE (queue_name = 'slow' OR queue_name LIKE 'from%') AND failures > 0 AND last_error LIKE '%took longer than pgaq.turn_timeout (250 ms)'"
+    return until(lambda: db.value(conn, query), "the error")
+
+
+@pytest.mark.parametrize("slow", ["sleeps", "stubborn"], indirect=True)
+def test_schedules(server, conn, queue, slow):
+    """One that is due every second comes again and again, although many of another role are always due before it."""
+    role, what = slow
+    role.execute("SELECT aq.schedule('slow' || n, 'slow', '1', every => '1 second', catch_up => 'all') FROM generate_series(1, 8) n")
+    conn.execute("SELECT aq.schedule('quick', %s, '1', every => '1 second')", [queue])
+    assert len(arrived(conn, queue, 3)) >= 3
+    error(conn, "schedules", what)
+    conn.execute("SELECT aq.unschedule('quick')")
+
+
+@pytest.mark.parametrize("slow", RULES, indirect=True)
+def test_propagation(server, conn, queue, slow):
+    """Messages of another role go on between the batches of eight slow queues."""
+    role, what = slow
+    for n in range(8):
+        role.execute(f"SELECT aq.create_queue('from{n}')")
+        put(role, f"from{n}", *range(20 if what == "below" else 1))
+        role.execute(f"SELECT aq.propagate('from{n}', 'slow')")
+    conn.execute("SELECT aq.create_queue('quick_from')")
+    conn.execute("SELECT aq.propagate('quick_from', %s)", [queue])
+    for n in range(3):
+        put(conn, "quick_from", n)
+        assert arrived(conn, queue, 1) == [n]
+    error(conn, "propagations", what)
+    for name in ("quick_from", *(f"from{n}" for n in range(8))):
+        conn.execute("SELECT aq.drop_queue(%s, true)", [name])
