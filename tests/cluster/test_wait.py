@@ -206,6 +206,20 @@ def test_message_that_its_waiter_does_not_fetch(new_server, gone):
     second.close()
 
 
+def test_many_that_do_not_fetch_it(new_server):
+    """However many clients are told and do nothing, the others are told after one pgaq.fetch_patience: not one after another."""
+    own = new_server("frozen", **{"pgaq.fetch_patience": "1 s", "max_connections": "100"})
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        group = [Waiter(own, "q").wait() for _ in range(80)]
+        asleep(conn, group)
+        put(conn, "q", 1)
+        until(lambda: all(waiter.done() for waiter in group), "the last one")
+        assert take(conn, "q") == [1]
+    for waiter in group:
+        waiter.close()
+
+
 def test_consumers_of_a_topic_are_woken_by_their_messages_only(server, conn, topic, waiters):
     a, b = waiters(5, topic, "a"), waiters(5, topic, "b")
     for waiter in a + b:

@@ -83,7 +83,7 @@ aq_parameters_define(void)
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.fetch_patience",
-							"Time that a client has after aq.wait to dequeue the message, before another waiter is woken.",
+							"Time that a client has after aq.wait to dequeue the message, before the other waiters are woken.",
 							"-1 wakes no other waiter: then a busy or disconnected "
 							"client keeps the message from other waiters until the next message.",
 							&aq_parameters_fetch_patience_ms,

@@ -18,8 +18,9 @@
  * good) has used up one wake-up, and wakes others for the remaining ones.
  *
  * A session that was told of a message but does not fetch it, because its client
- * is busy or has disconnected, cannot pass it on: so the worker checks a little
- * later whether there are messages while other sessions sleep.
+ * is busy, frozen or disconnected, cannot pass it on: so the worker checks a
+ * little later whether there are messages while other sessions sleep, and wakes
+ * these.
  *
  * There is another kind of waiter, the watcher of a queue: a flag, which the
  * next wake-up for any of its consumers clears and passes to the worker.  It
@@ -222,7 +223,11 @@ aq_waiters_check_later(AqQueueShm *shm)
 		aq_jobs_post_at(at);
 }
 
-/* The worker's job: wakes one waiter of every consumer that has messages. */
+/*
+ * The worker's job: wakes the waiters of every consumer that has messages, all at
+ * once.  However many clients do not fetch what they were told of, the others
+ * learn of it now.
+ */
 void
 aq_waiters_job(int32 id, AqQueueShm *shm)
 {
@@ -240,7 +245,7 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 		if (consumer == NULL || consumer->waiters.waiting == 0 ||
 			!queue->store->ready(queue, position, 0))
 			continue;
-		aq_waiters_wake(shm, position, 1);
+		aq_waiters_wake(shm, position, PG_INT32_MAX);
 		aq_waiters_check_later(shm);
 	}
 	aq_job_commit(false);
