@@ -57,6 +57,8 @@ aq_jobs_shmem_init(void *ptr, bool found)
 	pg_atomic_init_u64(&aq_jobs_area->guest_asked, 0);
 	pg_atomic_init_u32(&aq_jobs_area->changes, 0);
 	pg_atomic_init_u32(&aq_jobs_area->forget, 0);
+	for (int i = 0; i < LOG_BUCKETS; i++)
+		pg_atomic_init_u64(&aq_jobs_area->logged[i], 0);
 	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];

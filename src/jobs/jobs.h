@@ -103,6 +103,12 @@ typedef struct AqTrouble
  */
 extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 
+/*
+ * Is the limit of lines in the server log not reached, of what a role (its OID) has
+ * made fail?  If true is returned, one is counted.
+ */
+extern bool aq_trouble_may_log(uint32 who);
+
 /* Call it after a run without an error. */
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 

@@ -87,6 +87,9 @@ typedef enum AqWorkerEnd
 	AQ_WORKER_LEFT				/* it has made room for another worker */
 } AqWorkerEnd;
 
+/* limits of the lines in the server log: see trouble.c */
+#define LOG_BUCKETS 256
+
 typedef struct JobsArea
 {
 	AqLatch		latch;
@@ -96,6 +99,7 @@ typedef struct JobsArea
 	pg_atomic_uint64 guest_asked;	/* its latest request */
 	pg_atomic_uint32 changes;	/* number of changes of databases: the launcher lists them again */
 	pg_atomic_uint32 forget;	/* the launcher has all databases checked again */
+	pg_atomic_uint64 logged[LOG_BUCKETS];	/* see trouble.c */
 	AqDatabase	databases[FLEXIBLE_ARRAY_MEMBER];
 } JobsArea;
 

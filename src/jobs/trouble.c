@@ -8,6 +8,11 @@
  * Each cause is logged once and then once in a while; a run without an error
  * after failures is logged, too.
  *
+ * What fails may be a role's doing, again and again, with a new object or cause
+ * each time.  So all lines of a role, and all of a cause, together have a limit:
+ * a few at once, and then one in a while.  Where the error is to be read, in the
+ * views, it is not left out.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -27,6 +32,33 @@
 
 /* interval at which the same cause is logged again, in microseconds */
 #define LOG_AGAIN ((int64) 600000000)
+
+/* lines at once, and the interval from then on, in microseconds of aq_clock_us */
+#define LINES_AT_ONCE 10
+#define LINES_INTERVAL ((int64) 60000000)
+
+/*
+ * May a line be logged of what this role, or this cause, has made fail?  The
+ * bucket has the time by which its lines so far are paid for, one in each
+ * interval.  Roles in the same bucket share it.
+ */
+bool
+aq_trouble_may_log(uint32 who)
+{
+	pg_atomic_uint64 *paid = &aq_jobs_area->logged[murmurhash32(who) % LOG_BUCKETS];
+	int64		now = aq_clock_us();
+	uint64		before = pg_atomic_read_u64(paid);
+
+	for (;;)
+	{
+		int64		after = Max((int64) before, now) + LINES_INTERVAL;
+
+		if (after > now + LINES_AT_ONCE * LINES_INTERVAL)
+			return false;
+		if (pg_atomic_compare_exchange_u64(paid, &before, after))
+			return true;
+	}
+}
 
 /*
  * Identifies the cause: where and why the error was raised, without the names
@@ -57,7 +89,7 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 	/* not a failure if the worker has cancelled the job because it must end */
 	if (trouble != NULL && (!ShutdownRequestPending || error->sqlerrcode != ERRCODE_QUERY_CANCELED))
 	{
-		if (cause != trouble->cause || now - trouble->logged >= LOG_AGAIN)
+		if ((cause != trouble->cause || now - trouble->logged >= LOG_AGAIN) && aq_trouble_may_log(cause))
 		{
 			EmitErrorReport();
 			trouble->logged = now;
@@ -83,7 +115,7 @@ aq_trouble_failed(AqTrouble *trouble, MemoryContext context)
 void
 aq_trouble_succeeded(AqTrouble *trouble, const char *name)
 {
-	if (trouble->failures > 1)
+	if (trouble->failures > 1 && aq_trouble_may_log(string_hash(name, strlen(name) + 1)))
 		ereport(LOG,
 				(errmsg("job \"%s\" of pgaq has run without an error after %u failures", name, trouble->failures)));
 	trouble->failures = 0;

@@ -139,10 +139,10 @@ fail(const AqRegistration *r, const char *error, bool may_disable)
 	list = read_registrations(r->id);
 	next = list != NIL ? ((AqRegistration *) linitial(list))->next_at : 0;
 	commit();
-	if (list == NIL)
+	if (list == NIL && aq_trouble_may_log(r->owner))
 		ereport(LOG,
 				(errmsg("registration " INT64_FORMAT " for notification was disabled", r->id),
-				 errdetail("Its calls have failed %d times in a row, the last time with: %s", r->failures + 1, error)));
+				 errdetail("Its calls have failed %d times in a row, the last time with: %s", r->failures + 1, aq_error_clip(error))));
 	return next;
 }
 

@@ -309,9 +309,10 @@ note_failure(int64 schedule, const char *message, int sqlstate, bool diverged, i
 	if (disabled)
 	{
 		aq_propagation_calls_note_change(true);
-		ereport(LOG,
-				errmsg("propagation schedule " INT64_FORMAT " is disabled: %s", schedule, message),
-				diverged ? errhint("See \"Divergence\" in docs/propagation.md.") : 0);
+		if (aq_trouble_may_log(MyDatabaseId))
+			ereport(LOG,
+					errmsg("propagation schedule " INT64_FORMAT " is disabled: %s", schedule, aq_error_clip(message)),
+					diverged ? errhint("See \"Divergence\" in docs/propagation.md.") : 0);
 	}
 	return disabled;
 }

@@ -149,10 +149,10 @@ record_failure(AqPropagation *schedule, const char *destination, const char *mes
 	if (disabled && aq_propagation_is_unsaved(schedule))
 		aq_propagation_save(schedule);
 	commit();
-	if (failures == 1 || disabled)
+	if ((failures == 1 || disabled) && aq_trouble_may_log(schedule->role))
 		ereport(LOG,
-				errmsg("propagation to \"%s\" failed: %s", destination, message),
-				detail ? errdetail_internal("%s", detail) : 0,
+				errmsg("propagation to \"%s\" failed: %s", destination, aq_error_clip(message)),
+				detail ? errdetail_internal("%s", aq_error_clip(detail)) : 0,
 				disabled ? errhint("It has failed %d times in a row and is disabled.", failures) : 0);
 }
 

@@ -193,12 +193,12 @@ record_failure(const AqSchedule *s, int sqlstate, const char *message)
 	aq_job_begin();
 	recorded = aq_job_lock_extension() && aq_schedule_row_failed(s, description, pause_after(s->failures), disable);
 	aq_job_commit(false);
-	if (!recorded || (s->failures > 0 && !disable))
+	if (!recorded || (s->failures > 0 && !disable) || !aq_trouble_may_log(s->owner))
 		return;
 	ereport(LOG,
 			(errmsg(disable ? "schedule \"%s\" is disabled after %d failures in a row" : "schedule \"%s\" failed", s->name,
 					s->failures + 1),
-			 errdetail_internal("%s", description)));
+			 errdetail_internal("%s", aq_error_clip(description))));
 }
 
 /* --- the turn ----------------------------------------------------------------------------------- */

@@ -440,3 +440,18 @@ def test_dump_and_restore(server, clean, queue, tmp_path):
         clean.execute("DROP DATABASE schedules_target")
         clean.execute("SELECT aq.drop_queue(%s, force => true)", [queue])
         clean.execute("DROP ROLE dumped")
+
+
+def test_log_of_failures(server, clean, queue):
+    """Many schedules of a role fail, each for the first time: the log gets a few lines of them."""
+    clean.execute("CREATE ROLE noisy LOGIN")
+    clean.execute("SELECT aq.grant_queue(%s, 'noisy', 'enqueue')", [queue])
+    with server.connect(user="noisy") as noisy:
+        noisy.execute("SELECT aq.schedule('noise' || n, %s, '1', every => '1 day') FROM generate_series(1, 40) n", [queue])
+    clean.execute("SELECT aq.revoke_queue(%s, 'noisy', 'enqueue')", [queue])
+    clean.execute("UPDATE aq_internal.schedule SET next_run = clock_timestamp() WHERE schedule_name LIKE 'noise%'")
+    clean.execute("SELECT aq.pause_schedule('noise1'), aq.resume_schedule('noise1')")
+    until(lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39, "the failures")
+    assert 1 <= server.log_text().count('schedule "noise') <= 11
+    clean.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules WHERE schedule_name LIKE 'noise%'")
+    clean.execute("DROP ROLE noisy")

@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "commands/tablespace.h"
 #include "catalog/pg_tablespace.h"
 #include "commands/tablecmds.h"
@@ -23,6 +24,7 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parser.h"
 #include "tcop/utility.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
@@ -278,7 +280,7 @@ aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum
 		Relation	rel = table_open(aq_schema_data_relation(table), RowExclusiveLock);
 		MemoryContext spi = MemoryContextSwitchTo(context);
 
-		aq_args_elements(DatumGetArrayTypeP(found), &tids, &nulls, &n);
+		deconstruct_array(DatumGetArrayTypeP(found), TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT, &tids, &nulls, &n);
 		for (int i = 0; i < n; i++)
 			simple_heap_delete(rel, (ItemPointer) DatumGetPointer(tids[i]));
 		MemoryContextSwitchTo(spi);
