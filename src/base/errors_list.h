@@ -120,6 +120,7 @@ X(PROPAGATION_ENABLED, "AQ132", "", 24064, "The propagation schedule is already 
 X(PROPAGATION_DISABLED, "AQ133", "", 24065, "The propagation schedule is already disabled.")
 X(PROPAGATION_DIVERGED, "AQ134", "AQ134", 0, "What has arrived from another database is not what that database has sent.")
 X(PROPAGATION_ON_WAY, "AQ135", "55006", 0, "Messages of the propagation schedule are on their way to another database, or the schedule is enabled.")
+X(PROPAGATION_ROUND, "AQ136", "54000", 0, "A message has been propagated 32 times, so it probably goes round in a circle.")
 X(TRACE_SESSION, "AQ140", "42704", 0, "There is no session with this process id.")
 X(TRACE_RUNNING, "AQ141", "55006", 0, "The session is already being traced.")
 X(TRACE_UNDEFINED, "AQ142", "42704", 0, "The session has no trace, or its trace was discarded for another one.")

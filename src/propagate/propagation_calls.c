@@ -245,6 +245,38 @@ check_source(const char *name, const char *destination)
 	return queue;
 }
 
+/*
+ * Schedules that pass on all messages, and lead back to the source, would send each
+ * message round for ever.  Subscribers with rules may end that, so circles with
+ * them are allowed; these, circles over other databases, and two sessions that
+ * each add one half of a circle, end when a message has been moved too often.
+ */
+static void
+refuse_circle(const AqQueue *queue, const char *destination)
+{
+	const AqConsumer *consumer = queue->multi ? aq_catalog_consumer((AqQueue *) queue, aq_address_consumer(NULL, destination)) : NULL;
+	Oid			types[] = {INT4OID, TEXTOID};
+	Datum		values[] = {Int32GetDatum(queue->id), CStringGetTextDatum(destination)};
+	bool		found;
+
+	if (queue->multi && (consumer == NULL || !consumer->subscriber || consumer->rule_text != NULL))
+		return;
+	(void) aq_sql_run("WITH RECURSIVE reached (queue_id) AS ("
+					  "SELECT queue_id FROM aq_internal.queue WHERE queue_name = $2 "
+					  "UNION SELECT t.queue_id FROM reached r JOIN aq_internal.queue q ON q.queue_id = r.queue_id "
+					  "JOIN aq_internal.propagation p ON p.queue_id = q.queue_id JOIN aq_internal.queue t ON t.queue_name = p.destination "
+					  "WHERE NOT q.multiple_consumers OR EXISTS (SELECT FROM aq_internal.subscriber s WHERE s.queue_id = q.queue_id "
+					  "AND s.consumer = '-> ' || p.destination AND s.kind = 'subscriber' AND s.rule IS NULL)) "
+					  "SELECT FROM reached WHERE queue_id = $1", lengthof(types), types, values, NULL, true);
+	found = SPI_processed > 0;
+	SPI_finish();
+	if (found)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "propagation from queue \"%s\" to \"%s\" would send messages round in a circle", queue->name, destination),
+				errdetail("Propagation schedules already lead from there to queue \"%s\".", queue->name),
+				errhint("Propagate from a topic with a rule that is false for messages that have come from the destination."));
+}
+
 static int64
 insert_row(FunctionCallInfo fcinfo, int32 queue_id)
 {
@@ -307,6 +339,8 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 	queue = check_source(name, destination);
 	if (destination != NULL)
 		check_destination(id, name, queue->payload_type, destination, subscribe || !multi);
+	if (destination != NULL && !is_remote(destination))
+		refuse_circle(aq_catalog_get(name, AQ_RIGHT_ANY), destination);
 	schedule = insert_row(fcinfo, id);
 	if (is_remote(destination) && schedule != 0)
 		insert_link(schedule);

@@ -111,6 +111,22 @@ def test_destination_is_wrong(pair):
     pair.check(1, "a queue of another type")
 
 
+def test_circle(pair):
+    """Two queues that send each other everything over links: each message stops after 32 times, in one of them, and the schedule says why."""
+    with pair.server.connect("far") as far:
+        port = db.value(far, "SHOW port")
+        far.execute(f"CREATE SERVER back FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{db.value(far, 'SHOW unix_socket_directories')}', port '{port}', dbname 'postgres')")
+        far.execute("CREATE USER MAPPING FOR postgres SERVER back OPTIONS (user 'postgres')")
+        far.execute("SELECT aq.propagate('target', 'source@back')")
+    with pair.server.connect() as conn:
+        put_many(conn, "source", 1, 1)
+    error = "SELECT max(last_error) FROM aq.propagations WHERE failures > 0"
+    ended = until(lambda: pair.here(error) or pair.there(error), "the end of the circle")
+    assert ended == "a message has been propagated 32 times"
+    left = "SELECT count(*) FROM aq.messages WHERE state = 'READY' AND properties = '{\"aq$hops\": 32}'"
+    assert pair.here(left) + pair.there(left) == 1
+
+
 @pytest.mark.parametrize("restored", ["destination", "source"])
 def test_restored_from_an_older_backup(pair, restored):
     """A side that is older than the other is noticed: the schedule stops, and nothing is lost or doubled before somebody decides."""

@@ -112,6 +112,7 @@ INSERT INTO t.raises VALUES
 ('AQ143', NULL, 'needs as many sessions as can be traced: tests/cluster/test_trace.py'),
 ('AQ173', NULL, 'is raised by the scheduler: tests/cluster/test_schedules.py'),
 ('AQ135', NULL, 'needs messages on their way: tests/sql/propagate_link.sql'),
+('AQ136', NULL, 'needs messages that go round: propagate.sql'),
 ('AQ181', NULL, 'needs a node: tests/sql/nodes.sql'),
 ('AQ182', NULL, 'needs a copy of a node: tests/cluster/test_nodes.py'),
 ('AQ185', NULL, 'needs another node, as the next three: tests/cluster/test_distributed.py'),

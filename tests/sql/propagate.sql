@@ -186,6 +186,21 @@ SELECT aq.end_propagation('pp_h', 'pp_b');
 SELECT aq.create_queue_table('t.pp_groups', 'text', message_grouping => true);
 SELECT aq.create_queue('pp_group', queue_table => 't.pp_groups');
 SELECT aq.propagate('pp_group', 'pp_b');
+-- a circle is refused, unless a rule can end it; then a message goes round at most 32 times, and stays
+\set VERBOSITY default
+SELECT aq.create_queue(q, 'text') FROM unnest(ARRAY['pp_r1', 'pp_r2', 'pp_r3']) q;
+SELECT aq.propagate('pp_r1', 'pp_r2') > 0, aq.propagate('pp_r2', 'pp_r3') > 0;
+SELECT aq.propagate('pp_r3', 'pp_r1');
+SELECT aq.create_queue(q, 'text', multiple_consumers => true) FROM unnest(ARRAY['pp_s1', 'pp_s2']) q;
+SELECT aq.propagate('pp_s1', 'pp_s2') > 0;
+SELECT aq.propagate('pp_s2', 'pp_s1');
+SELECT aq.propagate('pp_s2', 'pp_s1', rule => 'true') > 0;
+SELECT aq.enqueue('pp_s1', 'round', properties => '{"k": 1, "aq$hops": 30}') AS first \gset
+CALL t.until($$count(*) = 1 FROM aq.propagations WHERE state = 'retrying' AND queue_name LIKE 'pp_s%'$$);
+SELECT state, last_error FROM aq.propagations WHERE queue_name LIKE 'pp_s%' ORDER BY state;
+SELECT consumer, payload, properties, original_msgid = :'first' FROM aq.messages WHERE queue_name LIKE 'pp_s%' AND state = 'READY';
+SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_r1', 'pp_r2', 'pp_r3', 'pp_s1', 'pp_s2']) q;
+\set VERBOSITY terse
 -- a schedule goes with its queue, and the subscriber with the schedule
 SELECT aq.end_propagation('pp_t', 'pp_u');
 SELECT consumer, kind FROM aq.subscribers WHERE queue_name = 'pp_t' AND kind = 'subscriber' ORDER BY consumer COLLATE "C";

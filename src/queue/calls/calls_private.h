@@ -92,6 +92,7 @@ extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct va
 
 /* --- move.c: common to all that moves messages */
 extern struct varlena *aq_move_copy(const struct varlena *value);
+extern struct varlena *aq_move_properties(const AqMessage *m);
 extern struct varlena *aq_move_sender(struct varlena *last, const struct varlena *sender);
 extern struct varlena *aq_move_exception_queue(const char *name, int32 target, Oid payload_type);
 extern void aq_move_bodies(const char *source, int32 target, Oid payload_type, int n, const Datum *payloads,

@@ -16,8 +16,15 @@
 
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+/* how often a message is propagated at most, and the property that counts it from the second time on */
+#define HOPS 32
+#define HOPS_PROPERTY "aq$hops"
 
 /* --- for all that moves messages ----------------------------------------------------------- */
 
@@ -25,6 +32,45 @@ struct varlena *
 aq_move_copy(const struct varlena *value)
 {
 	return value != NULL ? (struct varlena *) DatumGetPointer(datumCopy(PointerGetDatum(value), false, -1)) : NULL;
+}
+
+/* What the property says; 1: there is none, or it is not a number. */
+static int
+hops_of(Jsonb *properties)
+{
+	JsonbValue	found;
+
+	if (properties == NULL || !JB_ROOT_IS_OBJECT(properties) ||
+		getKeyJsonValueFromContainer(&properties->root, HOPS_PROPERTY, strlen(HOPS_PROPERTY), &found) == NULL || found.type != jbvNumeric)
+		return 1;
+	return (int) Max(Min(strtod(DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(found.val.numeric))), NULL), HOPS), 1);
+}
+
+/*
+ * The properties of a message that is propagated.  From the second time on they
+ * count how often it was, in this database and in others, so that a message that
+ * goes round in a circle stops somewhere.  What an application has written there
+ * does not count.  A message with an original id has been in another queue before.
+ */
+struct varlena *
+aq_move_properties(const AqMessage *m)
+{
+	struct varlena *properties = aq_move_copy(m->properties);
+	Jsonb	   *json = properties != NULL ? DatumGetJsonbP(PointerGetDatum(properties)) : NULL;
+	int			hops = m->original_id != NULL ? hops_of(json) + 1 : 1;
+	Datum		count;
+
+	if (hops > HOPS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_PROPAGATION_ROUND, "a message has been propagated %d times", HOPS),
+				errdetail("Its original id is %s.", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(m->original_id)))),
+				errhint("Propagation schedules that form a circle send messages round: end one of them, or give it a rule; then dequeue the message."));
+	if (m->original_id == NULL && hops_of(json) == 1)
+		return properties;
+	count = DirectFunctionCall1(jsonb_in, CStringGetDatum(psprintf("{\"%s\": %d}", HOPS_PROPERTY, hops)));
+	if (json == NULL)
+		return (struct varlena *) DatumGetPointer(count);
+	return (struct varlena *) DatumGetPointer(DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(json), count));
 }
 
 /*
@@ -146,7 +192,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 		.priority = priority_at(moving, m->priority),
 		.expiration = expiration_left(moving, m->expires_at),
 		.correlation = aq_move_copy(m->correlation),
-		.properties = aq_move_copy(m->properties),
+		.properties = aq_move_properties(m),
 		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, m->sender),
 		.recipients = moving->target_multi && moving->move->recipient != NULL
 		? list_make1((char *) moving->move->recipient) : NIL,

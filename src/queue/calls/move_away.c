@@ -97,6 +97,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 	Leaving    *leaving = arg;
 	MemoryContext old = MemoryContextSwitchTo(leaving->context);
 	pg_uuid_t  *original = palloc(sizeof(pg_uuid_t));
+	struct varlena *properties;
 
 	/* a node that holds the message for another one acknowledges it by its id */
 	*original = m->original_id != NULL && leaving->move->unit == 0 ? *m->original_id : m->id;
@@ -111,7 +112,9 @@ keep(void *arg, const AqMessage *m, int delivery)
 	set_value(leaving, AQ_MOVED_PRIORITY, false, Int32GetDatum(m->priority));
 	set_value(leaving, AQ_MOVED_TIME, m->expires_at == 0, TimestampTzGetDatum(m->expires_at));
 	set_copy(leaving, AQ_MOVED_CORRELATION, m->correlation);
-	set_copy(leaving, AQ_MOVED_PROPERTIES, m->properties);
+	/* what another node holds for a while was not propagated */
+	properties = leaving->move->unit == 0 ? aq_move_properties(m) : aq_move_copy(m->properties);
+	set_value(leaving, AQ_MOVED_PROPERTIES, properties == NULL, PointerGetDatum(properties));
 	set_copy(leaving, AQ_MOVED_SENDER, m->sender);
 	set_copy(leaving, AQ_MOVED_EXCEPTION_QUEUE, m->exception_queue);
 	set_value(leaving, AQ_MOVED_ORIGINAL, false, UUIDPGetDatum(original));
