@@ -67,6 +67,7 @@ typedef struct AqQueueShm AqQueueShm;
 /* === room catalog ============================================================= */
 
 typedef struct AqRule AqRule;
+typedef struct AqRuleIndex AqRuleIndex;
 typedef struct AqInput AqInput;
 
 /* Delivery modes, as bits; Oracle's numbers. */
@@ -151,6 +152,7 @@ typedef struct AqQueue
 	AqConsumer *consumers;		/* by position, ascending */
 	Bitmapset  *without_rule;	/* positions of subscribers without a rule */
 	bool		has_rules;
+	AqRuleIndex *rule_index; /* NULL: not made yet; see rule_index.c */
 	bool		grants_read;	/* rights on consumers were read: see grants.c */
 	List	   *grants;
 	/* payload input, for text given by the user */
@@ -164,6 +166,8 @@ typedef struct AqQueue
 	uint32		serial;			/* ... while it has this serial, */
 	uint32		version;		/* and this version */
 	uint64		definition;		/* the definition clock before this was read */
+	Oid			catalog;		/* the aq_internal.queue that it was read from */
+	bool		uncommitted;	/* read by a transaction that had changed definitions */
 	bool		consumers_made; /* every consumer has its entry in shared memory */
 	MemoryContext context;		/* of this description */
 	uint64		generation;
@@ -440,6 +444,7 @@ struct AqQueueShm
 	uint32		later_work;		/* used by the worker only: work to be done ... */
 	TimestampTz later_at;		/* ... at this time */
 	pg_atomic_uint64 definition;	/* descriptions read earlier are outdated: see definition_clock.c */
+	pg_atomic_uint64 last_change;	/* descriptions read later are current: see catalog.c */
 	/*
 	 * numbers of transactions that have enqueued or dequeued, in two
 	 * generations, and of those that wait to stop it: see users.c

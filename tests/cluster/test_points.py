@@ -34,7 +34,7 @@ RARE = {
     "conversion-written", "conversion-announced", "conversion-ended", "positions-freed", "buffered-made", "redriven",
     "move-taken", "move-put",
     "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
-    "dead-letters-read", "rules-matched", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
+    "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met", "change-met", "ranges-copied"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 
 from conftest import put, take
@@ -108,3 +111,84 @@ def test_an_error_between_two_rules_leaves_no_subtransaction(points_server):
         conn.execute("COMMIT")
         assert conn.execute("SELECT n FROM written").fetchall() == [(2,)]
         assert take(conn, "t", "a") == [2] and take(conn, "t", "b") == [2]
+
+
+# -- rules that are found by the constant that they compare with
+
+VALUES = ["payload->>'a'", "payload ->> 'b'", "(payload->>'a')", "PAYLOAD->'n'->>'a'", "tab.user_data->>'a'", "user_data -> 'n' -> 'n' ->> 'x y'", "properties->>'a'", "tab.user_prop->>'a'",
+          "correlation", "corrid", "sender", "payload->>'it''s'", "payload->>'A'", "payload->>'größe'", "\n payload\t->> 'a' "]  # fmt: skip
+CONSTANTS = ["x", "y", "", " x", "X", "1", "true", "null", '{"a": "x"}', "it''s", "größe", "R&D", "ä", "a%", "longer than the others, and with 'quotes'".replace("'", "''")]
+# what looks like it, and is another rule
+OTHERS = ["payload->>'a' <> 'x'", "payload->'a' = '\"x\"'", "payload->>'a' = E'x'", "payload->>'a' = 'x' || ''", "payload->>'a' = 'x' OR correlation = 'y'", "payload->>'a' --> 'x'\n= 'y'",
+          "payload->>'a' = 'x'\n'y'", "NOT payload->>'a' = 'x'", "payload->>0 = 'x'", "payload->-1->>'a' = 'x'", "'x' = 'x'", "correlation = sender", "payload->>'a' = 'x'::text", "payload#>>'{a}' = 'x'",
+          "payload->>'a' = 'C:\\x'", "payload->>'a' IS NULL", "payload->>'a' = NULL", "priority = '1'", "payload->>'a' /* one */ = 'x'", "payload->>'a' = U&'x'", "payload->>'a' >= 'x'"]  # fmt: skip
+
+
+def some_json(rng: random.Random, depth: int = 0):
+    if depth < 3 and rng.random() < 0.7:
+        return {key: some_json(rng, depth + 1) for key in ("a", "b", "A", "n", "x y", "it's", "größe") if rng.random() < 0.6}
+    return rng.choice(["x", "y", "", " x", "X", 1, True, None, "it's", "größe", "R&D", "ä", "C:\\x", ["x"], [{"a": "x"}], "longer than the others, and with 'quotes'"])
+
+
+@pytest.mark.own_tables
+def test_rules_found_by_a_constant_match_as_evaluated_ones_do(server, conn, seed):
+    """Each rule in two forms; the second, with AND true, is evaluated."""
+    rng = random.Random(seed)
+    rules = [f"{value} = '{rng.choice(CONSTANTS)}'" for value in VALUES for _ in range(4)] + [f" '{rng.choice(CONSTANTS)}'= {value}" for value in VALUES] + OTHERS
+    db.execute(conn, "SELECT aq.create_queue('pairs', multiple_consumers => true)")
+    for number, rule in enumerate(rules):
+        conn.execute("SELECT aq.subscribe('pairs', %s, %s), aq.subscribe('pairs', %s, %s)", [f"found {number}", rule, f"evaluated {number}", f"({rule}\n) AND true"])
+    texts = [None, "x", "y", " x", "it's", "größe", "ä"]
+    with server.connect() as session:
+        for step in range(60):
+            properties = json.dumps({"a": some_json(rng)}) if rng.random() < 0.8 else None
+            messages = [json.dumps(some_json(rng)) if rng.random() < 0.95 else None for _ in range(rng.choice([1, 3]))]
+            session.execute("SELECT aq.enqueue_array('pairs', %s::text[], properties => %s::text::jsonb, correlation => %s, sender => %s)", [messages, properties, rng.choice(texts), rng.choice(texts)])
+            if step == 30:  # rules are taken over
+                conn.execute("SELECT aq.subscribe('pairs', 'one more'), aq.alter_subscriber('pairs', 'found 0', 'true'), aq.alter_subscriber('pairs', 'evaluated 0', 'true')")
+    matched = 0
+    for number, rule in enumerate(rules):
+        found, evaluated = ([row[0] for row in conn.execute("SELECT msgid FROM aq.dequeue('pairs', %s, max_messages => 1000)", [f"{form} {number}"])] for form in ("found", "evaluated"))
+        assert found == evaluated, f"seed {seed}: {rule}"
+        matched += bool(found)
+    assert matched > len(rules) / 3
+    assert db.value(conn, "SELECT sum(rule_failures) FROM aq.subscribers WHERE queue_name = 'pairs'") == 0
+    db.execute(conn, "SELECT aq.drop_queue('pairs', true)")
+
+
+@pytest.mark.test_build
+@pytest.mark.own_tables
+def test_rules_cost_nothing_again_while_other_queues_change(points_server):
+    """Nothing is read or compiled after changes of other queues, and after a change of the topic only what is new; a rule that is
+    found by its constant is never compiled."""
+    with points_server.connect() as conn, points_server.connect() as other:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.create_queue('v', multiple_consumers => true), aq.create_queue('warm')")
+        for number in range(20):
+            conn.execute("SELECT aq.subscribe('t', %s, %s), aq.subscribe('t', %s, %s)", [f"a{number}", f"payload->>'x' = 's{number}'", f"b{number}", f"priority = {number}"])
+        counted = {}
+
+        def reached(point):
+            now = db.value(other, "SELECT aq.point_reached(%s)", [point])
+            before, counted[point] = counted.get(point, 0), now
+            return now - before
+
+        def enqueue():
+            reached("rule-compiles"), reached("queue-described")
+            put(conn, "t", {"x": "s3"}, priority=4)
+            return reached("rule-compiles"), reached("queue-described")
+
+        with points_server.connect() as conn:
+            db.execute(conn, "SELECT aq.enqueue('warm', '1')")
+            assert enqueue()[0] == 20
+            assert enqueue() == (0, 0)
+            for change in ("aq.create_queue('u')", "aq.enqueue('u', '1')", "aq.stop_queue('u')", "aq.drop_queue('u', force => true)", "aq.create_temporary_queue()", "aq.subscribe('v', 'x')",
+                           "aq.alter_subscriber('v', 'x', 'true')", "aq.unsubscribe('v', 'x')"):  # fmt: skip
+                other.execute(f"SELECT {change}")
+                assert enqueue() == (0, 0), change
+            other.execute("SELECT aq.subscribe('t', 'c', 'priority > 100')")
+            assert enqueue() == (1, 1)
+            other.execute("SELECT aq.alter_subscriber('t', 'b4', 'priority < 100')")
+            assert enqueue() == (1, 1)
+            other.execute("SELECT aq.alter_subscriber('t', 'a3', $$payload->>'x' = 's4'$$)")
+            assert enqueue() == (0, 1)
+        assert len(take(other, "t", "a3")) == 12 and len(take(other, "t", "b4")) == 13 and take(other, "t", "a4") == []

@@ -137,10 +137,16 @@ on_error(Matching *m, const AqConsumer *consumer, uint32 messages)
 /* --- matching ------------------------------------------------------------------------- */
 
 static void
-match_message(Matching *m, AqConsumer *consumer, uint32 number)
+set_payload(Matching *m, uint32 number)
 {
 	m->message.payload = m->payloads[number];
 	m->message.payload_null = m->nulls[number];
+}
+
+static void
+match_message(Matching *m, AqConsumer *consumer, uint32 number)
+{
+	set_payload(m, number);
 	if (aq_rule_matches(consumer->rule, &m->message))
 		m->targets[number] = bms_add_member(m->targets[number], consumer->position);
 }
@@ -203,16 +209,20 @@ match_consumer(Matching *m, AqConsumer *consumer)
 	}
 }
 
+/* The rules that are found by the constant that they compare with; the others are evaluated. */
 static void
 match_consumers(Matching *m)
 {
-	for (int i = 0; i < m->queue->nconsumers; i++)
-	{
-		AqConsumer *consumer = &m->queue->consumers[i];
+	AqConsumer *const *others;
+	int			n = aq_rule_index_others(m->queue, &others);
 
-		if (consumer->subscriber && consumer->rule_text != NULL && (consumer->delivery & m->queue->delivery))
-			match_consumer(m, consumer);
+	for (uint32 i = 0; i < m->n; i++)
+	{
+		set_payload(m, i);
+		m->targets[i] = aq_rule_index_find(m->queue, &m->message, m->targets[i]);
 	}
+	for (int i = 0; i < n; i++)
+		match_consumer(m, others[i]);
 	aq_point("rules-matched");
 	unguard(m, false);
 }
@@ -221,8 +231,11 @@ match_consumers(Matching *m)
 static bool
 runs_user_code(AqQueue *queue)
 {
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].rule != NULL && aq_rule_runs_user_code(queue->consumers[i].rule))
+	AqConsumer *const *others;
+	int			n = aq_rule_index_others(queue, &others);
+
+	for (int i = 0; i < n; i++)
+		if (others[i]->rule != NULL && aq_rule_runs_user_code(others[i]->rule))
 			return true;
 	return false;
 }
@@ -250,10 +263,13 @@ aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, cons
 					 Bitmapset **targets)
 {
 	int64		began = aq_time_now();
-	bool		as_others = runs_user_code(queue);
-	int			nest = as_others ? aq_run_as_begin() : 0;
+	bool		as_others;
+	int			nest;
 	Matching   *m = palloc0(sizeof(Matching));	/* not on the stack, because PG_CATCH reads it */
 
+	aq_rule_index_make(queue);
+	as_others = runs_user_code(queue);
+	nest = as_others ? aq_run_as_begin() : 0;
 	*m = (Matching) {.queue = queue,.n = n,.payloads = payloads,.nulls = nulls,.targets = targets,
 		.context = CurrentMemoryContext,.owner = CurrentResourceOwner};
 	set_message(&m->message, options);

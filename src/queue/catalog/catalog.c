@@ -6,8 +6,16 @@
  * Every session keeps the descriptions that it has used.  A session that
  * changes the catalog invalidates the relcache entry of aq_internal.queue at
  * its commit; PostgreSQL sends this to all sessions, where this file
- * increments a generation, and descriptions of older generations are read
- * again at their next use.  So definitions are transactional.
+ * increments a generation, and descriptions of older generations are checked at
+ * their next use.  So definitions are transactional.
+ *
+ * There is one generation for all queues, and temporary queues come and go all
+ * the time.  So a description of an older generation is not read again if the
+ * queue's entry in shared memory shows that only others have changed: a commit
+ * writes the definition clock into the entries of the queues that it has changed
+ * before it sends its invalidations (announce.c).  A description whose reading
+ * began before this time is read again.  Rules that did not change are taken over
+ * from the description that it replaces.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,6 +27,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -202,8 +211,11 @@ static void
 know(AqQueue *queue, uint64 as_of)
 {
 	NameEntry  *entry = name_entry(queue->name);
-	IdEntry    *known;
+	IdEntry    *known = hash_search(queues_by_id, &queue->id, HASH_FIND, NULL);
 
+	/* not while an outer caller may be evaluating them */
+	if (known != NULL && held == 0)
+		aq_description_adopt_rules(queue, known->queue);
 	if (entry->queue != NULL)
 		discard(entry->queue);
 	entry->queue = NULL;
@@ -263,13 +275,57 @@ is_stale(const AqQueue *queue)
 }
 
 /*
+ * A queue's owner is that of its view, which can change without a change of the
+ * queue, for example by REASSIGN OWNED.
+ */
+static bool
+has_owner(const AqQueue *queue)
+{
+	HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->owner_view));
+	bool		same;
+
+	if (!HeapTupleIsValid(cls))
+		return false;
+	same = ((Form_pg_class) GETSTRUCT(cls))->relowner == queue->owner;
+	ReleaseSysCache(cls);
+	return same;
+}
+
+/*
+ * Were only definitions of other queues changed since the description was read?
+ * The transaction's own changes are not in shared memory yet: while it has some,
+ * and for what it has read meanwhile, this is not known.  Nor is it if the
+ * session has not used the queue, or the queue left shared memory since: then the
+ * entry can be another one's.
+ */
+static bool
+is_unchanged(const AqQueue *queue)
+{
+	uint64		changed;
+
+	if (queue->generation == 0 || queue->uncommitted || aq_pending_has_ddl() ||
+		queue->shm == NULL || queue->object == NULL || queue->object->serial != queue->serial)
+		return false;
+	changed = pg_atomic_read_u64(&queue->shm->last_change);
+	pg_read_barrier();
+	return queue->object->serial == queue->serial && queue->definition >= changed &&
+		queue->catalog == aq_schema_relation("queue") && has_owner(queue);
+}
+
+/*
  * Is the description current, according to the invalidations that the session
  * has received?
  */
 bool
-aq_catalog_is_current(const AqQueue *queue)
+aq_catalog_is_current(AqQueue *queue)
 {
-	return queue->generation == generation && !is_stale(queue);
+	uint64		now = generation;	/* the check can receive more */
+
+	if (is_stale(queue))
+		return false;
+	if (queue->generation != now && is_unchanged(queue))
+		queue->generation = now;
+	return queue->generation == now;
 }
 
 /* The current description, or NULL. */

@@ -130,6 +130,7 @@ extern uint64 aq_definition_clock_tick(void);
 
 /* --- description.c */
 extern AqQueue *aq_description_read(Relation rel, const char *name, int32 id);
+extern void aq_description_adopt_rules(AqQueue *queue, AqQueue *from);
 
 /* --- grants.c: rights on single consumers */
 extern bool aq_grants_allow(AqQueue *queue, const char *consumer);
@@ -149,7 +150,7 @@ extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without
 extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
 extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);
-extern bool aq_catalog_is_current(const AqQueue *queue);
+extern bool aq_catalog_is_current(AqQueue *queue);
 
 /* --- caller_path.c: search_path of the packages' callers */
 extern const char *aq_caller_path(void);
@@ -190,10 +191,37 @@ extern uint64 aq_run_as_code_changes(void);
 extern void aq_run_as_check_type(Oid type);
 
 /* --- rule.c: conditions over messages */
+typedef enum AqRuleVariable
+{
+	AQ_RULE_PRIORITY = 1,
+	AQ_RULE_CORRELATION,
+	AQ_RULE_PROPERTIES,
+	AQ_RULE_PAYLOAD,
+	AQ_RULE_ENQUEUE_TIME,
+	AQ_RULE_ATTEMPTS,
+	AQ_RULE_SENDER,
+	AQ_RULE_MSGID,
+	AQ_RULE_PROPERTY_LAST = AQ_RULE_MSGID,	/* a field of the payload can hide the others */
+	AQ_RULE_STATE,
+	AQ_RULE_DELAY,
+	AQ_RULE_EXPIRATION,
+	AQ_RULE_EXCEPTION_QUEUE,
+	AQ_RULE_ORIGINAL_MSGID,
+	AQ_RULE_DEAD_LETTER,
+	AQ_RULE_LAST = AQ_RULE_DEAD_LETTER
+} AqRuleVariable;
+
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);
 extern Oid	aq_rule_role(Oid writer);
+extern Oid	aq_rule_role_if_any(Oid writer);
+extern AqRuleVariable aq_rule_variable(Oid payload_type, const char *name, Oid *type);
 extern bool aq_rule_runs_user_code(const AqRule *rule);
 extern bool aq_rule_may_raise(const AqRule *rule);
 extern bool aq_rule_matches(AqRule *rule, const AqMessage *message);
+
+/* --- rule_index.c: rules that compare with a constant */
+extern void aq_rule_index_make(AqQueue *queue);
+extern int	aq_rule_index_others(const AqQueue *queue, AqConsumer *const **others);
+extern Bitmapset *aq_rule_index_find(const AqQueue *queue, const AqMessage *message, Bitmapset *positions);
 
 #endif							/* AQ_CATALOG_PRIVATE_H */

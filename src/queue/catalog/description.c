@@ -350,6 +350,8 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	uint64		definition = aq_definition_clock_now();
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 
+	aq_point("queue-described");
+
 	/*
 	 * A session woken by a commit may be here before it gets the commit's
 	 * invalidations: see the server's catalogs in the same state as pgaq's
@@ -377,6 +379,8 @@ aq_description_read(Relation rel, const char *name, int32 id)
 		queue = palloc0(sizeof(AqQueue));
 		queue->context = context;
 		queue->definition = definition;
+		queue->catalog = RelationGetRelid(rel);
+		queue->uncommitted = aq_pending_has_ddl();
 		PG_TRY();
 		{
 			read_queue(queue, RelationGetDescr(rel), tuple, snapshot);
@@ -400,4 +404,42 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	return queue;
+}
+
+/* --- rules ------------------------------------------------------------------------- */
+
+/*
+ * Takes over the compiled rules of consumers whose rule did not change; both
+ * lists are ordered by position.  A rule is in a memory context of its own.
+ */
+static void
+adopt_rules(AqQueue *queue, AqQueue *from)
+{
+	AqConsumer *old = from->consumers;
+	AqConsumer *end = old + from->nconsumers;
+
+	for (AqConsumer *c = queue->consumers; c < queue->consumers + queue->nconsumers; c++)
+	{
+		while (old < end && old->position < c->position)
+			old++;
+		if (old == end)
+			return;
+		if (old->number != c->number || old->rule == NULL || c->rule_text == NULL ||
+			c->rule_role != old->rule_role || strcmp(c->rule_text, old->rule_text) != 0)
+			continue;
+		c->rule = old->rule;
+		old->rule = NULL;
+		MemoryContextSetParent(GetMemoryChunkContext(c->rule), queue->context);
+	}
+}
+
+/* The same for a queue and its buffered queue; from: an older description, not in use. */
+void
+aq_description_adopt_rules(AqQueue *queue, AqQueue *from)
+{
+	if (queue->payload_type != from->payload_type)
+		return;
+	adopt_rules(queue, from);
+	if (queue->buffered != NULL && from->buffered != NULL)
+		adopt_rules(queue->buffered, from->buffered);
 }

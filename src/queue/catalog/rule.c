@@ -39,27 +39,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* The names that a condition can use, in the order of their parameters. */
-typedef enum Variable
-{
-	VAR_PRIORITY = 1,
-	VAR_CORRELATION,
-	VAR_PROPERTIES,
-	VAR_PAYLOAD,
-	VAR_ENQUEUE_TIME,
-	VAR_ATTEMPTS,
-	VAR_SENDER,
-	VAR_MSGID,
-	VAR_PROPERTY_LAST = VAR_MSGID,	/* a field of the payload can hide the others */
-	VAR_STATE,
-	VAR_DELAY,
-	VAR_EXPIRATION,
-	VAR_EXCEPTION_QUEUE,
-	VAR_ORIGINAL_MSGID,
-	VAR_DEAD_LETTER,
-	VAR_LAST = VAR_DEAD_LETTER
-} Variable;
-
+/* The names that a condition can use, in the order of AqRuleVariable. */
 static const struct
 {
 	const char *name;
@@ -86,14 +66,14 @@ static const struct
 static const struct
 {
 	const char *name;
-	Variable	variable;
+	AqRuleVariable variable;
 }			synonyms[] = {
-	{"corrid", VAR_CORRELATION},
-	{"user_data", VAR_PAYLOAD},
-	{"user_prop", VAR_PROPERTIES},
-	{"enq_time", VAR_ENQUEUE_TIME},
-	{"retry_count", VAR_ATTEMPTS},
-	{"sender_name", VAR_SENDER},
+	{"corrid", AQ_RULE_CORRELATION},
+	{"user_data", AQ_RULE_PAYLOAD},
+	{"user_prop", AQ_RULE_PROPERTIES},
+	{"enq_time", AQ_RULE_ENQUEUE_TIME},
+	{"retry_count", AQ_RULE_ATTEMPTS},
+	{"sender_name", AQ_RULE_SENDER},
 };
 
 struct AqRule
@@ -137,35 +117,46 @@ has_field(Oid type, const char *name)
 
 /* A field of the payload may hide a synonym, but not a property. */
 static const char *
-without_synonym(Compilation *c, const char *name)
+without_synonym(Oid payload_type, const char *name)
 {
 	for (int i = 0; i < lengthof(synonyms); i++)
-		if (strcmp(synonyms[i].name, name) == 0 &&
-			!has_field(c->payload_type, name))
+		if (strcmp(synonyms[i].name, name) == 0 && !has_field(payload_type, name))
 			return variables[synonyms[i].variable - 1].name;
 	return name;
+}
+
+/* The variable that a name means, and its type; 0: none. */
+AqRuleVariable
+aq_rule_variable(Oid payload_type, const char *name, Oid *type)
+{
+	name = without_synonym(payload_type, name);
+	for (int i = 0; i < lengthof(variables); i++)
+	{
+		if (strcmp(variables[i].name, name) != 0 || (i >= AQ_RULE_PROPERTY_LAST && has_field(payload_type, name)))
+			continue;
+		*type = OidIsValid(variables[i].type) ? variables[i].type : payload_type;
+		return i + 1;
+	}
+	return 0;
 }
 
 static Node *
 variable_param(Compilation *c, const char *name, int location)
 {
-	name = without_synonym(c, name);
-	for (int i = 0; i < lengthof(variables); i++)
-	{
-		Param	   *param;
+	Param	   *param;
+	Oid			type;
+	int			variable = aq_rule_variable(c->payload_type, name, &type);
 
-		if (strcmp(variables[i].name, name) != 0 || (i >= VAR_PROPERTY_LAST && has_field(c->payload_type, name)))
-			continue;
-		param = makeNode(Param);
-		param->paramkind = PARAM_EXTERN;
-		param->paramid = i + 1;
-		param->paramtype = OidIsValid(variables[i].type) ? variables[i].type : c->payload_type;
-		param->paramtypmod = -1;
-		param->paramcollid = get_typcollation(param->paramtype);
-		param->location = location;
-		return (Node *) param;
-	}
-	return NULL;
+	if (variable == 0)
+		return NULL;
+	param = makeNode(Param);
+	param->paramkind = PARAM_EXTERN;
+	param->paramid = variable;
+	param->paramtype = type;
+	param->paramtypmod = -1;
+	param->paramcollid = get_typcollation(type);
+	param->location = location;
+	return (Node *) param;
 }
 
 static Node *
@@ -424,9 +415,9 @@ null_literal(ParseState *pstate, ParamRef *param)
 static ParamListInfo
 make_params(Oid payload_type)
 {
-	ParamListInfo params = makeParamList(VAR_LAST);
+	ParamListInfo params = makeParamList(AQ_RULE_LAST);
 
-	for (int i = 0; i < VAR_LAST; i++)
+	for (int i = 0; i < AQ_RULE_LAST; i++)
 	{
 		params->params[i].isnull = true;
 		params->params[i].pflags = 0;
@@ -533,12 +524,19 @@ compile_as_role(AqRule *rule)
 
 /*
  * The role that runs a rule.  If the writer was dropped, the rule has no
- * privileges: it runs as a role of pgaq_oracle that has none, or not at all.
+ * privileges: it runs as a role of pgaq_oracle that has none, or (InvalidOid) not
+ * at all.
  */
+Oid
+aq_rule_role_if_any(Oid writer)
+{
+	return SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", true);
+}
+
 Oid
 aq_rule_role(Oid writer)
 {
-	Oid			role = SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(writer)) ? writer : get_role_oid("aq_user_role", true);
+	Oid			role = aq_rule_role_if_any(writer);
 
 	if (!OidIsValid(role))
 		ereport(ERROR,
@@ -654,7 +652,7 @@ renew(AqRule *rule)
 /* --- evaluating ------------------------------------------------------------------ */
 
 static void
-set_param(AqRule *rule, Variable variable, Datum value, bool isnull)
+set_param(AqRule *rule, AqRuleVariable variable, Datum value, bool isnull)
 {
 	rule->params->params[variable - 1].value = value;
 	rule->params->params[variable - 1].isnull = isnull;
@@ -666,20 +664,20 @@ set_message(AqRule *rule, const AqMessage *m)
 	int64		lifetime = m->expires_at - (m->ready_at ? m->ready_at : m->enqueue_time);
 	int			expiration = Min((lifetime + USECS_PER_SEC / 2) / USECS_PER_SEC, PG_INT32_MAX);
 
-	set_param(rule, VAR_PRIORITY, Int32GetDatum(m->priority), false);
-	set_param(rule, VAR_CORRELATION, PointerGetDatum(m->correlation), m->correlation == NULL);
-	set_param(rule, VAR_PROPERTIES, PointerGetDatum(m->properties), m->properties == NULL);
-	set_param(rule, VAR_PAYLOAD, m->payload, m->payload_null);
-	set_param(rule, VAR_ENQUEUE_TIME, TimestampTzGetDatum(m->enqueue_time), false);
-	set_param(rule, VAR_ATTEMPTS, Int32GetDatum(m->attempts), false);
-	set_param(rule, VAR_SENDER, PointerGetDatum(m->sender), m->sender == NULL);
-	set_param(rule, VAR_MSGID, UUIDPGetDatum(&m->id), false);
-	set_param(rule, VAR_STATE, Int32GetDatum(m->state != 0 ? m->state : m->original_id && m->dead_letter ? 3 : 0), false);
-	set_param(rule, VAR_DELAY, TimestampTzGetDatum(m->ready_at), m->ready_at == 0);
-	set_param(rule, VAR_EXPIRATION, Int32GetDatum(expiration), m->expires_at == 0);
-	set_param(rule, VAR_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);
-	set_param(rule, VAR_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
-	set_param(rule, VAR_DEAD_LETTER, PointerGetDatum(m->dead_letter), m->dead_letter == NULL);
+	set_param(rule, AQ_RULE_PRIORITY, Int32GetDatum(m->priority), false);
+	set_param(rule, AQ_RULE_CORRELATION, PointerGetDatum(m->correlation), m->correlation == NULL);
+	set_param(rule, AQ_RULE_PROPERTIES, PointerGetDatum(m->properties), m->properties == NULL);
+	set_param(rule, AQ_RULE_PAYLOAD, m->payload, m->payload_null);
+	set_param(rule, AQ_RULE_ENQUEUE_TIME, TimestampTzGetDatum(m->enqueue_time), false);
+	set_param(rule, AQ_RULE_ATTEMPTS, Int32GetDatum(m->attempts), false);
+	set_param(rule, AQ_RULE_SENDER, PointerGetDatum(m->sender), m->sender == NULL);
+	set_param(rule, AQ_RULE_MSGID, UUIDPGetDatum(&m->id), false);
+	set_param(rule, AQ_RULE_STATE, Int32GetDatum(m->state != 0 ? m->state : m->original_id && m->dead_letter ? 3 : 0), false);
+	set_param(rule, AQ_RULE_DELAY, TimestampTzGetDatum(m->ready_at), m->ready_at == 0);
+	set_param(rule, AQ_RULE_EXPIRATION, Int32GetDatum(expiration), m->expires_at == 0);
+	set_param(rule, AQ_RULE_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);
+	set_param(rule, AQ_RULE_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
+	set_param(rule, AQ_RULE_DEAD_LETTER, PointerGetDatum(m->dead_letter), m->dead_letter == NULL);
 }
 
 static bool

@@ -44,6 +44,7 @@ make(AqQueue *queue)
 	aq_sql_change(psprintf("INSERT INTO aq_internal.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
 				  0, NULL, NULL, NULL);
 	aq_pending_created(-id);
+	aq_pending_changed(id);		/* its description includes that of its buffered queue */
 	aq_catalog_changed();
 	aq_point("buffered-made");
 }

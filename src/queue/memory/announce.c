@@ -195,11 +195,14 @@ aq_announce_commit(void)
 		uint64		now;
 		AqObject   *object;
 
-		if (!changes_definition(&changes[i]) || changes[i].kind == AQ_CHANGE_CHANGED)
+		if (!changes_definition(&changes[i]))
 			continue;
 		now = aq_definition_clock_tick();	/* even if the queue is not in memory */
 		object = aq_object_find(MyDatabaseId, changes[i].id);
-		if (object != NULL)
+		if (object == NULL)
+			continue;
+		aq_raise_to(&aq_shm_by_index(object->index)->last_change, now);
+		if (changes[i].kind != AQ_CHANGE_CHANGED)
 			aq_raise_to(&aq_shm_by_index(object->index)->definition, now);
 	}
 }

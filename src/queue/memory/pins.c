@@ -349,6 +349,7 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 	shm->converted = current->converted;
 	shm->table_done = current->converted && current->store->kind == AQ_STORE_SHARDED;
 	aq_raise_to(&shm->definition, current->definition);
+	aq_raise_to(&shm->last_change, current->definition);
 	if (current->store->kind == AQ_STORE_BOTH)
 		aq_work_post(shm, AQ_WORK_CONVERT);
 	current->shm = shm;

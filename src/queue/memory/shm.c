@@ -81,6 +81,7 @@ reset_entry(AqQueueShm *shm)
 	shm->later_work = 0;
 	shm->later_at = 0;
 	pg_atomic_write_u64(&shm->definition, 0);
+	pg_atomic_write_u64(&shm->last_change, 0);
 	pg_atomic_write_u32(&shm->users[0], 0);
 	pg_atomic_write_u32(&shm->users[1], 0);
 	pg_atomic_write_u32(&shm->generation, 0);
@@ -169,6 +170,7 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->room_below, 0);
 		pg_atomic_init_u64(&shm->next_time, 0);
 		pg_atomic_init_u64(&shm->definition, 0);
+		pg_atomic_init_u64(&shm->last_change, 0);
 		pg_atomic_init_u32(&shm->users[0], 0);
 		pg_atomic_init_u32(&shm->users[1], 0);
 		pg_atomic_init_u32(&shm->generation, 0);
