@@ -136,7 +136,7 @@ SET ROLE regress_cr_none;
 SELECT t.error($$SELECT * FROM aq.dequeue('cr', 'ann')$$);
 -- ... by its name, as GRANT takes it; it is one grant
 SET ROLE regress_cr_owner;
-SELECT aq.grant_consumer('cr', 'ann', 'public'), aq.grant_consumer('cr', 'ann', 'PUBLIC'), aq.grant_consumer('cr', 'ann', '"public"'), aq.grant_consumer('cr', 'ann', NULL);
+SELECT aq.grant_consumer('cr', 'ann', 'public'), aq.grant_consumer('cr', 'ann', 'PUBLIC'), aq.grant_consumer('cr', 'ann', NULL);
 SELECT aq.grant_queue('cr_single', 'Public', 'dequeue');
 SET ROLE regress_cr_none;
 SELECT queue_name, grantee, privilege, consumer FROM aq.privileges ORDER BY 1;
@@ -144,12 +144,22 @@ SET ROLE regress_cr_owner;
 SELECT aq.revoke_consumer('cr', 'ann', 'public'), aq.revoke_queue('cr_single', 'public');
 SET ROLE regress_cr_none;
 SELECT count(*) FROM aq.privileges;
--- a role as its text, also in quotes; what is no role is not PUBLIC
+-- a role's name is taken as it is; what is no role is not PUBLIC
+RESET ROLE;
+CREATE ROLE "Regress CR App";
 SET ROLE regress_cr_owner;
-SELECT aq.grant_consumer('cr', 'x', '"regress_cr_none"'), aq.grant_consumer('cr', 'x', 'regress_cr_none'::regrole::text), aq.grant_queue('cr_single', 'Regress_CR_none', 'enqueue');
-SELECT aq.revoke_consumer('cr', 'x', 'regress_cr_none'), aq.revoke_queue('cr_single', 'regress_cr_none');
+SELECT aq.grant_consumer('cr', 'x', 'Regress CR App'), aq.grant_queue('cr_single', 'Regress CR App', 'enqueue');
+SET ROLE "Regress CR App";
+SELECT queue_name, grantee, privilege, consumer FROM aq.privileges ORDER BY 1;
+SELECT t.error($$SELECT * FROM aq.dequeue('cr_single')$$);
+SET ROLE regress_cr_owner;
+SELECT aq.revoke_consumer('cr', 'x', 'Regress CR App'), aq.revoke_queue('cr_single', 'Regress CR App');
+SELECT count(*) FROM aq.privileges WHERE grantee = '"Regress CR App"'::regrole;
+RESET ROLE;
+DROP ROLE "Regress CR App";
+SET ROLE regress_cr_owner;
 SELECT grantee, t.error(format('SELECT aq.grant_consumer(''cr'', ''ann'', %L)', grantee)), t.error(format('SELECT aq.revoke_queue(''cr'', %L)', grantee))
-FROM unnest(ARRAY['-', '0', '', '"Public"', 'no_such_role', 'two names', '4294967295']) grantee;
+FROM unnest(ARRAY['-', '0', '', '"Public"', '"regress_cr_none"', 'Regress_CR_none', 'no_such_role', 'two names', '4294967295']) grantee;
 -- nonsense
 SET ROLE regress_cr_owner;
 SELECT t.error($$SELECT aq.grant_consumer('cr_single', 'ann', 'regress_cr_ann')$$);

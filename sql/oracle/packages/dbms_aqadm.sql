@@ -548,7 +548,7 @@ CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name tex
 	grant_option boolean DEFAULT false)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee)::text,
+	PERFORM aq.grant_queue(dbms_aqadm._queue(queue_name), pg_get_userbyid(dbms_aqadm._role(grantee)),
 		dbms_aqadm._queue_privilege(privilege), coalesce(grant_option, false));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean) IS
@@ -557,7 +557,7 @@ COMMENT ON PROCEDURE dbms_aqadm.grant_queue_privilege(text, text, text, boolean)
 CREATE PROCEDURE dbms_aqadm.revoke_queue_privilege(privilege text, queue_name text, grantee text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), dbms_aqadm._role(grantee)::text,
+	PERFORM aq.revoke_queue(dbms_aqadm._queue(queue_name), pg_get_userbyid(dbms_aqadm._role(grantee)),
 		dbms_aqadm._queue_privilege(privilege));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.revoke_queue_privilege(text, text, text) IS

@@ -109,7 +109,7 @@ CREATE FUNCTION aq.grant_queue(queue_name text, grantee text, privilege text DEF
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
 COMMENT ON FUNCTION aq.grant_queue(text, text, text, boolean) IS
-'Grant privileges on a queue to a role or PUBLIC (also: null): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
+'Grant privileges on a queue to a role, by its name as it is, without quotes, or PUBLIC (also: null): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee text, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
@@ -119,7 +119,7 @@ COMMENT ON FUNCTION aq.revoke_queue(text, text, text) IS
 CREATE FUNCTION aq.grant_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant_consumer';
 COMMENT ON FUNCTION aq.grant_consumer(text, text, text) IS
-'Grant a role or PUBLIC (also: null) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
+'Grant a role, by its name as it is, without quotes, or PUBLIC (also: null) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
 
 CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke_consumer';

@@ -363,11 +363,11 @@ lookup(const char *name)
 	return queue;
 }
 
-/* The user's name as an argument of aq.grant_queue(), which reads it as an identifier. */
+/* The user's name as an argument of aq.grant_queue(). */
 static char *
 quoted_user(void)
 {
-	return quote_literal_cstr(quote_identifier(GetUserNameFromId(GetUserId(), false)));
+	return quote_literal_cstr(GetUserNameFromId(GetUserId(), false));
 }
 
 pg_noreturn static void

@@ -67,24 +67,15 @@ privileges_named(const char *list)
 }
 
 /*
- * The grantee as text, because regrole has no PUBLIC.  No role can have that
- * name, so GRANT accepts it in quotes, too.
+ * The grantee as text, because regrole has no PUBLIC: the role's name as it is,
+ * neither folded nor quoted.  No role can have the name "public".
  */
 static Oid
 grantee_arg(FunctionCallInfo fcinfo, int arg)
 {
 	char	   *name = aq_args_name_or_null(fcinfo, arg, "grantee");
-	Oid			role;
 
-	if (name == NULL || pg_strcasecmp(name, "public") == 0 || strcmp(name, "\"public\"") == 0)
-		return ACL_ID_PUBLIC;
-	role = DatumGetObjectId(DirectFunctionCall1(regrolein, CStringGetDatum(name)));
-	if (!OidIsValid(role))		/* "-" or "0", which are not to be PUBLIC */
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("role \"%s\" does not exist", name)));
-	(void) GetUserNameFromId(role, false);	/* a number of no role is an error, too */
-	return role;
+	return name == NULL || pg_strcasecmp(name, "public") == 0 ? ACL_ID_PUBLIC : get_role_oid(name, false);
 }
 
 /*
