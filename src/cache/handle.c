@@ -613,7 +613,7 @@ aq_handle_new(void)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
 				errdetail("All %d are pinned by sessions or have pending work.", aq_handle_limit),
-				errhint("Raise pgaq.max_queues (now %d) and restart the server.",
+				errhint("Create, drop or use fewer queues in one transaction, or raise pgaq.max_queues (now %d) and restart the server.",
 						aq_handle_limit));
 	return object;
 }

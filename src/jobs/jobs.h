@@ -208,6 +208,10 @@ extern void aq_utility_on_command(AqCommandDone callback);
  * Called after a command that has dropped extension pgaq_oracle and not pgaq.
  * May raise an error.
  */
+/* Called after REASSIGN OWNED in a database with pgaq, for each of the old roles. */
+typedef void (*AqReassigned) (Oid from, Oid to);
+extern void aq_utility_on_reassigned(AqReassigned callback);
+
 typedef void (*AqOracleGone) (Oid pgaq);
 extern void aq_utility_on_oracle_gone(AqOracleGone callback);
 

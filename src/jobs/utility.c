@@ -21,10 +21,12 @@
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
+#include "commands/user.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/syscache.h"
 
 /* how long to wait for the end of a worker, in microseconds */
@@ -36,6 +38,7 @@ static int	ncommand_done;
 static AqPreparedEnded prepared_ended[MAX_CALLBACKS];
 static int	nprepared_ended;
 static AqOracleGone on_oracle_gone;
+static AqReassigned on_reassigned;
 static AqRolesChanged on_roles_changed;
 static Node *running;			/* the innermost command; NULL for CALL and DO */
 
@@ -63,6 +66,12 @@ void
 aq_utility_on_oracle_gone(AqOracleGone callback)
 {
 	on_oracle_gone = callback;
+}
+
+void
+aq_utility_on_reassigned(AqReassigned callback)
+{
+	on_reassigned = callback;
 }
 
 void
@@ -222,6 +231,18 @@ note_oracle(Oid before)
 		on_oracle_gone(pgaq);
 }
 
+/* The command has succeeded: the caller has the privileges of all these roles. */
+static void
+note_reassigned(ReassignOwnedStmt *command)
+{
+	Oid			to = get_rolespec_oid(command->newrole, false);
+	ListCell   *lc;
+
+	if (on_reassigned != NULL && OidIsValid(get_extension_oid("pgaq", true)))
+		foreach(lc, roleSpecsToIds(command->roles))
+			on_reassigned(lfirst_oid(lc), to);
+}
+
 static bool
 is_prepared_end(Node *command)
 {
@@ -309,6 +330,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	bool		concerned = concerns_extension(command, &extension, &oracle);
 	bool		ends_prepared = is_prepared_end(command);
 	bool		commits_prepared = ends_prepared && ((TransactionStmt *) command)->kind == TRANS_STMT_COMMIT_PREPARED;
+	Node	   *reassigned = IsA(command, ReassignOwnedStmt) ? copyObject(command) : NULL;
 	int			statement = aq_server_stat_enter(context == PROCESS_UTILITY_TOPLEVEL, context != PROCESS_UTILITY_SUBCOMMAND);
 
 	if (ends_prepared)
@@ -354,6 +376,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	}
 	if (changes_roles(tag))
 		note_roles();
+	if (reassigned != NULL)
+		note_reassigned((ReassignOwnedStmt *) reassigned);
 	if (ends_prepared)
 	{
 		for (int i = 0; i < nprepared_ended; i++)

@@ -100,3 +100,16 @@ SELECT aq.drop_queue(queue_name) FROM aq_internal.queue WHERE queue_name ILIKE '
 SELECT count(*) FROM aq_internal.queue;
 DROP TYPE t.pair;
 DROP TABLE t.person;
+
+-- a function of an event trigger that does not say where its table is: the hint says why it is not found
+CREATE TABLE public.ddl_log (what text);
+CREATE FUNCTION t.note_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ddl_log VALUES (tg_tag); END $$;
+CREATE EVENT TRIGGER note_ddl ON ddl_command_end EXECUTE FUNCTION t.note_ddl();
+SELECT t.error($$ SELECT aq.create_queue('noted') $$);
+ALTER FUNCTION t.note_ddl() SET search_path = public;
+SELECT aq.create_queue('noted');
+DROP EVENT TRIGGER note_ddl;
+SELECT aq.drop_queue('noted');
+SELECT count(*) > 0 AS noted FROM public.ddl_log;
+DROP FUNCTION t.note_ddl();
+DROP TABLE public.ddl_log;

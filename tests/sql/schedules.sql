@@ -133,6 +133,24 @@ SET ROLE regress_aq_owner;
 SELECT schedule_name, owner, payload FROM aq.schedules;
 SELECT t.error($$ SELECT aq.alter_schedule('mine', payload => '2') $$);
 SELECT aq.pause_schedule('mine');
+RESET ROLE;
+-- what works with the privileges of a role goes with its queues
+SELECT aq.create_queue('news of mine', multiple_consumers => true), aq.grant_queue('news of mine', 'regress_aq_in', 'dequeue');
+SET ROLE regress_aq_in;
+SELECT aq.propagate('news of mine', 'owned', subscribe => false) IS NOT NULL;
+RESET ROLE;
+BEGIN;
+REASSIGN OWNED BY regress_aq_in TO regress_aq_owner;
+SELECT owner FROM aq.schedules WHERE schedule_name = 'mine';
+SELECT role::text FROM aq_internal.propagation;
+ROLLBACK;
+SELECT aq.drop_queue('news of mine', force => true);
+-- one that has failed because its queue was stopped does not wait for its next try
+SELECT aq.stop_queue('owned');
+UPDATE aq_internal.schedule SET failures = 9, retry_at = now() + interval '5 min', last_error = '55000: queue "owned" is stopped' WHERE schedule_name = 'mine';
+SELECT aq.start_queue('owned');
+SELECT failures, retry_at FROM aq_internal.schedule WHERE schedule_name = 'mine';
+SET ROLE regress_aq_owner;
 SELECT aq.unschedule('mine');
 RESET ROLE;
 GRANT pg_monitor TO regress_aq_other;

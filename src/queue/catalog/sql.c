@@ -26,6 +26,7 @@
 #include "tcop/utility.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/evtcache.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -136,9 +137,28 @@ execute(const Command *command)
 	return result;
 }
 
+/* Functions of event triggers run with the search_path of the command that they are called for. */
+static void
+explain_path(void *arg)
+{
+	int			code = geterrcode();
+
+	if (code == ERRCODE_UNDEFINED_TABLE || code == ERRCODE_UNDEFINED_FUNCTION)
+		errhint("Commands of pgaq run with search_path = pg_catalog, pg_temp. A function of an event trigger must qualify names with schemas, "
+				"or be created with SET search_path.");
+}
+
+static bool
+has_event_triggers(void)
+{
+	return EventCacheLookup(EVT_DDLCommandStart) != NIL || EventCacheLookup(EVT_DDLCommandEnd) != NIL ||
+		EventCacheLookup(EVT_SQLDrop) != NIL;
+}
+
 static int
 run(const Command *command, bool connected, uint64 *rows)
 {
+	ErrorContextCallback explain = {.previous = error_context_stack,.callback = explain_path};
 	Oid			save_user;
 	int			save_context;
 	int			nest = NewGUCNestLevel();
@@ -158,7 +178,10 @@ run(const Command *command, bool connected, uint64 *rows)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
+	if (has_event_triggers())
+		error_context_stack = &explain;
 	result = execute(command);
+	error_context_stack = explain.previous;
 	if (result < 0)
 		elog(ERROR, "could not execute \"%s\": %s", command->text, SPI_result_code_string(result));
 	*rows = SPI_processed;

@@ -446,6 +446,14 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Schedules that have failed while the queue was stopped do not wait for their next try. */
+static void
+wake_schedules(int32 id)
+{
+	aq_sql_change(psprintf("UPDATE aq_internal.schedule SET failures = 0, retry_at = NULL WHERE queue_id = %d AND failures > 0 "
+						   "AND last_error LIKE '55000:%%'", id), 0, NULL, NULL, NULL);
+}
+
 static Datum
 start_stop(FunctionCallInfo fcinfo, bool start)
 {
@@ -459,7 +467,11 @@ start_stop(FunctionCallInfo fcinfo, bool start)
 						 queue->name),
 				errhint("Start it with enqueue => false."));
 	if (!PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
+	{
 		set_column(id, "enqueue_enabled", BOOLOID, BoolGetDatum(start), false);
+		if (start)
+			wake_schedules(id);
+	}
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
 		set_column(id, "dequeue_enabled", BOOLOID, BoolGetDatum(start), false);
 	aq_pending_altered(id);

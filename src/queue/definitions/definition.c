@@ -279,3 +279,20 @@ aq_definition_drop(const char *name, bool force)
 	aq_buffered_drop(name, force);
 	drop_definition(id, sharded, own_view);
 }
+
+/* REASSIGN OWNED: what works with a role's privileges goes along, as its queues do. */
+static void
+reassign(Oid from, Oid to)
+{
+	Oid			types[] = {OIDOID, OIDOID};
+	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
+
+	aq_sql_change("UPDATE aq_internal.schedule SET owner = $2 WHERE owner::oid = $1", lengthof(types), types, values, NULL);
+	aq_sql_change("UPDATE aq_internal.propagation SET role = $2 WHERE role::oid = $1", lengthof(types), types, values, NULL);
+}
+
+void
+aq_definition_init(void)
+{
+	aq_utility_on_reassigned(reassign);
+}

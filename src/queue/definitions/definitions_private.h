@@ -49,6 +49,7 @@ typedef struct AqQueueDefinition
 	bool		distributed;	/* other nodes can consume its messages */
 } AqQueueDefinition;
 
+extern void aq_definition_init(void);
 extern bool aq_definition_reserve_name(const char *name);
 pg_noreturn extern void aq_definition_refuse_name(const char *name);
 extern void aq_definition_create(const AqQueueDefinition *definition);
