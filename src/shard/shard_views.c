@@ -18,25 +18,26 @@
 #include "catalog/pg_type.h"
 
 /*
- * Puts rows for every queue that the role may use; queues are pinned one after
- * the other.  A queue that is not in memory does not evict others: "absent"
- * puts its rows; NULL: none.
+ * Puts rows for every queue that the role may use, or only for that which the
+ * function's argument names; queues are pinned one after the other.  A queue
+ * that is not in memory does not evict others: "absent" puts its rows; NULL:
+ * none.
  */
 static void
-each_queue(AqRow *row, AqRight right, void (*put) (AqRow *row, AqQueue *queue),
+each_queue(AqRow *row, FunctionCallInfo fcinfo, void (*put) (AqRow *row, AqQueue *queue),
 		   void (*absent) (AqRow *row, AqQueue *queue))
 {
 	ListCell   *lc;
 
 	if (RecoveryInProgress())
 		return;
-	foreach(lc, aq_catalog_queue_ids())
+	foreach(lc, PG_ARGISNULL(0) ? aq_catalog_queue_ids() : list_make1_int(PG_GETARG_INT32(0)))
 	{
 		AqQueue    *queue = aq_catalog_get_by_id(lfirst_int(lc), true);
 		AqPeek		look;
 
 		CHECK_FOR_INTERRUPTS();
-		if (queue == NULL || !aq_privilege_allows(queue, right))
+		if (queue == NULL || !aq_privilege_allows(queue, AQ_RIGHT_SEE))
 			continue;
 		if (aq_pins_peek(queue, &look))
 		{
@@ -113,7 +114,7 @@ absent_consumers(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_consumers)
 {
-	each_queue(row, AQ_RIGHT_SEE, consumer_rows, absent_consumers);
+	each_queue(row, fcinfo, consumer_rows, absent_consumers);
 }
 
 /* --- shards ------------------------------------------------------------------------------ */
@@ -153,7 +154,7 @@ stream_rows(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_streams)
 {
-	each_queue(row, AQ_RIGHT_SEE, stream_rows, NULL);
+	each_queue(row, fcinfo, stream_rows, NULL);
 }
 
 /* --- partitions ----------------------------------------------------------------------------- */
@@ -265,7 +266,7 @@ absent_partitions(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_partitions)
 {
-	each_queue(row, AQ_RIGHT_SEE, partition_rows, absent_partitions);
+	each_queue(row, fcinfo, partition_rows, absent_partitions);
 }
 
 static void
@@ -294,7 +295,7 @@ absent_counters(AqRow *row, AqQueue *queue)
 
 AQ_ROWS(aq_shard_views_table_counters)
 {
-	each_queue(row, AQ_RIGHT_SEE, table_counters, absent_counters);
+	each_queue(row, fcinfo, table_counters, absent_counters);
 }
 
 /* --- the message cache ------------------------------------------------------------------------- */

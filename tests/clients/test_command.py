@@ -12,7 +12,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import pytest
 from rich.console import Group
@@ -515,6 +515,29 @@ def test_program_is_interrupted(server: Server, queue: str, pgaq: Callable[..., 
     assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
     kept = pgaq("browse", queue, "--state", "all", "--json").json[0]
     assert (kept["state"], kept["attempts"]) == ("READY", 0)
+
+
+def test_no_rule_reads_all_queues_for_each_queue(server: Server, roles: None) -> None:
+    """The number of queues is not in the cost twice; the server says how often it has read their table.  And the rows of one queue are read without the others."""
+
+    def scans(plan: dict[str, Any]) -> Iterator[int]:
+        if plan["Node Type"] == "Seq Scan" and plan["Relation Name"] == "queue":
+            yield plan["Actual Loops"]
+        for part in plan.get("Plans", []):
+            yield from scans(part)
+
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('many_' || i, exception_queue => 'none') FROM generate_series(1, 60) i")
+        conn.execute("SELECT aq.enqueue('many_' || i, '{}'::jsonb) FROM generate_series(1, 60) i")
+        queries = [rule.query.replace("> 300", ">= 0").replace("= 0 AND waiting", ">= 0 AND waiting") for rule in RULES] + [subject.query for subject in SUBJECTS.values() if not subject.parameters]
+        for query in queries:
+            (plan,) = db.value(conn, f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}")
+            assert max(scans(plan["Plan"]), default=0) < 10, query
+        for view in ("metrics()", "metrics('many_7')", "subscribers", "shards", "partitions"):
+            (plan,) = db.value(conn, f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, VERBOSE) SELECT queue_name FROM aq.{view} WHERE queue_name = 'many_7'")
+            assert bool(re.search('"Rows Removed by Filter": [1-9]', json.dumps(plan))) == (view == "metrics()"), (view, plan)
+        assert db.rows(conn, "SELECT queue_name, lag FROM aq.metrics('many_7')") == [{"queue_name": "many_7", "lag": 1}]
+        conn.execute("SELECT aq.drop_queue('many_' || i, force => true) FROM generate_series(1, 60) i")
 
 
 # -- names that steer a terminal

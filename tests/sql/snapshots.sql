@@ -81,9 +81,9 @@ SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
 CALL modify_snapshot_settings(11520, 60, 'DEFAULT');
 
 -- a source that cannot be read costs its own figures only
-ALTER FUNCTION aq_internal.consumers() RENAME TO gone;
+ALTER FUNCTION aq_internal.consumers(integer) RENAME TO gone;
 SELECT create_snapshot() AS four \gset
-ALTER FUNCTION aq_internal.gone() RENAME TO consumers;
+ALTER FUNCTION aq_internal.gone(integer) RENAME TO consumers;
 SELECT error_count FROM dba_hist_snapshot WHERE snap_id = :four;
 SELECT source_name, error_message FROM dba_hist_snap_error WHERE snap_id = :four;
 SELECT count(*) > 0 AS latches FROM dba_hist_latch WHERE snap_id = :four;

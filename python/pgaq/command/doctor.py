@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import typer
@@ -39,12 +40,19 @@ def _finding(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
     return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.do.replace("{case}", str(row["case"]))}
 
 
-def write_findings(found: list[dict[str, Any]]) -> None:
-    """A line for each, and what to do."""
+def write_findings(found: list[dict[str, Any]], most: int | None = None, more: str = "") -> None:
+    """A line for each, and what to do; of each rule at most so many, because there can be thousands of queues."""
     out = output.console()
+    written: Counter[str] = Counter()
     for each in found:
+        written[each["rule"]] += 1
+        if most is not None and written[each["rule"]] > most:
+            continue
         case = f"{each['case']}: " if each["case"] else ""
         out.print(Text.assemble((f"{each['level']:<8}", STYLES[each["level"]]), f"{case}{each['found']}. {each['do']}"), soft_wrap=False)
+    for rule, number in written.items():
+        if most is not None and number > most:
+            text.say(f"... and {number - most} more of {rule}: {more}")
 
 
 def doctor() -> int:
@@ -88,7 +96,7 @@ def doctor() -> int:
     for title, words in lines:
         out.print(Text.assemble((f"{title:<15}", "bold"), words))
     text.say()
-    write_findings(found)
+    write_findings(found, 100, "pgaq doctor --json")
     if not found:
         text.say("Nothing is wrong.")
     output.notes([*([note] if note else []), *([worker_note] if worker_note else []), *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else [])])

@@ -65,7 +65,7 @@ def status(
         output.show(WAITS, state["waits"][: None if everything else 5], title=True)
     text.say()
     if state["advice"]:
-        write_findings(state["advice"])
+        write_findings(state["advice"], most, "pgaq status --all")
     else:
         text.say("Nothing is wrong.")
     output.notes(state["notes"])

@@ -1,4 +1,7 @@
-"""Rules: what is wrong with a server, or will be.  Thresholds are those of docs/monitoring.md."""
+"""Rules: what is wrong with a server, or will be.  Thresholds are those of docs/monitoring.md.
+
+There can be thousands of queues: a view is read once, by IN, not once for each row of another.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ RULES: tuple[Rule, ...] = (
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found
             FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0
-              AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.queue_id = m.queue_id AND q.queue_type = 'exception')
-              AND NOT EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name)""",
+              AND queue_id NOT IN (SELECT q.queue_id FROM aq.queues q WHERE q.queue_type = 'exception')
+              AND queue_name NOT IN (SELECT q.exception_queue FROM aq.queues q WHERE q.exception_queue IS NOT NULL)""",
          "Start consumers, or unsubscribe a consumer that is not needed any more."),
     Rule("behind", "warning", "Consumers are too slow.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('the oldest of %s ready messages has waited %s s', ready, round(oldest_ready_seconds)) AS found
@@ -50,7 +53,7 @@ RULES: tuple[Rule, ...] = (
          "Add consumers, or dequeue in larger batches."),
     Rule("dead_letters", "warning", "Exception queues hold messages.",
          """SELECT m.queue_name AS case, format('%s dead letter%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's' END) AS found FROM aq.metrics() m
-            WHERE EXISTS (SELECT FROM aq.queues q WHERE q.exception_queue = m.queue_name) GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
+            WHERE m.queue_name IN (SELECT q.exception_queue FROM aq.queues q) GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
          "pgaq dead list shows why they failed; pgaq dead redrive puts them back."),
     Rule("stopped", "note", "A queue is stopped.",
          """SELECT queue_name AS case, CASE WHEN enqueue_enabled THEN 'it is stopped for dequeue' WHEN dequeue_enabled THEN 'it is stopped for enqueue'

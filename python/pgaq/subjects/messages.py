@@ -44,9 +44,10 @@ EXCEPTION_QUEUES = Subject(
     text="Exception queues with the number of dead letters in each.",
     query="""
 SELECT e.queue_name AS exception_queue, sum(m.lag)::bigint AS dead_letters, max(m.oldest_ready_seconds) AS oldest,
-       (SELECT string_agg(q.queue_name, ', ' ORDER BY q.queue_name) FROM aq.queues q WHERE q.exception_queue = e.queue_name) AS queues
+       min(u.queues) AS queues
 FROM aq.queues e LEFT JOIN aq.metrics() m ON m.queue_id = e.queue_id
-WHERE e.queue_type = 'exception' OR e.queue_name IN (SELECT q.exception_queue FROM aq.queues q)
+    LEFT JOIN (SELECT exception_queue AS queue_name, string_agg(queue_name, ', ' ORDER BY queue_name) AS queues FROM aq.queues GROUP BY exception_queue) u ON u.queue_name = e.queue_name
+WHERE e.queue_type = 'exception' OR u.queues IS NOT NULL
 GROUP BY e.queue_name ORDER BY 2 DESC NULLS LAST, 1""",
     columns=(
         Column("exception_queue", "Exception queue", text="name"),

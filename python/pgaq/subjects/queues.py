@@ -90,7 +90,7 @@ CONSUMERS = Subject(
     query="""
 SELECT consumer, delivery_mode, enqueue_rate, dequeue_rate, lag AS backlog, ready, delayed, in_flight, leased, oldest_ready_seconds AS oldest,
        waiting, failed, enqueued, dequeued, last_dequeue
-FROM aq.metrics() WHERE queue_name = %(queue)s ORDER BY lag DESC NULLS LAST, consumer""",
+FROM aq.metrics(%(queue)s) ORDER BY lag DESC NULLS LAST, consumer""",
     columns=(
         Column("consumer", "Consumer", text="name; none: the queue has a single consumer"),
         Column("delivery_mode", "Messages", text="persistent or buffered", rank=6),

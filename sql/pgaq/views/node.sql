@@ -55,7 +55,7 @@ COMMENT ON FUNCTION aq_internal.unit_messages(integer, integer, bigint) IS 'Inte
 CALL aq_internal.make_view('aq', 'node_units', 'Units of distributed queues that are not at their origin: those of this node that others hold, and those of others that this one holds. Of the queues that the current role can use; members of pg_monitor see all',
 	$$FROM (SELECT queue_id, shard, consumer_number, 'lent' AS direction, holder AS node_id, shard AS origin_shard, epoch, granted AS since, recalled IS NOT NULL AS returns FROM aq_internal.node_unit WHERE holder NOT IN (SELECT node_id FROM aq_internal.node_identity)
 		UNION ALL SELECT queue_id, shard, consumer_number, 'held', origin, origin_shard, epoch, begun, returns FROM aq_internal.node_held WHERE origin NOT IN (SELECT node_id FROM aq_internal.node_identity)) u
-		JOIN aq_internal.queue q ON q.queue_id = u.queue_id AND (aq_internal.may(q.rights_id, 'ANY') OR pg_catalog.pg_has_role('pg_monitor', 'USAGE'))
+		JOIN aq_internal.queue q ON q.queue_id = u.queue_id AND (pg_catalog.pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY'))
 		LEFT JOIN aq_internal.subscriber s ON s.queue_id = u.queue_id AND s.number = u.consumer_number
 		LEFT JOIN LATERAL (SELECT server_name FROM aq_internal.node n WHERE n.node_id = u.node_id ORDER BY node_number LIMIT 1) n ON true
 		LEFT JOIN LATERAL aq_internal.unit_messages(u.queue_id, u.shard, u.consumer_number) m ON true$$, $$

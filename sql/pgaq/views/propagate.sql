@@ -6,15 +6,15 @@ SELECT p.schedule_id, q.queue_name, p.destination,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = p.role) AS role,
 	p.latency, p.start_time, p.duration, p.every, p.created,
 	(SELECT coalesce(sum(b.messages), 0) FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)
-		+ (SELECT sum(c.enqueued - c.dequeued)::bigint FROM aq_internal.consumers() c
+		+ (SELECT sum(c.enqueued - c.dequeued)::bigint FROM aq_internal.consumers(p.queue_id) c
 			LEFT JOIN aq_internal.subscriber s ON s.queue_id = c.queue_id AND s."position" = c."position"
-		WHERE c.queue_id = p.queue_id AND (NOT q.multiple_consumers
+		WHERE (NOT q.multiple_consumers
 			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination OR p.destination LIKE '@%' AND substring(s.consumer, '(@.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
 	p.messages, p.bytes, p.batches, p.elapsed AS elapsed_us, p.most_messages, p.most_bytes, p.last_run,
 	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN p.last_error END AS last_error, p.last_error_time
 FROM aq_internal.propagation p JOIN aq_internal.queue q ON q.queue_id = p.queue_id
 	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id
-WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
+WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.propagations IS 'Propagation schedules of the queues that the current role can use; members of pg_monitor see all. What was moved is written every two seconds';
 COMMENT ON COLUMN aq.propagations.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq.propagations.queue_name IS 'the queue whose messages go on';

@@ -1,13 +1,13 @@
 -- Views of schema aq. Their functions show only queues on which the current role has a privilege; members of pg_monitor see the counters of all
 -- queues, but no messages.
 
-CREATE FUNCTION aq_internal.consumers(OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
+CREATE FUNCTION aq_internal.consumers(of integer DEFAULT NULL, OUT queue_id integer, OUT "position" integer, OUT enqueued bigint,
 	OUT dequeued bigint, OUT ready bigint, OUT waiting integer, OUT last_enqueue timestamptz, OUT last_dequeue timestamptz,
 	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
 	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint,
 	OUT rule_failures bigint, OUT last_rule_failure timestamptz, OUT rule_error bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
-COMMENT ON FUNCTION aq_internal.consumers() IS 'Internal: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds, rule_error a packed SQLSTATE';
+COMMENT ON FUNCTION aq_internal.consumers(integer) IS 'Internal: of one queue, or of all: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds, rule_error a packed SQLSTATE';
 
 CREATE FUNCTION aq_internal.queue_counters(name text, OUT enqueued bigint, OUT dequeued bigint)
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_queue';
@@ -28,18 +28,18 @@ CREATE FUNCTION aq_internal.listeners(OUT queue_id integer, OUT "position" integ
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_waiters_view_listeners';
 COMMENT ON FUNCTION aq_internal.listeners() IS 'Internal: what sessions listen to, a row for each';
 
-CREATE FUNCTION aq_internal.streams(OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
+CREATE FUNCTION aq_internal.streams(of integer DEFAULT NULL, OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
 	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_flight bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
-COMMENT ON FUNCTION aq_internal.streams() IS 'Internal: what aq.shards shows';
+COMMENT ON FUNCTION aq_internal.streams(integer) IS 'Internal: of one queue, or of all: what aq.shards shows';
 
-CREATE FUNCTION aq_internal.partitions(OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
+CREATE FUNCTION aq_internal.partitions(of integer DEFAULT NULL, OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
 	OUT state text, OUT shard integer, OUT priority integer, OUT delayed boolean, OUT first_ordinal bigint,
 	OUT slots integer, OUT pending integer, OUT in_flight integer, OUT outstanding integer, OUT resident boolean,
 	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
 	OUT made_ready bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
-COMMENT ON FUNCTION aq_internal.partitions() IS 'Internal: what aq.partitions shows';
+COMMENT ON FUNCTION aq_internal.partitions(integer) IS 'Internal: of one queue, or of all: what aq.partitions shows';
 
 CREATE FUNCTION aq_internal.message_cache(OUT total_bytes bigint, OUT free_bytes bigint, OUT chunk_bytes integer,
 	OUT resident_partitions bigint, OUT known_partitions bigint, OUT max_partitions bigint)
@@ -61,10 +61,10 @@ CREATE FUNCTION aq_internal.message_cache_returns(OUT more bigint, OUT to_sessio
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_shard_views_cache_returns';
 COMMENT ON FUNCTION aq_internal.message_cache_returns() IS 'Internal: partitions that were evicted, by how many more the message cache had to hold to keep them: those that came back, and those that did not yet';
 
-CREATE FUNCTION aq_internal.table_counters(OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
+CREATE FUNCTION aq_internal.table_counters(of integer DEFAULT NULL, OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
 	OUT truncated_messages bigint, OUT truncated_logs bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
-COMMENT ON FUNCTION aq_internal.table_counters() IS 'Internal: tables of sharded queues made and truncated';
+COMMENT ON FUNCTION aq_internal.table_counters(integer) IS 'Internal: of one queue, or of all: tables of sharded queues made and truncated';
 
 CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
@@ -164,7 +164,7 @@ SELECT q.queue_name, q.queue_id,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary,
 	q.distributed
 FROM aq_internal.queue q
-WHERE aq_internal.may(q.rights_id, 'ANY') OR pg_has_role('pg_monitor', 'USAGE');
+WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
@@ -239,7 +239,7 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = s.number) AS temporary
 FROM aq_internal.queue q
-	JOIN aq_internal.consumers() c ON c.queue_id = q.queue_id
+	CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
 WHERE NOT q.multiple_consumers OR s.consumer IS NOT NULL;
 COMMENT ON VIEW aq.subscribers IS 'Consumers of the queues that the current role can use; a single-consumer queue has one row with a null name. The counters are null while the queue is not in memory because (nearly) pgaq.max_queues others are';
@@ -266,7 +266,7 @@ COMMENT ON COLUMN aq.subscribers.latency_us IS 'total microseconds from their en
 
 CREATE VIEW aq.shards AS
 SELECT q.queue_name, s.shard, s.priority, s.delayed, s.enqueued, s.pending, s.in_flight, s.partitions, s.resident
-FROM aq_internal.streams() s JOIN aq_internal.queue q ON q.queue_id = s.queue_id;
+FROM aq_internal.queue q CROSS JOIN LATERAL aq_internal.streams(q.queue_id) s;
 COMMENT ON VIEW aq.shards IS 'Streams of messages: one per shard and priority in use, delayed messages apart; no row of a queue that is not in memory, see aq.subscribers';
 COMMENT ON COLUMN aq.shards.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.shards.shard IS 'number of the shard, from 0';
@@ -282,7 +282,7 @@ CREATE VIEW aq.partitions AS
 SELECT q.queue_name, p.table_no, p.messages, p.log, p.state, p.shard, p.priority, p.delayed, p.first_ordinal,
 	p.slots, p.outstanding, p.pending, p.in_flight, p.resident, p.next_timer, p.last_dequeue,
 	pg_total_relation_size(p.messages) + pg_total_relation_size(p.log) AS bytes
-FROM aq_internal.partitions() p JOIN aq_internal.queue q ON q.queue_id = p.queue_id;
+FROM aq_internal.queue q CROSS JOIN LATERAL aq_internal.partitions(q.queue_id) p;
 COMMENT ON VIEW aq.partitions IS 'Partitions: up to 16384 messages each, in a pair of tables that is truncated and reused when all are consumed';
 COMMENT ON COLUMN aq.partitions.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.partitions.table_no IS 'number of the pair of tables';

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * metrics.c
- *	  aq.metrics(): metrics of each queue and consumer for monitoring systems.
+ *	  aq.metrics(): metrics of each queue and consumer for monitoring systems, or
+ *	  of one queue.
  *
  * A row consists of the counters that transactions update (traffic.c) and of
  * the store's numbers of current messages.  A role sees the queues on which it
@@ -16,6 +17,7 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 /* The name of the exception queue; NULL: failed messages are deleted. */
@@ -205,4 +207,12 @@ AQ_ROWS(aq_metrics)
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(context);
+}
+
+AQ_ROWS(aq_metrics_of_queue)
+{
+	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_SEE);
+
+	if (!RecoveryInProgress())
+		rows_of(row, queue->id);
 }
