@@ -653,6 +653,7 @@ typedef struct AqPeek
 
 extern bool aq_pins_peek(AqQueue *queue, AqPeek *peek);
 extern void aq_pins_peek_end(const AqPeek *peek);
+extern char *aq_pins_lost_table(const AqQueue *queue);
 
 /* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *buffered);

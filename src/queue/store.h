@@ -274,6 +274,11 @@ typedef struct AqStore
 	 */
 	void		(*load) (AqQueue *queue, AqQueueShm *shm);
 	/*
+	 * The name of a table that is missing, without which load raises an error;
+	 * NULL: none.  The callback may be NULL.
+	 */
+	char	   *(*lost_table) (const AqQueue *queue);
+	/*
 	 * Frees the entry; no session can reach it any more.  Must not raise an
 	 * error.
 	 */

@@ -232,6 +232,19 @@ unload(void *shm, int64 unused)
 	aq_first_use_unload(shm);
 }
 
+char *
+aq_first_use_lost_table(const AqQueue *queue)
+{
+	static const char letters[] = "ql";
+	ListCell   *lc;
+
+	foreach(lc, aq_tables_numbers(queue->id))
+		for (int i = 0; letters[i] != '\0'; i++)
+			if (!OidIsValid(aq_tables_find(letters[i], queue->id, lfirst_int(lc))))
+				return psprintf("%c%d_%d", letters[i], queue->id, lfirst_int(lc));
+	return NULL;
+}
+
 void
 aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 {

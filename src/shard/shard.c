@@ -204,6 +204,7 @@ static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.xact = &aq_shard_xact,
 	.load = aq_first_use_load,
+	.lost_table = aq_first_use_lost_table,
 	.unload = aq_first_use_unload,
 	.idle = idle,
 	.drop = drop,

@@ -433,6 +433,7 @@ extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* may wait; call i
 extern void aq_load_count(AqQueueShm *shm, Partition *partition);
 
 /* --- first_use.c ------------------------------------------------------------------------- */
+extern char *aq_first_use_lost_table(const AqQueue *queue);
 extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
 extern void aq_first_use_unload(AqQueueShm *shm);
 

@@ -61,7 +61,7 @@ def test_views_not_preloaded():
 @pytest.mark.parametrize("lost", ["q", "l", "both"])
 @pytest.mark.parametrize("loaded", [True, False])
 def test_lost_tables(new_server, lost, loaded):
-    """If tables of a queue were dropped, an error names the missing ones; the queue can be dropped with force."""
+    """If tables of a queue were dropped, an error names the missing ones; the views show it, and all other queues; it can be dropped with force."""
     own = new_server("lost")
     own.expect_log(r'table "aq_data\.[ql]\d+_\d+" is missing')
     own.expect_log("could not open relation")
@@ -82,6 +82,12 @@ def test_lost_tables(new_server, lost, loaded):
             error = refused(conn, "XX001", "SELECT aq.enqueue('lost', '1')")
             assert "is missing" in str(error) and "force => true" in hint(error)
             until(lambda: 'pgaq worker for database "postgres"' in own.log_text(), "the worker says where it is")
+            for source in ("aq.metrics()", "aq.subscribers"):
+                ready = db.rows(conn, f"SELECT queue_name, ready FROM {source} WHERE queue_name IN ('lost', 'kept') ORDER BY queue_name")
+                assert [(r["queue_name"], r["ready"] is None) for r in ready] == [("kept", False), ("lost", True)], source
+            assert [r["queue_name"] for r in db.rows(conn, "SELECT queue_name FROM aq.messages")] == ["kept"]
+        found = db.rows(conn, "SELECT queue_name, place FROM aq.check() WHERE what = 'tables that are missing'")
+        assert [(r["queue_name"], r["place"] in [f"table {name}" for name in tables.values()]) for r in found] == [("lost", True)]
         db.execute(conn, "SELECT aq.drop_queue('lost', force => true)")
         assert [r["queue_name"] for r in db.rows(conn, "SELECT queue_name FROM aq.queues WHERE queue_type = 'normal'")] == ["kept"]
         assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[qls]1(_|$)'") == 0

@@ -52,7 +52,18 @@ check_counts(AqQueueShm *shm, AqFindings *findings)
 static void
 check_queue(AqQueue *queue, AqFindings *findings)
 {
-	/* if the queue is not in memory, there is nothing to check */
+	char	   *lost = queue->own ? NULL : aq_pins_lost_table(queue);
+
+	if (lost != NULL)
+	{
+		findings->queue_id = abs(queue->id);
+		findings->store = queue->store->kind;
+		aq_finding_add(findings, psprintf("table aq_data.%s", lost), "tables that are missing", 1, 0, NULL);
+		findings->queue_id = 0;
+		findings->store = '\0';
+		return;
+	}
+	/* if the queue is not in memory, there is nothing else to check */
 	if (queue->own || aq_object_find(MyDatabaseId, queue->id) == NULL)
 		return;
 	aq_pins_pin(queue);

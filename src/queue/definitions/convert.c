@@ -70,6 +70,12 @@ both_chunks(AqQueueShm *shm)
 	return classic()->chunks(shm) + sharded()->chunks(shm);
 }
 
+static char *
+both_lost_table(const AqQueue *queue)
+{
+	return sharded()->lost_table(queue);
+}
+
 static void
 both_unload(AqQueueShm *shm)
 {
@@ -327,6 +333,7 @@ both_idle(AqQueueShm *shm)
 const AqStore aq_convert_store = {
 	.kind = AQ_STORE_BOTH,
 	.load = both_load,
+	.lost_table = both_lost_table,
 	.unload = both_unload,
 	.chunks = both_chunks,
 	.idle = both_idle,

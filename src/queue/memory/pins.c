@@ -307,13 +307,39 @@ check_share(const AqQueueShm *shm)
 }
 
 /*
+ * The name of a table that somebody has dropped by hand; NULL: none.  A list of
+ * tables may be older than a drop of the queue, the second one is not.
+ */
+char *
+aq_pins_lost_table(const AqQueue *queue)
+{
+	bool		lost = queue->store->lost_table != NULL && queue->store->lost_table(queue) != NULL;
+
+	return lost ? queue->store->lost_table(queue) : NULL;
+}
+
+/* A view shows what is known of such a queue, and those of all others. */
+static bool
+warn_of_lost_table(const AqQueue *queue)
+{
+	char	   *table = aq_pins_lost_table(queue);
+
+	if (table != NULL)
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("queue \"%s\" cannot be used: table \"aq_data.%s\" is missing", queue->name, table),
+				 errhint("Restore it from a backup, or drop the queue with force => true.")));
+	return table != NULL;
+}
+
+/*
  * Called by the first session that pins the object: fills in the entry in
  * shared memory, from the latest committed state of the queue.  If that fails,
  * the object is freed, because the load is a claim of the cache.  The
  * session's own description may be older than a drop or change that has just
  * been committed, because its invalidation is sent after the callback that
  * removes the object.  missing_ok: return false, with nothing loaded, if the queue
- * was dropped.
+ * was dropped, or one of its tables.
  */
 static bool
 load(AqQueue *queue, AqObject *object, bool missing_ok)
@@ -336,6 +362,11 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 				errdetail("It has just been dropped."));
+	if (missing_ok && warn_of_lost_table(current))
+	{
+		MemoryContextDelete(latest->context);
+		return false;
+	}
 	MemoryContextSetParent(latest->context, CurrentMemoryContext);
 	shm->owner = current->owner;
 	if (!missing_ok && !aq_job_in_worker())
