@@ -211,6 +211,9 @@ extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
 extern void aq_catalog_units_changed(int32 id);
 
+/* --- role.c */
+extern void aq_role_check_rows(Oid role, const char *table, const char *column, const char *what);
+
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
 extern bool aq_privilege_consumes(AqQueue *queue, const char *consumer);	/* dequeue for this consumer; NULL: that has no name */

@@ -229,7 +229,10 @@ create(FunctionCallInfo fcinfo, Oid payload_type)
 	s.payload = aq_enqueue_check_later("aq.schedule()", s.queue, payload_type, fcinfo->args[2].value, fcinfo->args[2].isnull,
 									   options);
 	if (insert(&s, &args))
+	{
+		aq_role_check_rows(s.owner, "schedule", "owner", "schedules");
 		PG_RETURN_TIMESTAMPTZ(s.next_run);
+	}
 	if (!aq_args_if_not_exists(fcinfo, args.first + ARG_IF_NOT_EXISTS, "schedule", s.name))
 		ereport(ERROR,
 				aq_error(AQ_ERR_SCHEDULE_EXISTS, "schedule \"%s\" already exists", s.name),

@@ -139,3 +139,22 @@ def test_message_cache(conn, hog, other):
         got = take(conn, "large", number=10_000)
         assert got == rest[: len(got)] and got
         rest = rest[len(got) :]
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_large_enqueue(conn, hog, other):
+    """A transaction enqueues more than its share of the cache; the error is its own."""
+    db.execute(hog, "SELECT aq.create_queue('heap', payload_type => 'text')")
+    db.execute(other, "SELECT aq.create_queue('few')")
+    hog.execute("BEGIN")
+    with pytest.raises(db.Error) as error:
+        for _ in range(8):
+            hog.execute("SAVEPOINT before")
+            db.execute(hog, "SELECT aq.enqueue_array('heap', array_fill(''::text, ARRAY[16384]))")
+    refused(error, "pgaq.message_cache_size")
+    hog.execute("ROLLBACK TO before")
+    assert 1024 <= usage(conn, "message_cache") <= 2560  # not refused while half is free
+    put_many(other, "few", 1, 20_000)
+    assert len(take(other, "few", number=20_000)) == 20_000
+    hog.execute("COMMIT")
+    assert usage(conn, "message_cache") == 0

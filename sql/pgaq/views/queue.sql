@@ -317,16 +317,22 @@ COMMENT ON COLUMN aq.message_cache.max_partitions IS 'pgaq.max_partitions';
 
 CREATE VIEW aq.role_usage AS
 SELECT u.role::regrole::text AS role, u.resource, u.used, u.role_limit, u.used_by_all, u.total, u.parameter
-FROM aq_internal.role_usage() u
+FROM (SELECT * FROM aq_internal.role_usage()
+	UNION ALL SELECT r.role, r.resource, count(*), CASE WHEN NOT a.rolsuper THEN r.role_limit END, sum(count(*)) OVER (PARTITION BY r.resource)::bigint, NULL, r.parameter
+	FROM (SELECT owner::oid AS role, 'schedules' AS resource, current_setting('pgaq.role_schedules')::bigint AS role_limit, 'pgaq.role_schedules' AS parameter
+			FROM aq_internal.schedule
+		UNION ALL SELECT role::oid, 'propagations', current_setting('pgaq.role_schedules')::bigint, 'pgaq.role_schedules' FROM aq_internal.propagation
+		UNION ALL SELECT role::oid, 'registrations', 1024, NULL FROM aq_internal.registration) r JOIN pg_roles a ON a.oid = r.role
+	GROUP BY r.role, r.resource, r.role_limit, r.parameter, a.rolsuper) u
 WHERE pg_catalog.pg_has_role(u.role, 'USAGE') OR pg_catalog.pg_has_role('pg_monitor', 'USAGE');
-COMMENT ON VIEW aq.role_usage IS 'What the queues of each role use of the memory that all queues share, in all databases. Members of pg_monitor see all roles, others those that they are members of';
-COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues';
-COMMENT ON COLUMN aq.role_usage.resource IS 'queues in use, streams, partitions, or message_cache: what running and prepared transactions keep in it, in kB';
+COMMENT ON VIEW aq.role_usage IS 'What the queues of each role use of the memory that all queues share, in all databases, and how many schedules, propagation schedules and registrations it has in this one. Members of pg_monitor see all roles, others those that they are members of';
+COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules';
+COMMENT ON COLUMN aq.role_usage.resource IS 'queues in use, streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; schedules, propagations, registrations';
 COMMENT ON COLUMN aq.role_usage.used IS 'use by the queues of the role';
-COMMENT ON COLUMN aq.role_usage.role_limit IS 'limit of the role, from pgaq.role_share; of a superuser: the total';
-COMMENT ON COLUMN aq.role_usage.used_by_all IS 'use by all queues; the last eighth of the total is only for roles that use less than one part in 64';
-COMMENT ON COLUMN aq.role_usage.total IS 'limit of the server';
-COMMENT ON COLUMN aq.role_usage.parameter IS 'parameter that sets it';
+COMMENT ON COLUMN aq.role_usage.role_limit IS 'limit of the role; of a superuser: the total, or null';
+COMMENT ON COLUMN aq.role_usage.used_by_all IS 'use by all roles; of the memory, the last eighth of the total is only for roles that use less than one part in 64';
+COMMENT ON COLUMN aq.role_usage.total IS 'limit of the server; null: none';
+COMMENT ON COLUMN aq.role_usage.parameter IS 'parameter that sets the total, or the role''s limit; null: it is fixed';
 
 -- Estimates for other sizes. All frames are assumed to have the average size; if there are none, that of a full frame of a single consumer.
 CALL aq_internal.make_view('aq', 'message_cache_advice', 'Estimates for message caches of other sizes since the server started, from the number of other partitions that were evicted before an evicted one was loaded again',

@@ -32,6 +32,7 @@ extern int	aq_parameters_immediate_idle_timeout_ms;
 extern int	aq_parameters_recipient_grace_ms;
 extern int	aq_parameters_max_temporary_queues;
 extern int	aq_parameters_role_share;
+extern int	aq_parameters_role_schedules;
 
 /* how sessions in listen are woken */
 typedef enum AqListenWakeup

@@ -22,6 +22,7 @@ int			aq_parameters_immediate_idle_timeout_ms = 60000;
 int			aq_parameters_recipient_grace_ms = 60000;
 int			aq_parameters_max_temporary_queues = 10;
 int			aq_parameters_role_share = 75;
+int			aq_parameters_role_schedules = 1000;
 
 static char *system_role;		/* it only stands in pg_db_role_setting */
 
@@ -120,6 +121,13 @@ aq_parameters_define(void)
 							"0: none can be created.",
 							&aq_parameters_max_temporary_queues,
 							10, 0, INT_MAX,
+							PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.role_schedules",
+							"Maximum number of schedules, and of propagation schedules, of a role in a database.",
+							"Superusers have no limit.  The view aq.role_usage shows the use.",
+							&aq_parameters_role_schedules,
+							1000, 0, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.role_share",

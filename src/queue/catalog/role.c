@@ -63,3 +63,23 @@ aq_role_send(PG_FUNCTION_ARGS)
 	pq_sendtext(&buf, name, strlen(name));
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buf));
 }
+
+/*
+ * A role has inserted a row into a table of the schema aq_internal: has it too
+ * many now?  Each costs time of processes that all roles share.  Rows that other
+ * sessions insert meanwhile do not count.
+ */
+void
+aq_role_check_rows(Oid role, const char *table, const char *column, const char *what)
+{
+	char	   *count;
+
+	if (superuser_arg(role))
+		return;
+	count = aq_sql_text(psprintf("SELECT count(*) FROM aq_internal.%s r WHERE r.%s::oid = %u", table, column, role));
+	if (atoll(count) > aq_parameters_role_schedules)
+		ereport(ERROR,
+				aq_error(AQ_ERR_ROLE_LIMIT, "role \"%s\" has too many %s", name_of(role), what),
+				errdetail("It can have %d in a database.", aq_parameters_role_schedules),
+				errhint("End some of them, or raise pgaq.role_schedules."));
+}
