@@ -6,12 +6,17 @@ import jakarta.jms.ObjectMessage;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.InvalidObjectException;
 import java.io.ObjectInputFilter;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.ObjectStreamClass;
 import java.io.Serializable;
 import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.IdentityHashMap;
+import java.util.Map;
 
 /** An object message. It keeps the serial form of the object as it was when the message was made. */
 public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessage {
@@ -104,6 +109,8 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
 
         private final AllowedClasses allowed;
         private final long size;
+        /** Of the collections that were read: the steps that it takes to hash one with all that it holds. */
+        private final Map<Object, Long> weights = new IdentityHashMap<>();
 
         Input(byte[] bytes, AllowedClasses allowed) throws IOException {
             super(new ByteArrayInputStream(bytes));
@@ -111,6 +118,7 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
             this.size = bytes.length;
             if (allowed != ALL) {
                 setObjectInputFilter(this::filter);
+                enableResolveObject(true);
             }
         }
 
@@ -118,6 +126,33 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
         private ObjectInputFilter.Status filter(ObjectInputFilter.FilterInfo info) {
             boolean refused = info.depth() > MAX_DEPTH || info.arrayLength() > 8 * size + 1024;
             return refused ? ObjectInputFilter.Status.REJECTED : ObjectInputFilter.Status.UNDECIDED;
+        }
+
+        /**
+         * Bounds the time that a small message can claim: a set hashes its elements when it is read, and a collection
+         * of collections that are in it twice takes twice the steps on each level. An object is read before those that
+         * hold it, wherever in the message it is, so the check comes before the first one that would hash it.
+         */
+        @Override
+        protected Object resolveObject(Object object) throws IOException {
+            Iterable<?> held = object instanceof Collection<?> collection ? collection
+                    : object instanceof Map<?, ?> map ? map.entrySet()
+                    : object instanceof Map.Entry<?, ?> entry ? Arrays.asList(entry.getKey(), entry.getValue()) : null;
+            if (held == null) {
+                return object;
+            }
+            long weight = 1;
+            for (Object each : held) {
+                weight += object instanceof Map<?, ?> && each instanceof Map.Entry<?, ?> entry
+                        ? weights.getOrDefault(entry.getKey(), 1L) + weights.getOrDefault(entry.getValue(), 1L)
+                        : weights.getOrDefault(each, 1L);
+                if (weight > 64 * size + 1024) {
+                    throw new InvalidObjectException("collections hold each other too often for a message of "
+                            + size + " bytes");
+                }
+            }
+            weights.put(object, weight);
+            return object;
         }
 
         @Override

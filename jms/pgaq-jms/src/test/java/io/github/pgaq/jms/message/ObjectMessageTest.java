@@ -32,6 +32,7 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -198,5 +199,70 @@ class ObjectMessageTest {
                 Samples.delivery(new Body("object", "{}", null, null, null, bytes)), null, null);
         JMSException e = assertThrows(MessageFormatException.class, message::getObject);
         assertTrue(e.getMessage().contains("REJECTED"), e.getMessage());
+    }
+
+    /** Sets that have the two of the next level, the innermost first, so that none is read deep inside another. */
+    private static ArrayList<Object> sets(int levels) {
+        ArrayList<Object> all = new ArrayList<>();
+        HashSet<Object> a = new HashSet<>();
+        HashSet<Object> b = new HashSet<>();
+        all.add(a);
+        for (int i = 0; i < levels; i++) {
+            HashSet<Object> x = new HashSet<>(List.of("x"));
+            HashSet<Object> y = new HashSet<>();
+            a.add(x);
+            a.add(y);
+            b.add(x);
+            b.add(y);
+            a = x;
+            b = y;
+            all.add(0, y);
+            all.add(0, x);
+        }
+        return all;
+    }
+
+    private static Serializable bomb(String kind) {
+        ArrayList<Object> list = new ArrayList<>();
+        HashMap<Object, Object> map = new HashMap<>();
+        for (int i = 0; i < 60; i++) {
+            list = new ArrayList<>(Arrays.asList(list, list));
+            map = new HashMap<>(Map.of("a", map, "b", map));
+        }
+        switch (kind) {
+            case "nested sets":
+                return (Serializable) sets(60).get(120);
+            case "a list of sets":
+                return sets(60);
+            case "lists":
+                return list;
+            default:
+                return map;
+        }
+    }
+
+    // not the objects are the parameters: to name a test by its object would take for ever
+    @ParameterizedTest
+    @ValueSource(strings = {"nested sets", "a list of sets", "lists", "maps"})
+    @Timeout(60)
+    void aSmallMessageCannotClaimMuchTime(String kind) throws JMSException {
+        PgaqObjectMessage message = received(bomb(kind), "");
+        JMSException e = assertThrows(MessageFormatException.class, message::getObject);
+        assertTrue(e.getMessage().contains("collections hold each other too often"), e.getMessage());
+    }
+
+    @Test
+    void collectionsOfCollectionsAreRead() throws JMSException {
+        ArrayList<Object> list = new ArrayList<>();
+        HashMap<String, Object> shared = new HashMap<>(Map.of("a", new HashSet<>(List.of(1, 2, 3))));
+        for (int i = 0; i < 1000; i++) {
+            list.add(new HashMap<>(Map.of("shared", shared, "own", new ArrayList<>(List.of(i)))));
+        }
+        assertEquals(list, received(list, "").getObject());
+        HashSet<Object> deep = new HashSet<>();
+        for (int i = 0; i < 100; i++) {
+            deep = new HashSet<>(List.of(deep));
+        }
+        assertEquals(deep, received(deep, "").getObject());
     }
 }
