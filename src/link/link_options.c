@@ -412,6 +412,7 @@ aq_link_options_try(Oid server, Oid role, AqLinkError *error)
 		aq_job_cancellable(true);
 		aq_job_begin();
 		MemoryContextSwitchTo(context);
+		aq_point("link-definition");
 		target = aq_link_options_read(server, role);
 		aq_job_commit(false);
 		aq_job_cancellable(false);

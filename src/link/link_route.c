@@ -122,6 +122,8 @@ count_answer(AqRoute *route, const Line *line)
 	aq_link_area_free();
 }
 
+static void refresh(AqRoute *route);
+
 /* --- failures ------------------------------------------------------------------------- */
 
 /* The longest one that all kinds of the route's streams allow. */
@@ -373,6 +375,23 @@ serve(AqRoute *route, int64 now)
 	list_free(lines);
 }
 
+/*
+ * The definition could not be used when it was read.  That may have been an error
+ * of that moment, such as a lack of memory or a cancellation, which no change of the
+ * definition follows.  So it is read again with each try.
+ */
+static void
+read_again(AqRoute *route)
+{
+	int			failures = route->failures;
+
+	refresh(route);
+	if (route->target != NULL)
+		return;
+	route->failures = failures;
+	cannot_connect(route, &route->error);
+}
+
 /* Connects if streams wait, and it is time. */
 static void
 connect_if_needed(AqRoute *route, int64 now)
@@ -380,8 +399,10 @@ connect_if_needed(AqRoute *route, int64 now)
 	if (dlist_is_empty(&route->line) || (route->failures > 0 && now < route->next_attempt))
 		return;
 	if (route->target == NULL)
-		cannot_connect(route, &route->error);
-	else if (route->target->enabled && !is_connecting(route) && list_length(route->lines) < route->target->connections)
+		read_again(route);
+	if (route->target == NULL)
+		return;
+	if (route->target->enabled && !is_connecting(route) && list_length(route->lines) < route->target->connections)
 	{
 		open_line(route);
 		(void) attend(route, llast(route->lines));

@@ -421,6 +421,19 @@ def test_points(link, own, point, action):
     assert sorted(numbers) == numbers and (action == "crash" or set(numbers) == set(range(1, 6)))
 
 
+def test_a_definition_that_cannot_be_read_now(link):
+    """An error of the moment while the link's definition is read, such as a lack of memory, ends with the next try: nobody has to alter anything."""
+    link.begin()
+    link.send("SELECT 'before'")
+    assert link.settled() == ["before"]
+    link.conn.execute("SELECT aq.point_arm('link-definition', 'error=53200')")
+    link.options("SET connections '2'")
+    until(lambda: db.value(link.conn, "SELECT aq.point_reached('link-definition')") > 0, "the error")
+    link.conn.execute("SELECT aq.point_reset()")
+    link.send("SELECT 'after'")
+    assert link.settled() == ["before", "after"]
+
+
 def test_a_stream_comes_while_the_worker_asks(link, own):
     """A stream that is added when the database's worker has just found that there is none: the link worker comes all the same."""
     with held(own, "link-job-asked") as other:
