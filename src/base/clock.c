@@ -16,6 +16,10 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "utils/timestamp.h"
+
+/* the time of day may be corrected by so much at once, in microseconds */
+#define SMALL_STEP ((int64) 1000000)
 
 static inline int64
 in_ns(struct timespec time)
@@ -36,6 +40,25 @@ int64
 aq_clock_us(void)
 {
 	return aq_clock_ns() / 1000;
+}
+
+/*
+ * How far the time of day was set, forward or back, since the last call, in
+ * microseconds; 0: not, or too little to matter.
+ */
+int64
+aq_clock_step(void)
+{
+	static int64 offset;		/* of the time of day; 0: not known yet */
+	int64		before = aq_clock_us();
+	int64		now = GetCurrentTimestamp() - before;
+	int64		step = offset == 0 ? 0 : now - offset;
+
+	/* the process was not running between the two readings: the next call tells */
+	if (aq_clock_us() - before > SMALL_STEP / 10)
+		return 0;
+	offset = now;
+	return step > SMALL_STEP || step < -SMALL_STEP ? step : 0;
 }
 
 /* CPU time of this process; a system call. */

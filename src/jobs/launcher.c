@@ -323,7 +323,7 @@ wants_worker(AqDatabase *db, int64 *next)
 		uint64		at = pg_atomic_read_u64(&db->next_at);
 
 		if (at != 0)
-			sooner(next, clock_at((TimestampTz) at));
+			sooner(next, Min(clock_at((TimestampTz) at), now + AQ_EVENT_CLOCK));
 		return false;
 	}
 	return true;

@@ -223,17 +223,17 @@ static void
 wait_for_work(void)
 {
 	uint64		next = pg_atomic_read_u64(&database->next_at);
-	int64		sleep_us = -1;
 
 	if (aq_jobs_is_due(database) || (database->leave && !leaving))
 		return;
-	if (next != 0)
-		sleep_us = Max((TimestampTz) next - GetCurrentTimestamp(), 0);
 	/*
 	 * a post sets the flag, then the latch; the flag is checked above at the
 	 * next call
 	 */
-	aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, sleep_us);
+	if (next != 0)
+		aq_event_sleep_until(AQ_EVENT_JOB_IDLE, 0, 0, 0, (TimestampTz) next);
+	else
+		aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, -1);
 }
 
 /*
@@ -293,6 +293,16 @@ aq_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
+		/*
+		 * pauses that end at times of day would last too long; another worker has
+		 * none
+		 */
+		if (aq_clock_step() < 0)
+		{
+			pg_atomic_write_u32(&database->work, 1);
+			ending = AQ_WORKER_LEFT;
+			break;
+		}
 		leaving = database->leave;
 		run_jobs();
 		if (is_over())

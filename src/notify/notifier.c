@@ -80,7 +80,7 @@ wait_for_work(TimestampTz next)
 		if (next != 0 && next <= GetCurrentTimestamp())
 			return true;
 		if (next != 0)
-			time = time < 0 ? next - GetCurrentTimestamp() : Min(time, next - GetCurrentTimestamp());
+			time = Min(time < 0 ? AQ_EVENT_CLOCK : Min(time, AQ_EVENT_CLOCK), next - GetCurrentTimestamp());
 		HOLD_CANCEL_INTERRUPTS();
 		if (!aq_event_sleep(AQ_EVENT_NOTIFIER_IDLE, 0, 0, 0, time == -1 ? -1 : Max(time, 0)))
 			slept += Max(time, 0);

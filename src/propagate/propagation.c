@@ -98,7 +98,7 @@ read_row(int row, List *before)
 	/* a schedule that was altered is tried at once, but not because this process is new */
 	failed = column(row, ROW_FAILED, &isnull);
 	if (old == NULL && schedule->failures > 0 && !isnull)
-		schedule->not_before = DatumGetTimestampTz(failed) + aq_propagation_pause(schedule->failures);
+		schedule->not_before = Min(DatumGetTimestampTz(failed), GetCurrentTimestamp()) + aq_propagation_pause(schedule->failures);
 	if (old != NULL && schedule->failures > 0 && schedule->failures == old->failures)
 		schedule->not_before = old->not_before;
 	return schedule;

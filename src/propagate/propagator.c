@@ -381,6 +381,7 @@ wait_for_routes(List *routes)
 	AqMoveSource *sources = palloc((list_length(routes) + list_length(aq_propagation_all())) * sizeof(AqMoveSource));
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz next = 0;
+	int64		deadline = -1;
 	int			n = 0;
 	ListCell   *lc;
 
@@ -396,10 +397,15 @@ wait_for_routes(List *routes)
 	if (any_unsaved())
 		sooner(&next, Max(saved_at + SAVE_EVERY, now + 1));
 	pgstat_report_activity(STATE_IDLE, NULL);
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	aq_move_wait(Min(n, AQ_MOVE_SOURCES), sources, next == 0 ? -1 : aq_clock_us() + Max(next - now, 0), aq_propagator_area_disturbed);
-	CommitTransactionCommand();
+	do
+	{
+		if (next != 0)
+			deadline = aq_clock_us() + Max(Min(next - GetCurrentTimestamp(), AQ_EVENT_CLOCK), 0);
+		SetCurrentStatementStartTimestamp();
+		StartTransactionCommand();
+		aq_move_wait(Min(n, AQ_MOVE_SOURCES), sources, deadline, aq_propagator_area_disturbed);
+		CommitTransactionCommand();
+	} while (next != 0 && aq_clock_us() >= deadline && GetCurrentTimestamp() < next && GetCurrentTimestamp() > now);
 	pgstat_report_activity(STATE_RUNNING, "propagation");
 }
 
@@ -438,7 +444,8 @@ propagate(int64 ended)
 			note_ended(ended);
 		ended = 0;
 		MemoryContextSwitchTo(round_context);
-		if (aq_propagation_all() == NIL)
+		/* pauses that end at times of day would last too long; another process has none */
+		if (aq_propagation_all() == NIL || aq_clock_step() < 0)
 			return;
 		if (!run_routes(routes))
 		{

@@ -400,6 +400,23 @@ forget_without_extension(void)
 	return extension;
 }
 
+/* Another worker has requested work for later, perhaps before the clock was set back: it is done now. */
+static void
+take_over(TimestampTz now)
+{
+	for (int i = 1; i <= aq_handle_limit; i++)
+	{
+		AqObject   *object = aq_handle_by_index(i);
+		AqQueueShm *shm = aq_shm_by_index(i);
+
+		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
+			continue;
+		shm->later_at = Min(shm->later_at, now);
+		if (pg_atomic_read_u64(&shm->check_at) != 0)
+			pg_atomic_write_u64(&shm->check_at, (uint64) now);
+	}
+}
+
 static TimestampTz
 upkeep(void)
 {
@@ -407,6 +424,8 @@ upkeep(void)
 	static TimestampTz checked = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
+	if (checked == 0)
+		take_over(now);
 	(void) aq_chunks_set_impatient(true);
 	aq_pins_sweep();
 	if (aq_jobs_are_restored())

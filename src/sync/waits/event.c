@@ -355,6 +355,22 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 	return (rc & WL_LATCH_SET) != 0;
 }
 
+bool
+aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, TimestampTz until)
+{
+	int64		before = PG_INT64_MAX;
+	int64		left;
+
+	/* it also ends when the clock is set back: the time may be one that the caller has reckoned from then */
+	while ((left = Max(until - GetCurrentTimestamp(), 0)) < before)
+	{
+		if (aq_event_sleep(event, p1, p2, p3, Min(left, AQ_EVENT_CLOCK)))
+			return true;
+		before = left;
+	}
+	return false;
+}
+
 /*
  * The set is made for each wait, because connections change their sockets
  * while they are being made.

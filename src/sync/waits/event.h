@@ -78,6 +78,15 @@ extern void aq_event_end_timeout(void);	/* the same, counted as timed out */
 extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 
 /*
+ * The longest sleep until a time of day, in microseconds: a sleep does not end
+ * when the clock is set forward, so the process looks at it so often.
+ */
+#define AQ_EVENT_CLOCK ((int64) 1000000)
+
+/* Sleeps until the time of day, or until the process latch is set. */
+extern bool aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, TimestampTz until);
+
+/*
  * Waits like aq_event_sleep(), and also for sockets; each says what it waits for
  * and gets to know whether it is ready.
  */
