@@ -159,6 +159,7 @@ UPDATE t.raises SET statement = format('CALL dbms_aqadm.create_queue_table(%L, %
 INSERT INTO t.raises VALUES ('AQ049', NULL, 'of messages of Jakarta Messaging: tests/sql/jms_send.sql');
 INSERT INTO t.raises VALUES ('AQ160', NULL, 'of links: tests/sql/links.sql');
 INSERT INTO t.raises SELECT 'AQ13' || n, NULL, 'of links: tests/sql/propagate_link.sql' FROM generate_series(4, 5) n;
+INSERT INTO t.raises VALUES ('AQ136', NULL, 'of messages that go round: tests/sql/propagate.sql');
 INSERT INTO t.raises SELECT 'AQ18' || n, NULL, 'of nodes: tests/sql/nodes.sql' FROM generate_series(0, 8) n;
 INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of schedules: tests/sql/errors.sql' FROM generate_series(170, 173) n;
 INSERT INTO t.raises SELECT 'AQ' || n, NULL, 'of snapshots and reports: tests/sql/snapshots.sql' FROM generate_series(120, 126) n;
