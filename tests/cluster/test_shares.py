@@ -158,3 +158,23 @@ def test_large_enqueue(conn, hog, other):
     assert len(take(other, "few", number=20_000)) == 20_000
     hog.execute("COMMIT")
     assert usage(conn, "message_cache") == 0
+
+
+def test_queues(conn, hog, other):
+    """A transaction uses more queues than its share of those in memory; then they are given back."""
+    db.execute(hog, "SELECT aq.create_queue('many' || n) FROM generate_series(1, 40) n")
+    db.execute(other, "SELECT aq.create_queue('one')")
+    hog.execute("BEGIN")
+    with pytest.raises(db.Error) as error:
+        for n in range(1, 41):
+            hog.execute("SAVEPOINT before")
+            assert take(hog, f"many{n}") == []
+    refused(error, "pgaq.max_queues")
+    assert 30 <= usage(conn, "queues") <= 32
+    hog.execute("ROLLBACK TO before")
+    put(other, "one", 1)
+    assert take(other, "one") == [1]
+    hog.execute("COMMIT")
+    for n in range(1, 41):
+        assert take(hog, f"many{n}") == []
+        db.execute(hog, "SELECT aq.drop_queue(%s)", [f"many{n}"])

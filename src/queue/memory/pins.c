@@ -301,9 +301,9 @@ has_recipients(const AqQueue *queue)
 static void
 check_share(const AqQueueShm *shm)
 {
-	if (!aq_share_allows(AQ_SHARE_QUEUES, shm, 0) && aq_pins_give_back())
+	if (!aq_share_allows(AQ_SHARE_QUEUES, shm, 1) && aq_pins_give_back())
 		return;
-	aq_share_check(AQ_SHARE_QUEUES, shm, 0);	/* its own pin is counted */
+	aq_share_check(AQ_SHARE_QUEUES, shm, 1);	/* while it loads, its pin is not counted */
 }
 
 /*
