@@ -173,3 +173,35 @@ SELECT t.put('x', 3);
 SELECT t.drain('x');
 RESET synchronous_commit;
 SELECT aq.drop_queue('x');
+
+-- a cursor from before a savepoint that has dequeued after it: a rollback to the savepoint ends it, with its other rows
+SELECT aq.create_queue('cursor', exception_queue => 'none'), t.put('cursor', 1, 3);
+-- not one that has dequeued before it
+BEGIN;
+DECLARE c CURSOR FOR SELECT payload FROM aq.dequeue('cursor', max_messages => 3);
+SAVEPOINT r;
+FETCH c;
+RELEASE r;
+SAVEPOINT s;
+FETCH c;
+ROLLBACK TO s;
+FETCH c;
+COMMIT;
+SELECT t.put('cursor', 4, 6);
+BEGIN;
+DECLARE c CURSOR FOR SELECT payload FROM aq.dequeue('cursor', max_messages => 3);
+SAVEPOINT s;
+FETCH c;
+ROLLBACK TO s;
+FETCH c;
+ROLLBACK TO s;
+CLOSE c;
+COMMIT;
+SELECT t.put('cursor', 7);
+BEGIN;
+DECLARE c CURSOR FOR SELECT payload <> '0' FROM aq.dequeue('cursor');
+SAVEPOINT s;
+FETCH c;
+ROLLBACK TO s;
+COMMIT;
+SELECT aq.drop_queue('cursor', force => true);

@@ -415,6 +415,8 @@ take_from(Request *request, Source *source)
 	if (found == 0 && aq_position_rewind(source->queue, &source->navigation, &source->take))
 		found = source->queue->store->take(source->queue, &source->take);
 	request->found += found;
+	if (found > 0 && request->take.mode != AQ_MODE_BROWSE)
+		aq_cursor_note();
 	if (found > 0 && request->take.mode == AQ_MODE_BROWSE)
 		aq_traffic_add_for(source->queue->shm, source->take.position, AQ_TRAFFIC_BROWSED, found);
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)

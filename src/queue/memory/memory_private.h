@@ -121,6 +121,12 @@ extern void aq_announce_subxact_end(bool commit, SubTransactionId subid, SubTran
 extern void aq_announce_xact_end(bool commit);
 extern void aq_announce_released(void);
 
+/* --- cursor.c: none but the first allocates or raises an error */
+extern void aq_cursor_note(void);
+extern void aq_cursor_subcommit(SubTransactionId subid, SubTransactionId parent);
+extern void aq_cursor_subabort(SubTransactionId subid);
+extern void aq_cursor_forget(void);
+
 /* --- store_xact.c */
 extern void aq_store_xact_init(void);
 

@@ -78,6 +78,7 @@ commit(void)
 	FOR_EACH_STORE(i)
 		stores[i]->commit();
 	aq_announce_xact_end(true);
+	aq_cursor_forget();
 	aq_time_leave(&committing);
 }
 
@@ -100,6 +101,7 @@ prepare(void)
 	FOR_EACH_STORE(i)
 		stores[i]->prepare();
 	aq_announce_xact_end(true);
+	aq_cursor_forget();
 }
 
 static void
@@ -109,6 +111,7 @@ abort_transaction(void)
 	FOR_EACH_STORE(i)
 		stores[i]->abort();
 	aq_announce_xact_end(false);
+	aq_cursor_forget();
 	/*
 	 * chunks that an error, or an undone creation of a queue, has left in the
 	 * reserve
@@ -122,6 +125,7 @@ subcommit(SubTransactionId subid, SubTransactionId parent)
 	FOR_EACH_STORE(i)
 		stores[i]->subcommit(subid, parent);
 	aq_announce_subxact_end(true, subid, parent);
+	aq_cursor_subcommit(subid, parent);
 }
 
 static void
@@ -130,6 +134,7 @@ subabort(SubTransactionId subid, SubTransactionId parent)
 	FOR_EACH_STORE(i)
 		stores[i]->subabort(subid);
 	aq_announce_subxact_end(false, subid, parent);
+	aq_cursor_subabort(subid);
 }
 
 static void
