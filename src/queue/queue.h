@@ -605,6 +605,15 @@ extern void aq_lag_shrank(AqQueueShm *shm, int position);
 /* --- waiters.c: wake-ups; never raise */
 extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */
 extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
+/*
+ * Correlations are compared by keys, the same for equal ones.  AQ_ANY_KEY: a message
+ * that can have any correlation, a session that can want any message.
+ */
+#define AQ_ANY_KEY AQ_WAKEUP_ANY_KEY
+#define AQ_NO_CORRELATION_KEY 1
+extern uint32 aq_waiters_key(const struct varlena *correlation);
+extern uint32 aq_waiters_pattern_key(const struct varlena *pattern);
+extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key);
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */

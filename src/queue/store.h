@@ -120,6 +120,7 @@ typedef struct AqTakeOptions
 	bool		one_group;		/* not more than one group */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
+	uint32		key;			/* with a filter: only messages with this key, or AQ_ANY_KEY; a store may ignore it */
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
 	void	   *emit_arg;
 } AqTakeOptions;

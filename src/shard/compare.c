@@ -232,14 +232,14 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 			(memory->block != table->block || memory->offset != table->offset))
 			differ(&tid, i);
 		if ((memory->flags & SLOT_EXPIRES) != (table->flags & SLOT_EXPIRES) || memory->expires_at != table->expires_at ||
-			memory->session != table->session)
+			memory->session != table->session || (memory->tag != table->tag && memory->tag != 0 && table->tag != 0))
 			differ(&expires, i);
 	}
 	report(findings, place, "messages whose consumers differ from the tables", &copy->partition, &open);
 	report(findings, place, "messages whose doubt differs from the tables", &copy->partition, &doubt);
 	report(findings, place, "messages whose failure differs from the tables", &copy->partition, &failed);
 	report(findings, place, "messages that are not where their rows are", &copy->partition, &tid);
-	report(findings, place, "messages whose expiration or session differs from the tables", &copy->partition, &expires);
+	report(findings, place, "messages whose expiration, session or correlation differs from the tables", &copy->partition, &expires);
 }
 
 /*

@@ -146,6 +146,7 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	aq_slot_read_row(slot, ItemPointerGetBlockNumber(&tuple->t_self), ItemPointerGetOffsetNumber(&tuple->t_self),
 					 DatumGetInt64(values[MSG_SESSION]));
 	aq_slot_set_xid(slot, xid, p->next_xid);
+	aq_slot_set_tag(slot, aq_waiters_key(nulls[MSG_CORRELATION] ? NULL : (struct varlena *) DatumGetPointer(values[MSG_CORRELATION])));
 	if (status == ROW_ABORTED)
 		return;
 	if (!nulls[MSG_EXPIRES_AT])

@@ -71,7 +71,8 @@ typedef struct Slot
 	BlockNumber block;			/* TID of the row */
 	OffsetNumber offset;
 	uint8		state;			/* SlotState: see slot.h */
-	uint8		flags;
+	uint8		flags : 3;		/* SLOT_FOLLOWER, ... */
+	uint8		tag : 5;		/* of the correlation: see slot_tag; 0: not known */
 	TransactionId xid;			/* transaction that enqueued it; top-level if DOUBT */
 	uint16		open;			/* number of consumers that have not finished with it */
 	uint16		epoch;			/* epoch of xid, modulo 2^16, because a slot may be older than 2^31 transactions */

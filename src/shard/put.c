@@ -240,6 +240,8 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 			nulls[MSG_PAYLOAD] = payload_nulls[m];
 			if (each != NULL)
 				own_columns(&each[m], values, nulls);
+			aq_slot_set_tag(slot_at(frame, note->first + m),
+							each != NULL ? aq_waiters_key(each[m].correlation) : note->key);
 			if (row_targets != NULL && row_targets[m] != last_targets)
 			{
 				last_targets = row_targets[m];
@@ -359,6 +361,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 
 		note->ready_at = options->ready_at;
 		note->expires_at = options->expires_at;
+		note->key = options->each == NULL ? aq_waiters_key(options->correlation) : AQ_ANY_KEY;
 		note_targets(note, n - done, targets ? targets + done : NULL, held);
 		reserve(queue, stream, session, n - done,
 				held ? note->shared_targets : union_of(n - done, targets ? targets + done : NULL),

@@ -6,6 +6,9 @@
  * Rows are read before the message is taken, so the table is locked first.  If
  * another session takes the message in between, the next one is tried.
  *
+ * A search by correlation reads only the rows of slots that may have it, one in 30
+ * of the others (slot_tag).
+ *
  * A transaction can dequeue its own uncommitted messages: they are found by
  * the transaction's notes, because they are not ready for other sessions.
  *
@@ -90,8 +93,8 @@ load_again(Take *take, Stream *stream)
 }
 
 /*
- * Collects slots from *cursor on that could be taken; returns false if the
- * partition has changed.
+ * Collects slots from *cursor on that could be taken, of SEARCH_SLOTS at most;
+ * returns false if the partition has changed.
  */
 static bool
 collect_resident(Take *take, Stream *stream, uint32 *cursor)
@@ -117,7 +120,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	}
 	partition->referenced = true;
 	sub = frame_sub(frame_of(partition), position);
-	while (take->nitems < SEARCH_BATCH)
+	for (int i = 0; i < SEARCH_SLOTS && take->nitems < SEARCH_BATCH; i++)
 	{
 		int			ready = next_of_others(take, sub, *cursor);
 		int			own = view != NULL ? aq_own_next(view, *cursor) : AQ_BITMAP_NONE;
@@ -130,7 +133,8 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 			break;
 		}
 		*cursor = number + 1;
-		if (!is_own && aq_held_back_is(take, partition, number))
+		if (!slot_may_have(slot_at(frame_of(partition), number), take->options->key) ||
+			(!is_own && aq_held_back_is(take, partition, number)))
 			continue;
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
 			candidate_set(take, partition, &take->items[take->nitems++], number, is_own);
@@ -285,6 +289,7 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 	/* the lock keeps the table from being truncated; collect() checks again */
 	while (cursor < PARTITION_SLOTS && take->taken < take->limit)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!collect(take, stream, &cursor))
 			break;
 		aq_point("candidates-found");

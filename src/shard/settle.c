@@ -182,13 +182,13 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	return true;
 }
 
-/* count: messages for the note's consumers, its own and those of similar notes. */
+/* count: messages for the note's consumers, its own and those of similar notes; key: of all of them. */
 static void
-wake_targets(const PutNote *note, uint32 count)
+wake_targets(const PutNote *note, uint32 count, uint32 key)
 {
 	if (note->shared_targets == NULL && note->targets == NULL)
 	{
-		aq_waiters_wake(note->shm, 0, count);
+		aq_waiters_wake_for(note->shm, 0, count, key);
 		return;
 	}
 	for (uint32 i = 0; i < (note->targets ? note->count : 1); i++)
@@ -197,7 +197,7 @@ wake_targets(const PutNote *note, uint32 count)
 		int			position = -1;
 
 		while ((position = bms_next_member(targets, position)) >= 0)
-			aq_waiters_wake(note->shm, position, note->targets ? 1 : count);
+			aq_waiters_wake_for(note->shm, position, note->targets ? 1 : count, key);
 	}
 }
 
@@ -220,13 +220,18 @@ aq_settle_wake(PutNote *const *notes, int n)
 	{
 		const PutNote *note = notes[i];
 		uint32		count = note->count;
+		uint32		key = note->key;
 
 		if (!note->published || note->ready_at != 0 || !aq_waiters_exist(note->shm))
 			continue;
 		while (i + 1 < n && notes[i + 1]->published && notes[i + 1]->ready_at == 0 &&
 			   have_same_targets(note, notes[i + 1]))
+		{
 			count += notes[++i]->count;
-		wake_targets(note, count);
+			if (notes[i]->key != key)
+				key = AQ_ANY_KEY;
+		}
+		wake_targets(note, count, key);
 	}
 }
 

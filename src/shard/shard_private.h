@@ -219,6 +219,7 @@ typedef struct PutNote
 	TimestampTz ready_at;
 	TimestampTz expires_at;
 	uint32		timers;			/* number reserved in the frame */
+	uint32		key;			/* of the correlation of all messages, or AQ_ANY_KEY */
 	bool		inserted;		/* the slots have their TIDs */
 	bool		published;		/* committed, and waiters are to be woken */
 } PutNote;

@@ -21,6 +21,9 @@
 #define TAKE_BATCH 1024
 #define SEARCH_BATCH 64
 
+/* maximum number of slots that a search looks at under one hold of the latch */
+#define SEARCH_SLOTS 1024
+
 typedef struct Candidate
 {
 	uint16		slot;

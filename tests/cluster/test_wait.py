@@ -181,6 +181,134 @@ def test_only_served_sessions_are_woken(server, conn, queue, waiters):
         group = [waiter for waiter in group if waiter not in answered]
 
 
+WAITS_FOR = [
+    "SELECT payload FROM aq.dequeue('{queue}', correlation => '{key}', wait => '1 minute')",
+    "SELECT payload FROM aq.dequeue('{queue}', correlation => '{key}', condition => 'payload IS NOT NULL', wait => '1 minute')",
+    "CALL aq.receive('{queue}', timeout => '1 minute', correlation => '{key}')",
+]
+
+
+@pytest.mark.sharded("a queue table wakes all that wait for some of the messages")
+@pytest.mark.parametrize("statement", WAITS_FOR)
+def test_a_correlation_wakes_those_that_wait_for_it(server, conn, queue, waiters, statement):
+    """Messages that all have the same correlation; others wait for another one, and one for a pattern that it does not match."""
+    sent = """SELECT value FROM v$sysstat WHERE name = 'queue wake-ups sent'"""
+    conn.execute("SET search_path = sys")
+    group = [w for key in ["a", "b", "c", "a_", "ä", "longer than the others"] for w in waiters(2, queue, statement=statement.format(queue=queue, key=key))]
+    for waiter in group:
+        waiter.wait()
+    asleep(conn, group)
+    before = db.value(conn, sent)
+    put(conn, queue, 1, 2, 3, correlation="nobody's")
+    put(conn, queue, 4)
+    assert db.value(conn, sent) - before <= 4 * 2, "woken for messages of others, except by the pattern"
+    for waiter in group:
+        assert not waiter.done()
+    asleep(conn, group)
+    before = db.value(conn, sent)
+    conn.execute("SELECT aq.enqueue_array(%s, '{5,6}', correlation => 'b')", [queue])
+    assert [waiter.answer() is not None for waiter in group[2:4]] == [True, True]
+    assert db.value(conn, sent) - before <= 2 + 2
+    # with different correlations all are woken, and those find theirs
+    conn.execute("SELECT aq.enqueue_array(%s, '{7,8}', options => '[{\"correlation\": \"c\"}, {\"correlation\": \"ä\"}]')", [queue])
+    until(lambda: sum(waiter.done() for waiter in group[4:6]) == 1 and sum(waiter.done() for waiter in group[8:10]) == 1, "one for each")
+    assert not any(waiter.done() for waiter in group[:2] + group[6:8] + group[10:])
+
+
+def test_waits_by_correlation_miss_nothing(server, conn, queue, seed):
+    """Random producers and consumers; each consumer gets what its correlation has, once."""
+    import random
+    import threading
+
+    keys = [f"key {n}" for n in range(6)]
+    ledger = {key: [] for key in keys}
+    got = {key: [] for key in keys}
+    errors = []
+    lock = threading.Lock()
+
+    def consume(key, rng):
+        how = rng.choice(["correlation => %(key)s", "correlation => %(pattern)s", "correlation => %(key)s, condition => 'priority < 9'"])
+        names = {"key": key, "pattern": key + "%", "queue": queue}
+        tried = set()
+        try:
+            with server.connect() as mine:
+                while True:
+                    mine.execute("BEGIN")
+                    row = mine.execute(f"SELECT payload FROM aq.dequeue(%(queue)s, {how}, wait => '60 s')", names).fetchone()
+                    if row is None:
+                        errors.append(f"{key} waited in vain")
+                        return
+                    if rng.random() < 0.1 and row[0] not in tried:
+                        tried.add(row[0])
+                        mine.execute("ROLLBACK")
+                        continue
+                    mine.execute("COMMIT")
+                    if row[0] == "end":
+                        return
+                    got[key].append(row[0])
+        except Exception as error:  # noqa: BLE001
+            errors.append(repr(error))
+
+    def produce(number, rng):
+        try:
+            with server.connect() as mine:
+                for step in range(60):
+                    chosen = [rng.choice(keys) for _ in range(rng.choice([1, 1, 3]))]
+                    payloads = [number * 10_000 + step * 10 + i for i in range(len(chosen))]
+                    form = rng.choice(["single", "array", "each", "delay", "rollback"])
+                    if form == "array":
+                        chosen = chosen[:1] * len(chosen)
+                    with lock:
+                        for key, payload in zip(chosen, payloads):
+                            if form != "rollback":
+                                ledger[key].append(payload)
+                    mine.execute("BEGIN")
+                    if form in ("single", "delay", "rollback"):
+                        for key, payload in zip(chosen, payloads):
+                            put(mine, queue, payload, correlation=key, **({"delay": "20 ms"} if form == "delay" else {}))
+                    elif form == "array":
+                        mine.execute("SELECT aq.enqueue_array(%s, %s::text[], correlation => %s)", [queue, [str(p) for p in payloads], chosen[0]])
+                    else:
+                        options = "[" + ", ".join('{"correlation": "%s"}' % key for key in chosen) + "]"
+                        mine.execute("SELECT aq.enqueue_array(%s, %s::text[], options => %s::text::jsonb)", [queue, [str(p) for p in payloads], options])
+                    mine.execute("ROLLBACK" if form == "rollback" else "COMMIT")
+        except Exception as error:  # noqa: BLE001
+            errors.append(repr(error))
+
+    put(conn, queue, *range(100, 300), correlation="nobody's")
+    consumers = [threading.Thread(target=consume, args=(key, random.Random(f"{seed} {key}"))) for key in keys]
+    producers = [threading.Thread(target=produce, args=(number, random.Random(f"{seed} {number}"))) for number in (1, 2)]
+    for thread in consumers + producers:
+        thread.start()
+    for thread in producers:
+        thread.join()
+    until(lambda: errors or all(len(got[key]) >= len(ledger[key]) for key in keys), f"all taken, seed {seed}")
+    for key in keys:
+        put(conn, queue, "end", correlation=key)
+    for thread in consumers:
+        thread.join()
+    assert errors == [] and {key: sorted(got[key]) for key in keys} == {key: sorted(ledger[key]) for key in keys}, f"seed {seed}"
+
+
+@pytest.mark.sharded("a queue table uses an index, or reads its rows")
+def test_a_search_by_correlation_reads_few_of_the_others(server, conn, queue):
+    """One message lies behind two thousand others, each in a page of its own; in memory as they were enqueued, and as they were loaded."""
+    conn.execute("SELECT cardinality(aq.enqueue_array(%s, array_agg(to_jsonb(repeat('x', 1000) || n)::text), options => jsonb_agg(jsonb_build_object('correlation', 'c' || n))))"
+                 " FROM generate_series(1, 2000) n", [queue])  # fmt: skip
+    put(conn, queue, "mine", correlation="mine")
+
+    def read(key):
+        plan = db.value(conn, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM aq.browse('{queue}', correlation => '{key}')")
+        return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+    assert read("none") < 500 < 1900 < read("none%")
+    server.restart()
+    with server.connect() as conn:
+        assert take(conn, queue, number=1)  # it is loaded
+        assert read("none") < 500 < 1900 < read("none%")
+        assert conn.execute("SELECT payload FROM aq.dequeue(%s, correlation => 'mine')", [queue]).fetchall() == [("mine",)]
+
+
 @pytest.mark.parametrize("gone", [False, True])
 def test_message_that_its_waiter_does_not_fetch(new_server, gone):
     """The client of the first waiter is idle, or has disconnected: another waiter is told after pgaq.fetch_patience."""

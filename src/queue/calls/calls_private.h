@@ -192,7 +192,7 @@ extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, ui
 								 const bool *nulls, Bitmapset **targets);
 
 /* --- wait.c */
-extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, int64 timeout_us,
+extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
 /* What an attempt for several pairs has taken. */
@@ -206,7 +206,7 @@ typedef struct AqWaitTaken
  * For procedures: waits without a snapshot. attempt() takes messages, with its
  * own snapshot, and returns whether there were any.
  */
-extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
+extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, uint32 key, int64 timeout_us,
 							 bool (*attempt) (void *arg), void *arg);
 extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, const int *most,
 								 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken);

@@ -237,6 +237,7 @@ set_filter(Request *request, text *correlation, text *condition)
 	{
 		request->correlation = correlation;
 		request->pattern = text_to_cstring(correlation);
+		request->take.key = aq_waiters_pattern_key(correlation);
 	}
 	if (condition != NULL)
 		request->condition = aq_rule_compile(request->queue, text_to_cstring(condition), InvalidOid,
@@ -487,7 +488,7 @@ wait_for_sources(Request *request, int64 timeout)
 	for (int i = 0; i < request->nsources; i++)
 		queues[i] = request->sources[i].queue;
 	(void) aq_wait_until(queues, request->nsources, &request->take.position,
-						 request->take.filter != NULL || request->take.id != NULL,
+						 request->take.filter != NULL || request->take.id != NULL, request->take.key,
 						 timeout, attempt, request);
 }
 

@@ -637,6 +637,7 @@ dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 	if (!attempt.success && take->timeout_us != 0)
 		(void) aq_wait_released(pstrdup(take->queue), take->consumer ? pstrdup(take->consumer) : NULL,
 								take->delivery, take->correlation != NULL || take->condition != NULL,
+								take->correlation != NULL ? aq_waiters_pattern_key(take->correlation) : AQ_ANY_KEY,
 								take->timeout_us, try_once, &attempt);
 	if (!attempt.success && must_find)
 		ereport(ERROR,

@@ -63,7 +63,7 @@ check_by_attempt(void *arg)
 
 /* queues: a queue, its buffered queue, or both. */
 bool
-aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, int64 timeout_us,
+aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget	   *targets = palloc0(n * sizeof(AqWaitTarget));
@@ -75,6 +75,7 @@ aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective
 		targets[i].shm = queues[i]->shm;
 		targets[i].position = -1;
 		targets[i].selective = selective;
+		targets[i].key = key;
 	}
 	(void) move_targets(&wait);
 	return aq_waiters_sleep(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, check_by_attempt, &wait) >= 0;
@@ -146,7 +147,8 @@ typedef struct Listening
 	char	  **consumers;		/* elements may be NULL */
 	int		   *deliveries;		/* AQ_PERSISTENT or AQ_BUFFERED */
 	int32	   *known;			/* ids of the queues at the last check; 0: none yet */
-	bool	   *selective;		/* the attempt takes only some of the messages */
+	bool	   *selective;		/* the attempt takes only some of the messages ... */
+	uint32		key;			/* ... with this key; AQ_ANY_KEY: with any */
 	AqWaitTarget	   *targets;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
@@ -229,6 +231,7 @@ check_queues(void *arg)
 				target->shm = queue->shm;
 				target->position = position;
 				target->selective = listening->selective[i];
+				target->key = listening->key;
 				target->most = listening->most[i];
 				(void) aq_shm_consumer_make(queue->shm, position);
 				changed = true;
@@ -346,11 +349,11 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 }
 
 bool
-aq_wait_released(char *queue, char *consumer, int delivery, bool selective, int64 timeout_us,
+aq_wait_released(char *queue, char *consumer, int delivery, bool selective, uint32 key, int64 timeout_us,
 				 bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTaken taken = {0};
-	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = &taken};
+	Listening	listening = {.key = key,.attempt = attempt,.arg = arg,.attempts = true,.taken = &taken};
 
 	make_entries(&listening, 1, &queue, &consumer, &selective, NULL, delivery);
 	return listen_to(&listening, false, timeout_us) >= 0;
@@ -387,7 +390,7 @@ aq_wait(PG_FUNCTION_ARGS)
 	bool		single = PG_NARGS() == 3;
 	char	   *consumer = single ? NULL : aq_args_name_or_null(fcinfo, 1, "consumer");
 	int			delivery = PG_NARGS() > 4 ? aq_args_delivery(fcinfo, 3) : AQ_PERSISTENT;
-	Datum		value = BoolGetDatum(aq_wait_released(name, consumer, delivery, false,
+	Datum		value = BoolGetDatum(aq_wait_released(name, consumer, delivery, false, AQ_ANY_KEY,
 													  timeout_arg(fcinfo, single ? 1 : 2), NULL, NULL));
 	bool		isnull = false;
 

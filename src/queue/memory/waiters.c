@@ -6,9 +6,11 @@
  * A waiter puts one entry into the list of each (queue, consumer) for which it
  * waits, checks once more, and only then sleeps.  A session that makes n
  * messages ready for a consumer wakes up to n of its waiters, first come first
- * served, and all waiters with a condition.  No latch is shared by queues:
- * each queue has its own latch for its lists, and an entry belongs to its
- * session.  A waiter that takes several messages at a time counts as so many;
+ * served, and all waiters with a condition; of those that wait for a correlation,
+ * only those that wait for that of the messages, if they have the same one.  A
+ * message that becomes ready again, or by its time, wakes all waiters with a
+ * condition.  No latch is shared by queues: each queue has its own latch for its
+ * lists, and an entry belongs to its session.  A waiter that takes several messages at a time counts as so many;
  * if it takes fewer than it was woken for, it wakes others for the remaining.
  *
  * A waiter that was woken but leaves without checking (cancelled, timed out)
@@ -33,6 +35,7 @@
  */
 #include "queue/memory/memory_private.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -102,6 +105,32 @@ list_of(const AqWaitTarget *target)
 	return target->selective ? &consumer->selective : &consumer->waiters;
 }
 
+/* --- keys of correlations -------------------------------------------------------- */
+
+/* NULL: no correlation. */
+uint32
+aq_waiters_key(const struct varlena *correlation)
+{
+	if (correlation == NULL)
+		return AQ_NO_CORRELATION_KEY;
+	if (VARATT_IS_EXTERNAL(correlation) || VARATT_IS_COMPRESSED(correlation))
+		return AQ_ANY_KEY;
+	return hash_bytes((const unsigned char *) VARDATA_ANY(correlation), VARSIZE_ANY_EXHDR(correlation)) | 2;
+}
+
+/* Of the correlations that are LIKE the pattern: without wildcards it is only one. */
+uint32
+aq_waiters_pattern_key(const struct varlena *pattern)
+{
+	uint32		key = aq_waiters_key(pattern);
+
+	if (key != AQ_ANY_KEY)
+		for (int i = 0; i < VARSIZE_ANY_EXHDR(pattern); i++)
+			if (strchr("%_\\", VARDATA_ANY(pattern)[i]) != NULL)
+				return AQ_ANY_KEY;
+	return key;
+}
+
 /* --- waking ------------------------------------------------------------------ */
 
 static int
@@ -109,6 +138,16 @@ pop(AqQueueShm *shm, AqWaitList *list, int n, uint32 *messages, int32 *sessions)
 {
 	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
 	int			got = aq_wakeup_pop(&pool, list, n, messages, sessions);
+
+	pg_atomic_fetch_sub_u32(&shm->waiting, got);
+	return got;
+}
+
+static int
+pop_selective(AqQueueShm *shm, AqWaitList *list, int n, uint32 key, int32 *sessions)
+{
+	AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
+	int			got = aq_wakeup_pop_key(&pool, list, n, key, sessions);
 
 	pg_atomic_fetch_sub_u32(&shm->waiting, got);
 	return got;
@@ -143,10 +182,11 @@ wake_watcher(AqQueueShm *shm)
 
 /*
  * Wakes plain waiters until they take *messages together, which it reduces; NULL:
- * each is woken for one.  At most so many, and those that have entered by now.
+ * each is woken for one.  At most so many, and those that have entered by now.  Of
+ * the selective ones, those that may want a message with this key.
  */
 static void
-wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages)
+wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 {
 	AqConsumerShm *consumer;
 	uint32		selective,
@@ -177,12 +217,12 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages)
 					nplain;
 
 		aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
-		n = pop(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), NULL, sessions);
+		n = pop_selective(shm, &consumer->selective, Min(selective, WAKE_BATCH / 2), key, sessions);
 		nplain = pop(shm, &consumer->waiters, Min(plain, WAKE_BATCH / 2), messages, sessions + n);
 		aq_latch_free(&shm->waiters_latch);
 		aq_channel_set_latches(sessions, n + nplain);
 		aq_stat_add(AQ_STAT_WAKEUPS_SENT, n + nplain);
-		selective -= n;
+		selective = n < WAKE_BATCH / 2 ? 0 : selective - n;
 		plain -= nplain;
 		if (n + nplain == 0)
 			break;
@@ -192,7 +232,14 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages)
 void
 aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages)
 {
-	wake(shm, position, PG_UINT32_MAX, messages < PG_INT32_MAX ? &messages : NULL);
+	aq_waiters_wake_for(shm, position, messages, AQ_ANY_KEY);
+}
+
+/* The same for messages that all have the correlation with this key. */
+void
+aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key)
+{
+	wake(shm, position, PG_UINT32_MAX, messages < PG_INT32_MAX ? &messages : NULL, key);
 }
 
 void
@@ -311,6 +358,7 @@ join(AqWaitTarget *target)
 	aq_latch_get(&target->shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_REGISTER);
 	entry = aq_wakeup_add(&pool, list_of(target), list_number(target), aq_session_number(), Max(target->most, 1));
 	Assert(entry == target->entry);
+	entries[target->entry].key = target->selective ? target->key : AQ_ANY_KEY;
 	pg_atomic_fetch_add_u32(&target->shm->waiting, 1);
 	aq_latch_free(&target->shm->waiters_latch);
 	joined[njoined++] = *target;
@@ -419,7 +467,7 @@ pass_on_remaining(const AqWaitTarget *targets, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (woken_for[i] > 1 && !targets[i].selective)
-			wake(targets[i].shm, targets[i].position, woken_for[i] - 1, NULL);
+			wake(targets[i].shm, targets[i].position, woken_for[i] - 1, NULL, AQ_ANY_KEY);
 	memset(woken_for, 0, sizeof(woken_for));
 }
 

@@ -63,6 +63,7 @@ aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 sess
 	entry->session = session;
 	entry->list = list_number;
 	entry->items = items;
+	entry->key = AQ_WAKEUP_ANY_KEY;
 	entry->state = AQ_WAKEUP_WAITING;
 	entry->next = AQ_WAKEUP_NONE;
 	entry->prev = list->tail;
@@ -112,6 +113,28 @@ aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, uint32 *items, int32 *s
 		entry->items = items != NULL ? Min(entry->items, *items) : 1;
 		if (items != NULL)
 			*items -= entry->items;
+		sessions[popped++] = entry->session;
+	}
+	return popped;
+}
+
+int
+aq_wakeup_pop_key(AqWaitPool *pool, AqWaitList *list, int n, uint32 key, int32 *sessions)
+{
+	int			popped = 0;
+	uint32		next;
+
+	for (uint32 i = list->head; i != AQ_WAKEUP_NONE && popped < n; i = next)
+	{
+		AqWaitEntry *entry = &pool->entries[i];
+
+		next = entry->next;
+		if (key != entry->key && key != AQ_WAKEUP_ANY_KEY && entry->key != AQ_WAKEUP_ANY_KEY)
+			continue;
+		Assert(entry->state == AQ_WAKEUP_WAITING);
+		unlink_entry(pool, list, entry);
+		entry->state = AQ_WAKEUP_WOKEN;
+		entry->items = 1;
 		sessions[popped++] = entry->session;
 	}
 	return popped;

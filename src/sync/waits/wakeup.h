@@ -33,6 +33,7 @@
 #include "sync/common/atomics.h"
 
 #define AQ_WAKEUP_NONE	((uint32) 0xFFFFFFFF)
+#define AQ_WAKEUP_ANY_KEY ((uint32) 0)
 
 typedef enum AqWakeupState
 {
@@ -48,6 +49,7 @@ typedef struct AqWaitEntry
 	int32		session;
 	uint32		list;
 	uint32		items;			/* WAITING: takes so many at most; WOKEN: was woken for so many */
+	uint32		key;			/* of the items that it takes; AQ_WAKEUP_ANY_KEY: any may be one */
 	uint8		state;			/* AqWakeupState */
 } AqWaitEntry;
 
@@ -84,5 +86,12 @@ extern uint32 aq_wakeup_remove(AqWaitPool *pool, AqWaitList *list, uint32 entry)
  * entries.
  */
 extern int	aq_wakeup_pop(AqWaitPool *pool, AqWaitList *list, int n, uint32 *items, int32 *sessions);
+
+/*
+ * The same for waiters of an item with this key, wherever they are in the list,
+ * each for one item; with AQ_WAKEUP_ANY_KEY, all.  An entry has a key only while it
+ * is in the list.
+ */
+extern int	aq_wakeup_pop_key(AqWaitPool *pool, AqWaitList *list, int n, uint32 key, int32 *sessions);
 
 #endif							/* AQ_WAKEUP_H */
