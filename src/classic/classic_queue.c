@@ -34,40 +34,28 @@ consumed_table(AqQueue *queue)
 }
 
 /*
- * The latest step, if the index "order" gives it, so that steps grow even if
- * the clock was set back.
+ * Counts the messages of each consumer, so that the lag is correct from the
+ * start.  Returns the latest step of a message, so that steps grow even if the
+ * clock was set back, or is another server's.  No other session uses the queue while
+ * it is being loaded.
  */
 static int64
-latest_step(AqQueue *queue)
-{
-	int64		step = 0;
-
-	if (!sorts_by_calls(queue))
-		return 0;
-	aq_sql_run(psprintf("SELECT step FROM aq_data.%s WHERE queue_id = %d AND \"position\" = 0 AND key1 = 0 "
-						"AND key2 = 0 AND state <> %d ORDER BY queue_id DESC, \"position\" DESC, key1 DESC, key2 DESC, step DESC LIMIT 1",
-						aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED), 0, NULL, NULL, NULL, true);
-	if (SPI_processed > 0)
-		step = DatumGetInt64(result_value(0, 1));
-	SPI_finish();
-	return step;
-}
-
-/*
- * Counts the messages of each consumer, so that the lag is correct from the
- * start.  No other session uses the queue while it is being loaded.
- */
-static void
 count_messages(AqQueue *queue, AqQueueShm *shm)
 {
-	aq_sql_run(psprintf("SELECT \"position\", count(*) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
+	int64		latest = 0;
+
+	aq_sql_run(psprintf("SELECT \"position\", count(*), max(step) FROM aq_data.%s WHERE queue_id = %d AND state <> %d%s "
 						"AND \"position\" >= 0 GROUP BY 1", consumed_table(queue),
 						queue->id, STATE_PROCESSED,
 						queue->multi ? psprintf(" AND state <> %d", STATE_EXPIRED) : ""),
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
+	{
 		aq_traffic_found(shm, DatumGetInt16(result_value(i, 1)), DatumGetInt64(result_value(i, 2)));
+		latest = Max(latest, DatumGetInt64(result_value(i, 3)));
+	}
 	SPI_finish();
+	return latest;
 }
 
 /* --- prepared transactions --------------------------------------------- */
@@ -233,8 +221,7 @@ read_tables(AqQueue *queue, AqQueueShm *shm)
 	ResourceOwner reader = ResourceOwnerCreate(mine, "pgaq load");
 
 	CurrentResourceOwner = reader;
-	pg_atomic_write_u64(&classic_queue(shm)->step, (uint64) latest_step(queue));
-	count_messages(queue, shm);
+	pg_atomic_write_u64(&classic_queue(shm)->step, (uint64) count_messages(queue, shm));
 	find_doubts(queue, shm);
 	CurrentResourceOwner = mine;
 	ResourceOwnerRelease(reader, RESOURCE_RELEASE_BEFORE_LOCKS, true, false);

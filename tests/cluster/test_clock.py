@@ -88,7 +88,6 @@ def moved(tmp_path_factory):
         patch.setenv("MOVED_CLOCK", str(place / "moved"))
         patch.setenv("LD_PRELOAD", str(place / "clock.so"))
         server = make_server("clock", **{"pgaq.fetch_patience": "2 s"})
-        patch.undo()
         yield server, Clock(file)
         end_server(server)
 
@@ -144,3 +143,18 @@ def test_set_back(moved):
         assert arrived(conn, "back", 1) == [2]
         first.close()
         second.close()
+
+
+def test_order_after_a_restart(moved):
+    """The order of a queue table's messages of one priority is that of the calls, also when the clock is behind after a restart."""
+    server, clock = moved
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue_table('ordered_table', 'jsonb', sort_list => 'priority')")
+        conn.execute("SELECT aq.create_queue('ordered', queue_table => 'ordered_table')")
+        put(conn, "ordered", 1, 2, priority=3)
+    server.stop()
+    clock.move(-1)
+    server.start()
+    with server.connect() as conn:
+        put(conn, "ordered", 3, 4, priority=3)
+        assert take(conn, "ordered") == [1, 2, 3, 4]
