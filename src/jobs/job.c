@@ -31,6 +31,7 @@
 #define IMPATIENT_FOR ((int64) 1000000)
 
 static bool in_worker;
+static bool as_owner;
 static int64 impatient_until;
 static volatile sig_atomic_t cancellable;
 
@@ -46,6 +47,13 @@ aq_job_set_parameters(const char *application)
 	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
 	aq_process_set_parameter("lock_timeout", PATIENCE);
 	aq_process_set_parameter("statement_timeout", "0");
+}
+
+/* Lets the jobs of this process, which has connected as a superuser, run as the owner of the extension's tables. */
+void
+aq_job_run_as_owner(void)
+{
+	as_owner = true;
 }
 
 /*
@@ -100,6 +108,8 @@ aq_job_begin(void)
 {
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
+	if (as_owner)
+		aq_owner_enter();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (impatient_until != 0 && aq_clock_us() < impatient_until)
 		aq_job_wait_for_none();
@@ -162,4 +172,6 @@ aq_job_commit(bool sync_commit)
 	if (sync_commit)
 		ForceSyncCommit();
 	CommitTransactionCommand();
+	if (as_owner)
+		aq_owner_leave();
 }

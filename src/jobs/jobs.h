@@ -149,6 +149,7 @@ extern void aq_jobs_post_away(Oid database, TimestampTz when);
  * statement, and only there; otherwise it sets the process latch.
  */
 extern void aq_job_set_parameters(const char *application);
+extern void aq_job_run_as_owner(void);
 extern void aq_job_on_sigterm(SIGNAL_ARGS);
 extern void aq_job_cancellable(bool in_job);
 
@@ -243,5 +244,8 @@ extern struct Node *aq_utility_command(void);
  * has made.
  */
 extern void aq_jobs_check(AqFindings *findings);
+
+/* --- owner.c */
+extern Oid	aq_owner_role(void);
 
 #endif							/* AQ_JOBS_H */

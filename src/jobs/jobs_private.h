@@ -153,4 +153,9 @@ extern void aq_launcher_register(void);
 /* utility.c */
 extern void aq_utility_install(void);
 
+/* --- owner.c */
+extern void aq_owner_enter(void);
+extern void aq_owner_leave(void);
+extern void aq_owner_guard(Node *command);
+
 #endif							/* AQ_JOBS_PRIVATE_H */

@@ -333,6 +333,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *reassigned = IsA(command, ReassignOwnedStmt) ? copyObject(command) : NULL;
 	int			statement = aq_server_stat_enter(context == PROCESS_UTILITY_TOPLEVEL, context != PROCESS_UTILITY_SUBCOMMAND);
 
+	aq_owner_guard(command);
 	if (ends_prepared)
 		aq_session_attach();	/* before the command, because it may fail */
 	if (OidIsValid(oid) && may_have_database(command, oid))

@@ -272,6 +272,7 @@ aq_worker_main(Datum arg)
 	pqsignal(SIGTERM, aq_job_on_sigterm);
 
 	aq_job_set_parameters("pgaq worker");
+	aq_job_run_as_owner();
 
 	/*
 	 * the launcher starts a worker in each database to find out whether it

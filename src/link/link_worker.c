@@ -153,6 +153,7 @@ aq_link_worker_main(Datum arg)
 	aq_point("link-worker-connected");
 	pqsignal(SIGTERM, aq_job_on_sigterm);
 	aq_job_set_parameters("pgaq link");
+	aq_job_run_as_owner();
 	/* binary values are converted to it; the connections have the same */
 	aq_process_set_parameter("client_encoding", GetDatabaseEncodingName());
 	aq_jobs_ensure_worker();

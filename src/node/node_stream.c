@@ -56,7 +56,7 @@ read_nodes(AqNodeLink **nodes)
 	aq_sql_run(aq_node_identity_own(&own) != AQ_NODE_OWN ? "SELECT 1, 0::oid, 0::oid WHERE false" :
 			   "SELECT n.node_number, s.oid, n.role::oid FROM aq_internal.node n JOIN pg_foreign_server s ON s.srvname = n.server_name "
 			   "JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link' "
-			   "JOIN pg_authid a ON a.oid = n.role", 0, NULL, NULL, NULL, true);
+			   "JOIN pg_roles a ON a.oid = n.role", 0, NULL, NULL, NULL, true);
 	n = (int) SPI_processed;
 	*nodes = MemoryContextAlloc(context, sizeof(AqNodeLink) * Max(n, 1));
 	for (int i = 0; i < n; i++)

@@ -80,7 +80,7 @@ execute(const char *command, int64 schedule)
 /* Schedules whose servers and roles exist; the process notes what is wrong with the others. */
 #define STREAMS \
 	"FROM aq_internal.propagation p JOIN pg_foreign_server s ON s.srvname = substring(p.destination, '@(.*)$') " \
-	"JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link' JOIN pg_authid a ON a.oid = p.role WHERE p.enabled"
+	"JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link' JOIN pg_roles a ON a.oid = p.role WHERE p.enabled"
 
 static bool
 have_streams(void)

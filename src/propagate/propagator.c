@@ -66,22 +66,17 @@ static TimestampTz saved_at;
 static void
 begin(void)
 {
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
+	aq_job_begin();
 	if (aq_job_lock_extension())
 		return;
-	PopActiveSnapshot();
-	CommitTransactionCommand();
+	aq_job_commit(false);
 	proc_exit(0);
 }
 
 static void
 commit(void)
 {
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	SetUserIdAndSecContext(GetSessionUserId(), 0);
+	aq_job_commit(false);
 }
 
 /* --- a batch -------------------------------------------------------------------------------------- */
@@ -474,6 +469,7 @@ static void
 set_parameters(void)
 {
 	aq_process_set_parameters("pgaq propagation");
+	aq_job_run_as_owner();
 	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
 	aq_process_set_parameter("synchronous_commit", "off");
 	aq_process_set_parameter("lock_timeout", LOCK_TIMEOUT);

@@ -265,6 +265,8 @@ extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *v
 extern void aq_sql_define(const char *command, Oid payload_type);
 extern uint64 aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values);
 extern void aq_sql_give(Oid relation, Oid role);
+extern void aq_sql_run_views(const char *command, int nargs, Oid *types, Datum *values);
+extern void aq_sql_revoke(const char *commands);
 
 /* --- acl.c */
 extern void aq_acl_change(Oid relation, Oid role, Oid grantee, AclMode mode, bool grant, bool option);

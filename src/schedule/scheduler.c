@@ -38,6 +38,7 @@ set_parameters(void)
 {
 	aq_run_as_pin_process();
 	aq_process_set_parameters("pgaq scheduler");
+	aq_job_run_as_owner();
 	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
 	aq_process_set_parameter("lock_timeout", "500ms");
 }

@@ -107,6 +107,8 @@ CREATE FUNCTION t.note_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN 
 CREATE EVENT TRIGGER note_ddl ON ddl_command_end EXECUTE FUNCTION t.note_ddl();
 SELECT t.error($$ SELECT aq.create_queue('noted') $$);
 ALTER FUNCTION t.note_ddl() SET search_path = public;
+SELECT t.error($$ SELECT aq.create_queue('noted') $$);
+GRANT INSERT ON public.ddl_log TO pgaq;
 SELECT aq.create_queue('noted');
 DROP EVENT TRIGGER note_ddl;
 SELECT aq.drop_queue('noted');

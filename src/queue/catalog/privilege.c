@@ -41,12 +41,15 @@
 #define DEQUEUE_ANY ACL_DELETE
 #define MANAGE_ANY	ACL_TRIGGER /* UPDATE would include pg_write_all_data */
 
-/* Has the role one of these privileges on all queues? */
+/* Has the role one of these privileges on all queues?  The workers' role has them. */
 static bool
 has_system_privilege(Oid role, AclMode mode)
 {
-	Oid			view = get_relname_relid("system_privilege", get_namespace_oid("aq_internal", true));
+	Oid			view;
 
+	if (role == aq_owner_role())
+		return true;
+	view = get_relname_relid("system_privilege", get_namespace_oid("aq_internal", true));
 	return OidIsValid(view) && pg_class_aclmask(view, role, mode, ACLMASK_ANY) != 0;
 }
 

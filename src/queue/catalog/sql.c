@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sql.c
- *	  Commands run as the owner of the extension.
+ *	  Commands run as the owner of the extension's tables, a role without
+ *	  attributes; and the few C functions of the server that need more power.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -10,39 +11,37 @@
 #include "queue/catalog/catalog_private.h"
 
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
-#include "commands/tablespace.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_tablespace.h"
+#include "catalog/pg_type.h"
+#include "catalog/toasting.h"
+#include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "commands/tablespace.h"
+#include "commands/view.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parse_utilcmd.h"
 #include "parser/parser.h"
-#include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/evtcache.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 static Oid
-extension_owner(void)
+owner(void)
 {
-	HeapTuple	tuple;
-	Oid			owner;
+	Oid			role = aq_owner_role();
 
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(aq_schema_relation("queue")));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation aq_internal.queue");
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
+	if (!OidIsValid(role))
+		(void) aq_schema_relation("queue");	/* raises */
+	return role;
 }
 
 static bool
@@ -65,6 +64,7 @@ typedef struct Command
 	bool		latest;			/* with a new snapshot, also in a transaction that keeps its first one */
 	AqStatement *kept;			/* NULL: its plan is not kept */
 	Oid			payload_type;	/* of a definition that names the type "payload_type" */
+	Oid			role;			/* InvalidOid: the owner of the tables */
 } Command;
 
 static SPIPlanPtr
@@ -98,20 +98,82 @@ set_payload_type(Node *node, void *type)
 	return false;
 }
 
-/* Runs the definition of a table or view with a column of the payload type. */
+/* The current role, while a C function of the server does what only superusers may. */
+typedef struct Power
+{
+	Oid			user;
+	int			context;
+} Power;
+
+/*
+ * Called right before a C function of the server that runs neither SQL nor code
+ * of users, and lower_power() right after it.  An error restores the role, too.
+ */
+static Power
+raise_power(void)
+{
+	Power		power;
+
+	GetUserIdAndSecContext(&power.user, &power.context);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, power.context | SECURITY_LOCAL_USERID_CHANGE);
+	return power;
+}
+
+static void
+lower_power(Power power)
+{
+	SetUserIdAndSecContext(power.user, power.context);
+}
+
+/* As pg_class stores the options of the TOAST table. */
+static Datum
+toast_options(List *options)
+{
+	Datum	   *values = palloc(list_length(options) * sizeof(Datum));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		if (option->defnamespace != NULL && strcmp(option->defnamespace, "toast") == 0)
+			values[n++] = CStringGetTextDatum(psprintf("%s=%s", option->defname, defGetString(option)));
+	}
+	return n == 0 ? (Datum) 0 : PointerGetDatum(construct_array(values, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+static void
+define_table(CreateStmt *table, Oid role, const char *text)
+{
+	ObjectAddress address;
+
+	table = linitial_node(CreateStmt, transformCreateStmt(table, text));
+	address = DefineRelation(table, RELKIND_RELATION, role, NULL, text);
+	CommandCounterIncrement();
+	NewRelationCreateToastTable(address.objectId, toast_options(table->options));
+}
+
+/*
+ * Makes a table or view with a column of the payload type, on which the owner of the extension may have no USAGE.
+ * Event triggers do not run.
+ */
 static int
 define(const Command *command)
 {
 	Oid			type = command->payload_type;
 	Node	   *definition = linitial_node(RawStmt, raw_parser(command->text, RAW_PARSE_DEFAULT))->stmt;
-	PlannedStmt *statement = makeNode(PlannedStmt);
+	Power		power;
 
 	(void) set_payload_type(IsA(definition, ViewStmt) ? ((ViewStmt *) definition)->query
 							: (Node *) castNode(CreateStmt, definition)->tableElts, &type);
-	statement->commandType = CMD_UTILITY;
-	statement->utilityStmt = definition;
 	PushActiveSnapshot(GetTransactionSnapshot());
-	ProcessUtility(statement, command->text, false, PROCESS_UTILITY_QUERY, NULL, NULL, None_Receiver, NULL);
+	power = raise_power();
+	if (IsA(definition, ViewStmt))
+		(void) DefineView((ViewStmt *) definition, command->text, 0, 0);
+	else
+		define_table((CreateStmt *) definition, power.user, command->text);
+	lower_power(power);
 	PopActiveSnapshot();
 	CommandCounterIncrement();
 	return SPI_OK_UTILITY;
@@ -146,6 +208,9 @@ explain_path(void *arg)
 	if (code == ERRCODE_UNDEFINED_TABLE || code == ERRCODE_UNDEFINED_FUNCTION)
 		errhint("Commands of pgaq run with search_path = pg_catalog, pg_temp. A function of an event trigger must qualify names with schemas, "
 				"or be created with SET search_path.");
+	else if (code == ERRCODE_INSUFFICIENT_PRIVILEGE)
+		errhint("Commands of pgaq run as the role \"pgaq\". A function of an event trigger must need no privileges that this role does not have, "
+				"or be SECURITY DEFINER.");
 }
 
 static bool
@@ -168,8 +233,9 @@ run(const Command *command, bool connected, uint64 *rows)
 	if (!may_use_default_tablespace())
 		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&save_user, &save_context);
-	SetUserIdAndSecContext(extension_owner(),
-						   save_context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(OidIsValid(command->role) ? command->role : owner(), save_context | SECURITY_LOCAL_USERID_CHANGE);
+	if (!OidIsValid(command->payload_type) && !may_use_default_tablespace())
+		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("default_table_access_method", "heap",
@@ -262,6 +328,19 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 }
 
 /*
+ * Makes or drops views in schemas of users by a function of pgaq_oracle, which
+ * gives them to their owners.  That takes a superuser.
+ */
+void
+aq_sql_run_views(const char *command, int nargs, Oid *types, Datum *values)
+{
+	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.role = BOOTSTRAP_SUPERUSERID};
+	uint64		rows;
+
+	(void) run(&all, false, &rows);
+}
+
+/*
  * CREATE TABLE or CREATE VIEW, of which columns have the type "payload_type": that with this OID, whatever its name is
  * by now.
  */
@@ -314,18 +393,38 @@ aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum
 	return n;
 }
 
-/* Gives the table or view to the role: ALTER TABLE would take the role's name. */
+/*
+ * Gives an owner view to the role, of which the extension's owner is no member, by OID: ALTER VIEW would take the role's
+ * name.
+ */
 void
 aq_sql_give(Oid relation, Oid role)
 {
-	Oid			user;
-	int			context;
+	Power		power = raise_power();
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(extension_owner(), context | SECURITY_LOCAL_USERID_CHANGE);
 	ATExecChangeOwner(relation, role, false, AccessExclusiveLock);
-	SetUserIdAndSecContext(user, context);
+	lower_power(power);
 	CommandCounterIncrement();
+}
+
+/* Revokes by GrantStmts for which the rights of the extension's owner do not suffice. */
+void
+aq_sql_revoke(const char *commands)
+{
+	int			nest = NewGUCNestLevel();
+	ListCell   *lc;
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	foreach(lc, raw_parser(commands, RAW_PARSE_DEFAULT))
+	{
+		Power		power = raise_power();
+
+		ExecuteGrantStmt(castNode(GrantStmt, lfirst_node(RawStmt, lc)->stmt));
+		lower_power(power);
+		CommandCounterIncrement();
+	}
+	AtEOXact_GUC(true, nest);
 }
 
 /* Does the query return a row? */

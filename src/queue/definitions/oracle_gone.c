@@ -40,7 +40,7 @@ run_in_script(const char *commands, Oid extension)
 	CurrentExtensionObject = extension;
 	PG_TRY();
 	{
-		aq_sql_change(commands, 0, NULL, NULL, NULL);
+		aq_sql_revoke(commands);
 	}
 	PG_FINALLY();
 	{

@@ -359,7 +359,7 @@ aq_queue_table_make_views(PG_FUNCTION_ARGS)
 	if (split.schema == NULL || !find_row(split.schema, split.table, &row, &owner) ||
 		!has_privs_of_role(GetUserId(), owner))
 		no_queue_table(name);
-	aq_sql_run("SELECT sys._make_table_views($1)", 1, types, values, NULL, false);
+	aq_sql_run_views("SELECT sys._make_table_views($1)", 1, types, values);
 	PG_RETURN_VOID();
 }
 
@@ -381,8 +381,8 @@ aq_queue_table_drop_views(PG_FUNCTION_ARGS)
 		(void) aq_queue_table_get(name, true);
 	else
 		(void) aq_catalog_get(name, AQ_RIGHT_OWNER);
-	aq_sql_run(of_table ? "SELECT sys._drop_table_views($1)" : "SELECT sys._drop_queue_view($1)",
-			   1, types, values, NULL, false);
+	aq_sql_run_views(of_table ? "SELECT sys._drop_table_views($1)" : "SELECT sys._drop_queue_view($1)",
+					 1, types, values);
 	PG_RETURN_VOID();
 }
 
