@@ -163,6 +163,10 @@ extern void aq_process_set_parameters(const char *application);
 extern void aq_process_commit_safely(void);
 extern void aq_process_register(const char *name, const char *function, bool on_standby);
 
+/* --- clip.c: cutting texts, never inside a character --- */
+extern int	aq_clip_length(const char *text, int length, int limit);
+extern void aq_clip_copy(char *to, const char *text, size_t size);
+
 /* --- errors ---------------------------------------------------------------
  *
  * Use inside ereport:

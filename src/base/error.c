@@ -19,7 +19,6 @@
 
 #include "base/base_int.h"
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "utils/guc.h"
 
 #define ORACLE_ERRORS "pgaq.oracle_errors"
@@ -141,8 +140,8 @@ aq_error_clip(const char *text)
 
 	if (length <= LONGEST)
 		return text;
-	end = pg_mbcliplen(text, length, length - END);
-	return psprintf("%.*s...%s", pg_mbcliplen(text, length, BEGINNING), text, text + end);
+	end = aq_clip_length(text, length, length - END);
+	return psprintf("%.*s...%s", aq_clip_length(text, length, BEGINNING), text, text + end);
 }
 
 /* A hint that names functions or options: in the words of schema aq, or of the packages if the error has Oracle's form. */

@@ -17,7 +17,6 @@
 #include "classic/classic_private.h"
 
 #include "access/xlog.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -79,7 +78,7 @@ aq_leased_row_over_limit(const AqQueue *queue, TupleTableSlot *slot)
 static Datum
 clipped(const char *value)
 {
-	return PointerGetDatum(cstring_to_text_with_len(value, pg_mbcliplen(value, strlen(value), DETAIL_SIZE)));
+	return PointerGetDatum(cstring_to_text_with_len(value, aq_clip_length(value, strlen(value), DETAIL_SIZE)));
 }
 
 static bool

@@ -362,13 +362,11 @@ void
 aq_jobs_note_error(const char *message)
 {
 	AqDatabase *db = my_database;
-	int			length;
 
 	if (!aq_job_in_worker())
 		return;
-	length = pg_mbcliplen(message, strlen(message), ERROR_LENGTH - 1);
 	aq_latch_get(&aq_jobs_area->latch, AQ_EXCLUSIVE, AQ_LOC_JOB_POST);
-	strlcpy(db->error, message, length + 1);
+	aq_clip_copy(db->error, message, ERROR_LENGTH);
 	db->error_encoding = GetDatabaseEncoding();
 	db->error_time = GetCurrentTimestamp();
 	aq_latch_free(&aq_jobs_area->latch);

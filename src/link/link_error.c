@@ -29,6 +29,8 @@ copy_text(char *to, Size size, const char *from)
 	{
 		int			n = pg_encoding_mblen(GetDatabaseEncoding(), from);
 
+		if (GetDatabaseEncoding() == PG_SQL_ASCII && aq_clip_length(from, strnlen(from, size), size - 1 - length) == 0)
+			break;
 		if (strnlen(from, n) < n || !pg_verifymbstr(from, n, true))
 		{
 			to[length++] = '?';

@@ -14,7 +14,6 @@
 #include "monitor/monitor_private.h"
 
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 typedef struct Slot
@@ -97,7 +96,7 @@ say(FunctionCallInfo fcinfo, const Size *places)
 			text	   *given = PG_GETARG_TEXT_PP(i);
 
 			memcpy(word, VARDATA_ANY(given),
-				   pg_mbcliplen(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given), AQ_WORD - 1));
+				   aq_clip_length(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given), AQ_WORD - 1));
 		}
 	}
 	write_words(&words);

@@ -282,15 +282,17 @@ lifetimes(Datum array)
 static void
 note_error(const AqLinkStream *stream, const char *message, const char *hint)
 {
+	char	   *error = psprintf("%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
 	AqNodeState *state = aq_node_area_get(node_of(stream));
 
 	if (state != NULL)
 	{
 		state->queue_error_time = GetCurrentTimestamp();
 		state->queue_error_of_wish = false;
-		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
+		aq_clip_copy(state->queue_error, error, sizeof(state->queue_error));
 	}
 	aq_node_area_free();
+	pfree(error);
 }
 
 /* The role as which the node asks for the unit, or has asked when it was granted. */

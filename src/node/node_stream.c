@@ -170,8 +170,8 @@ note_error(int32 number, bool refused, int sqlstate, const char *message, const 
 		state->refused = refused;
 		state->error_time = GetCurrentTimestamp();
 		state->sqlstate = sqlstate;
-		strlcpy(state->message, message, sizeof(state->message));
-		strlcpy(state->hint, hint != NULL ? hint : "", sizeof(state->hint));
+		aq_clip_copy(state->message, message, sizeof(state->message));
+		aq_clip_copy(state->hint, hint != NULL ? hint : "", sizeof(state->hint));
 	}
 	aq_node_area_free();
 }

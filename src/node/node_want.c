@@ -219,16 +219,17 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 static void
 note_error(AqLinkStream *stream, const char *message, const char *hint)
 {
+	char	   *error = message == NULL ? pstrdup("") : psprintf("%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
 	AqNodeState *state = aq_node_area_get((int32) stream->key);
 
 	if (state != NULL && (message != NULL || state->queue_error_of_wish))
 	{
 		state->queue_error_of_wish = message != NULL;
 		state->queue_error_time = message != NULL ? GetCurrentTimestamp() : 0;
-		snprintf(state->queue_error, sizeof(state->queue_error), "%s%s%s", message != NULL ? message : "",
-				 hint != NULL ? "; " : "", hint != NULL ? hint : "");
+		aq_clip_copy(state->queue_error, error, sizeof(state->queue_error));
 	}
 	aq_node_area_free();
+	pfree(error);
 }
 
 static void

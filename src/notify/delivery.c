@@ -24,7 +24,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -120,7 +119,7 @@ write_failure(const char *error, bool may_disable, const char *condition)
 {
 	Oid			types[] = {TEXTOID, BOOLOID};
 	Datum		values[] = {
-		PointerGetDatum(cstring_to_text_with_len(error, pg_mbcliplen(error, strlen(error), ERROR_LENGTH))),
+		PointerGetDatum(cstring_to_text_with_len(error, aq_clip_length(error, strlen(error), ERROR_LENGTH))),
 		BoolGetDatum(may_disable)
 	};
 

@@ -15,7 +15,6 @@
 
 #include "access/table.h"
 #include "access/xlog.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/guc.h"
@@ -115,7 +114,7 @@ aq_lease_holder(void)
 
 	if (application_name == NULL || *application_name == '\0')
 		return NULL;
-	size = pg_mbcliplen(application_name, strlen(application_name), LOG_DETAIL_SIZE);
+	size = aq_clip_length(application_name, strlen(application_name), LOG_DETAIL_SIZE);
 	return MemoryContextStrdup(aq_notes_context(), pnstrdup(application_name, size));
 }
 
@@ -344,7 +343,7 @@ settle_batch(Settling *settling, Wanted *wanted, uint32 n)
 static const char *
 clipped(const char *before, const char *error)
 {
-	int			size = pg_mbcliplen(error, strlen(error), LOG_DETAIL_SIZE - (int) strlen(before));
+	int			size = aq_clip_length(error, strlen(error), LOG_DETAIL_SIZE - (int) strlen(before));
 
 	return MemoryContextStrdup(aq_notes_context(), psprintf("%s%.*s", before, size, error));
 }

@@ -20,7 +20,6 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
@@ -202,11 +201,10 @@ static void
 set_trouble(AqQueueShm *shm, int sqlstate, const char *message)
 {
 	ShardQueue *sq = shard_queue(shm);
-	int			length = pg_mbcliplen(message, strlen(message), sizeof(sq->trouble_message) - 1);
 
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	sq->trouble = sqlstate;
-	strlcpy(sq->trouble_message, message, length + 1);
+	aq_clip_copy(sq->trouble_message, message, sizeof(sq->trouble_message));
 	aq_latch_free(&sq->latch);
 }
 

@@ -165,3 +165,27 @@ def test_unused_ones_take_no_place(new_server):
         loaded = """SELECT count(*), count(*) FILTER (WHERE name LIKE '%%EXCEPTIONS'), min(aged_out)
             FROM sys."v$db_object_cache", sys."v$librarycache" """
         until(lambda: conn.execute(loaded).fetchone() == (11, 1, 0), "the worker has loaded them")
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+def test_texts_are_cut_between_characters(server, before):
+    """In a database in SQL_ASCII, where the server does not know them: errors, and names made of names."""
+    with server.connect() as conn:
+        conn.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    with server.connect(dbname="ascii") as conn:
+        conn.execute("SET client_encoding = 'UTF8'")
+        conn.execute("CREATE EXTENSION pgaq")
+        for queue, text in ("q" + before + "\u00e9" * 57, before + "\u00e9" * 300), ("r" + before + "\U0001f60a" * 30, before + "\U0001f60a" * 150):
+            db.execute(conn, "SELECT aq.create_queue(%s)", [queue])
+            put(conn, queue, 1)
+            msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 min')", [queue]).fetchone()
+            db.execute(conn, "SELECT aq.release(%s, ARRAY[%s]::uuid[], %s, error => %s)", [queue, msgid, receipt, text])
+            error = db.value(conn, "SELECT last_error FROM aq.messages WHERE queue_name = %s AND last_error IS NOT NULL", [queue])
+            assert text.startswith(error) and len(error) > 50
+            with pytest.raises(db.Error) as caught:
+                conn.execute("SELECT aq.create_queue(%s, exception_queue => %s)", [queue + "x", text * 3])
+            assert text[0] in caught.value.diag.message_primary
+        names = {row[0] for row in conn.execute("SELECT queue_name FROM aq.queues WHERE queue_name LIKE '%\\_exceptions'")}
+        assert len(names) == 2 and all(name[1:].startswith(before) for name in names)
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE ascii WITH (FORCE)")

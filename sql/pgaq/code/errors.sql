@@ -4,6 +4,10 @@ CREATE FUNCTION aq_internal.raise_error(code text, message text, hint text DEFAU
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_raise';
 COMMENT ON FUNCTION aq_internal.raise_error(text, text, text) IS 'Internal: raise the error that has this code in aq_internal.errors';
 
+CREATE FUNCTION aq_internal.clip(value text, length integer)
+RETURNS text LANGUAGE c IMMUTABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_clip';
+COMMENT ON FUNCTION aq_internal.clip(text, integer) IS 'Internal: the beginning of a text, also in a database with encoding SQL_ASCII without a part of a character';
+
 CREATE FUNCTION aq_internal.errors(OUT code text, OUT "sqlstate" text, OUT ora integer, OUT meaning text)
 RETURNS SETOF record LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_errors_view';
 COMMENT ON FUNCTION aq_internal.errors() IS

@@ -95,7 +95,7 @@ VALUES
 		(SELECT d.datname FROM pg_database d WHERE d.oid = s.dbid) AS datname, sum(s.calls) AS calls, round((sum(s.total_exec_time) * 1000)::numeric) AS elapsed_us,
 		sum(s.rows) AS rows, sum(s.wal_bytes) AS wal_bytes, round(sum((coalesce(j ->> ''blk_read_time'', j ->> ''shared_blk_read_time'')::numeric
 			+ coalesce(j ->> ''blk_write_time'', j ->> ''shared_blk_write_time'')::numeric) * 1000)) AS io_us,
-		left(aq_internal.statement_shown(min(s.query)), 200) AS sql_text
+		aq_internal.clip(aq_internal.statement_shown(min(s.query)), 200) AS sql_text
 	FROM %s.pg_stat_statements s, to_jsonb(s) j GROUP BY s.queryid, s.userid, s.dbid ORDER BY elapsed_us DESC LIMIT (SELECT top_statements FROM aq_internal.snapshot_settings())'),
 ('sql_cpu', 'pg_stat_kcache', '{queryid,userid,dbid}', '{cpu_us}',
 	'SELECT k.queryid::text AS queryid, k.userid::bigint AS userid, k.dbid::bigint AS dbid, round(sum(coalesce(j ->> ''exec_user_time'', j ->> ''user_time'')::numeric

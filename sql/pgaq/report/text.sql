@@ -3,7 +3,7 @@
 CREATE FUNCTION aq_internal.text_cell(value jsonb, column_of jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'number' AND column_of ->> 'type' IN ('number', 'percent')
 	THEN aq_internal.report_number(value::numeric, (column_of ->> 'digits')::integer)
-	ELSE (SELECT coalesce(CASE WHEN length(t) > 80 THEN left(t, 78) || '..' ELSE t END, '') FROM (SELECT aq_internal.report_text(value #>> '{}') AS t) s) END;
+	ELSE (SELECT coalesce(CASE WHEN length(t) > 80 THEN aq_internal.clip(t, 78) || '..' ELSE t END, '') FROM (SELECT aq_internal.report_text(value #>> '{}') AS t) s) END;
 COMMENT ON FUNCTION aq_internal.text_cell(jsonb, jsonb) IS 'Internal: a cell of a report in text';
 
 CREATE FUNCTION aq_internal.text_wrap(words text, width integer, indent text) RETURNS SETOF text

@@ -9,6 +9,9 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 
 static AqErrorId
 error_of_code(const char *code)
@@ -33,6 +36,20 @@ aq_errors_raise(PG_FUNCTION_ARGS)
 			aq_error(id, "%s", message),
 			hint ? errhint("%s", aq_error_clip(hint)) : 0);
 	PG_RETURN_VOID();
+}
+
+/* left(text, n), also where the server does not know the characters. */
+PG_FUNCTION_INFO_V1(aq_errors_clip);
+Datum
+aq_errors_clip(PG_FUNCTION_ARGS)
+{
+	text	   *value = PG_GETARG_TEXT_PP(0);
+	int			limit = PG_GETARG_INT32(1);
+
+	if (GetDatabaseEncoding() != PG_SQL_ASCII || limit < 0)
+		PG_RETURN_DATUM(DirectFunctionCall2(text_left, PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)));
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(VARDATA_ANY(value),
+											  aq_clip_length(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), limit)));
 }
 
 PG_FUNCTION_INFO_V1(aq_errors_view);

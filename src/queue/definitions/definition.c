@@ -13,7 +13,6 @@
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -98,7 +97,7 @@ aq_definition_exceptions_name(const char *name)
 	for (int i = 1;; i++)
 	{
 		int			room = AQ_MAX_NAME - 1 - (int) strlen(suffix);
-		char	   *chosen = psprintf("%.*s%s", pg_mbcliplen(name, strlen(name), room), name, suffix);
+		char	   *chosen = psprintf("%.*s%s", aq_clip_length(name, strlen(name), room), name, suffix);
 
 		if (aq_definition_reserve_name(chosen))
 			return chosen;
