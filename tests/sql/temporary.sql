@@ -131,6 +131,17 @@ SELECT (SELECT count(*) FROM pg_class) AS classes, (SELECT count(*) FROM pg_type
 CALL t.hundred();
 SELECT (SELECT count(*) FROM pg_class) - :classes AS classes, (SELECT count(*) FROM pg_type) - :types AS types, (SELECT count(*) FROM pg_depend) - :depends AS depends,
 	(SELECT count(*) FROM pg_shdepend) - :shdepends AS shdepends, (SELECT count(*) FROM aq_internal.temporary) AS rows, (SELECT count(*) FROM aq.queues WHERE temporary) AS queues;
+-- and the session keeps nothing of them, nor of queues that it only creates and drops
+DO $$
+BEGIN
+	FOR i IN 1..100 LOOP
+		PERFORM aq.create_queue('short' || i);
+		COMMIT;
+		PERFORM aq.drop_queue('short' || i);
+		COMMIT;
+	END LOOP;
+END $$;
+SELECT count(*) < 20 AS few FROM pg_backend_memory_contexts WHERE name = 'pgaq queue';
 DROP PROCEDURE t.hundred;
 -- a transaction that has made one cannot be prepared
 BEGIN;

@@ -53,6 +53,9 @@ typedef struct IdEntry
 	AqQueue    *queue;			/* the latest description read for this id */
 } IdEntry;
 
+/* a session may keep this many descriptions, also outdated ones */
+#define FEW 16
+
 static HTAB *queues_by_name;
 static HTAB *queues_by_id;
 static uint64 generation = 1;
@@ -326,6 +329,50 @@ aq_catalog_is_current(AqQueue *queue)
 	if (queue->generation != now && is_unchanged(queue))
 		queue->generation = now;
 	return queue->generation == now;
+}
+
+/*
+ * Forgets the description of this id.  Called between transactions, when no
+ * caller uses it; does not raise an error.
+ */
+void
+aq_catalog_forget(int32 id)
+{
+	IdEntry    *known = queues_by_id != NULL ? hash_search(queues_by_id, &id, HASH_FIND, NULL) : NULL;
+	NameEntry  *entry = known != NULL ? hash_search(queues_by_name, known->queue->name, HASH_FIND, NULL) : NULL;
+
+	if (entry != NULL && entry->queue == known->queue)
+		forget_entry(entry);
+}
+
+/* Is the description outdated, and its queue not in shared memory any more, or was it never used? */
+static bool
+is_left_over(const AqQueue *queue)
+{
+	return queue->generation != generation &&
+		(queue->object == NULL || queue->object->serial != queue->serial || queue->object->state == AQ_OBJECT_DROPPED);
+}
+
+/*
+ * Forgets descriptions that would be read again at their next use: those of
+ * dropped queues have none.  Called between transactions; so that its
+ * cost does not depend on the number of queues that the session knows, only when
+ * that has doubled.
+ */
+void
+aq_catalog_tidy(void)
+{
+	static long forget_at = FEW;
+	HASH_SEQ_STATUS all;
+	NameEntry  *entry;
+
+	if (queues_by_name == NULL || held > 0 || hash_get_num_entries(queues_by_name) < forget_at)
+		return;
+	hash_seq_init(&all, queues_by_name);
+	while ((entry = hash_seq_search(&all)) != NULL)
+		if (entry->queue == NULL || is_left_over(entry->queue))
+			forget_entry(entry);
+	forget_at = Max(2 * hash_get_num_entries(queues_by_name), FEW);
 }
 
 /* The current description, or NULL. */

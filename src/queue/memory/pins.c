@@ -701,7 +701,8 @@ aq_pins_give_back(void)
 }
 
 /*
- * Releases pins that are not needed any more, and entries of dropped queues.
+ * Releases pins that are not needed any more, and what the session knows of
+ * dropped queues.
  * Called between transactions; does not raise an error.
  */
 void
@@ -711,6 +712,7 @@ aq_pins_sweep(void)
 	uint32		pressure = aq_handle_pressure();
 	uint32		drops = aq_handle_drops();
 
+	aq_catalog_tidy();
 	if (last && !untidy && pressure == pressure_seen && drops == drops_seen)
 	{
 		transactions++;
@@ -724,7 +726,11 @@ aq_pins_sweep(void)
 			unpin(pin);			/* leaves the one of aq_pins_keep */
 		else if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
 						   : pin->object->state == AQ_OBJECT_DROPPED))
+		{
+			if (!pin->stale)
+				aq_catalog_forget(pin->id);
 			forget(i);
+		}
 		else if (!last || (pressure != pressure_seen && pin->used_in != transactions))
 			unpin(pin);
 	}
