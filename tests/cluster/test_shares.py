@@ -160,6 +160,26 @@ def test_large_enqueue(conn, hog, other):
     assert usage(conn, "message_cache") == 0
 
 
+@pytest.mark.sharded("queue tables have no message cache")
+def test_superusers_queue(conn, hog, other):
+    """A role that may only enqueue into a superuser's queue has the limit that the superuser has not."""
+    db.execute(conn, "SELECT aq.create_queue('public', payload_type => 'text')")
+    db.execute(conn, "SELECT aq.grant_queue('public', 'hog', 'enqueue')")
+    db.execute(other, "SELECT aq.create_queue('few')")
+    hog.execute("BEGIN")
+    with pytest.raises(db.Error) as error:
+        for _ in range(8):
+            hog.execute("SAVEPOINT before")
+            db.execute(hog, "SELECT aq.enqueue_array('public', array_fill(''::text, ARRAY[16384]))")
+    assert error.value.sqlstate == "53400" and 'queues of role "postgres"' in str(error.value), error.value
+    hog.execute("ROLLBACK TO before")
+    put_many(other, "few", 1, 20_000)
+    assert len(take(other, "few", number=20_000)) == 20_000
+    hog.execute("ROLLBACK")
+    db.execute(conn, "SELECT aq.enqueue_array('public', array_fill(''::text, ARRAY[16384])) FROM generate_series(1, 5)")
+    db.execute(conn, "SELECT aq.drop_queue('public', force => true)")
+
+
 def test_queues(conn, hog, other):
     """A transaction uses more queues than its share of those in memory; then they are given back."""
     db.execute(hog, "SELECT aq.create_queue('many' || n) FROM generate_series(1, 40) n")

@@ -11,7 +11,8 @@
  * together do not use it up either.
  *
  * The owner of a queue answers for what the queue needs, whoever uses it: the
- * owner has granted that.  Nothing is counted in advance: what a role has is
+ * owner has granted that.  The queues of superusers have no limit, but what
+ * transactions of other roles keep of the message cache for them has.  Nothing is counted in advance: what a role has is
  * the sum over what exists in shared memory, by the owner in the queue's entry.
  * So no end of a session or transaction, no change of owner and no dropped
  * queue can leave a number behind.  The check takes no latch: sessions
@@ -123,7 +124,8 @@ aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n)
 	resource->count(&use);
 	if (use.own + n <= limit_of(resource) && (use.all + n <= total - total / RESERVED || use.own + n <= total / LITTLE))
 		return true;
-	return superuser_arg(shm->owner);
+	/* what a transaction keeps is its own doing: a role that may enqueue must not use up what a superuser may */
+	return superuser_arg(shm->owner) && (share != AQ_SHARE_MESSAGE_CACHE || superuser() || aq_job_in_worker());
 }
 
 /* The same, but raises an error if not. */
