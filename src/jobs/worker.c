@@ -231,7 +231,7 @@ wait_for_work(void)
 	 * next call
 	 */
 	if (next != 0)
-		aq_event_sleep_until(AQ_EVENT_JOB_IDLE, 0, 0, 0, (TimestampTz) next);
+		aq_event_sleep_until(AQ_EVENT_JOB_IDLE, 0, 0, 0, next);
 	else
 		aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, -1);
 }

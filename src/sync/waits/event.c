@@ -356,7 +356,7 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 }
 
 bool
-aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, TimestampTz until)
+aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 until)
 {
 	int64		before = PG_INT64_MAX;
 	int64		left;
