@@ -201,6 +201,13 @@ SELECT state, last_error FROM aq.propagations WHERE queue_name LIKE 'pp_s%' ORDE
 SELECT consumer, payload, properties, original_msgid = :'first' FROM aq.messages WHERE queue_name LIKE 'pp_s%' AND state = 'READY';
 SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_r1', 'pp_r2', 'pp_r3', 'pp_s1', 'pp_s2']) q;
 \set VERBOSITY terse
+-- a dead letter starts anew, whatever was written there when it was enqueued
+SELECT aq.create_queue(q, 'text') FROM unnest(ARRAY['pp_dead', 'pp_saved']) q;
+SELECT aq.propagate('pp_dead_exceptions', 'pp_saved') > 0;
+SELECT count(aq.enqueue('pp_dead', 'not stuck', expiration => '1 ms', properties => '{"aq$hops": 32}'));
+CALL t.until($$count(*) = 1 FROM aq.messages WHERE queue_name = 'pp_saved'$$);
+SELECT payload, properties FROM aq.messages WHERE queue_name = 'pp_saved';
+SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_dead', 'pp_saved']) q;
 -- a schedule goes with its queue, and the subscriber with the schedule
 SELECT aq.end_propagation('pp_t', 'pp_u');
 SELECT consumer, kind FROM aq.subscribers WHERE queue_name = 'pp_t' AND kind = 'subscriber' ORDER BY consumer COLLATE "C";

@@ -50,14 +50,17 @@ hops_of(Jsonb *properties)
  * The properties of a message that is propagated.  From the second time on they
  * count how often it was, in this database and in others, so that a message that
  * goes round in a circle stops somewhere.  What an application has written there
- * does not count.  A message with an original id has been in another queue before.
+ * does not count.  A message with an original id has been in another queue before;
+ * a dead letter has it in any case, and starts anew, or whoever may enqueue could
+ * stop the propagation of an exception queue.
  */
 struct varlena *
 aq_move_properties(const AqMessage *m)
 {
 	struct varlena *properties = aq_move_copy(m->properties);
 	Jsonb	   *json = properties != NULL ? DatumGetJsonbP(PointerGetDatum(properties)) : NULL;
-	int			hops = m->original_id != NULL ? hops_of(json) + 1 : 1;
+	bool		first = m->original_id == NULL || m->dead_letter != NULL;
+	int			hops = first ? 1 : hops_of(json) + 1;
 	Datum		count;
 
 	if (hops > HOPS)
@@ -65,7 +68,7 @@ aq_move_properties(const AqMessage *m)
 				aq_error(AQ_ERR_PROPAGATION_ROUND, "a message has been propagated %d times", HOPS),
 				errdetail("Its original id is %s.", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(m->original_id)))),
 				errhint("Propagation schedules that form a circle send messages round: end one of them, or give it a rule; then dequeue the message."));
-	if (m->original_id == NULL && hops_of(json) == 1)
+	if (first && hops_of(json) == 1)
 		return properties;
 	count = DirectFunctionCall1(jsonb_in, CStringGetDatum(psprintf("{\"%s\": %d}", HOPS_PROPERTY, hops)));
 	if (json == NULL)
