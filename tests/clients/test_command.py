@@ -107,6 +107,7 @@ def test_subject_is_complete(name: str, server: Server, roles: None) -> None:
         assert column.unit in UNITS and column.text and column.title, column
     query, given = subject.query, parameters_of(name) if subject.parameters else None
     with server.connect() as conn, server.connect(user="nothing") as other:
+        conn.execute("SELECT aq.create_queue('q', if_not_exists => true)")
         if "pid" in subject.parameters and name.startswith("trace"):
             given = {**(given or {}), "pid": conn.info.backend_pid}
             conn.execute("SELECT aq.trace_start(); SELECT aq.trace_stop()")
@@ -117,6 +118,7 @@ def test_subject_is_complete(name: str, server: Server, roles: None) -> None:
         except db.Error as error:
             assert db.said(error)[0] in ("42501", "42704"), error
             assert subject.needs or db.said(error)[0] == "42704"
+        conn.execute("SELECT aq.drop_queue('q')")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
