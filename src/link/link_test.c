@@ -4,7 +4,7 @@
  *	  A kind of streams for tests, in builds with test points only: it sends what
  *	  a table says, and writes down what becomes of it.
  *
- * A test creates the tables, as a superuser:
+ * A test creates the tables, and grants them to role pgaq:
  *
  *		link_test.stream (key bigint, server oid, role oid)
  *		link_test.request (id bigserial, key bigint, sql text, outcome text)

@@ -28,7 +28,9 @@ TABLES = """
 CREATE SCHEMA link_test;
 CREATE TABLE link_test.stream (key bigint, server oid, role oid);
 CREATE TABLE link_test.request (id bigserial, key bigint, sql text, outcome text);
-CREATE TABLE link_test.failure (key bigint, phase int, sqlstate text, message text)"""
+CREATE TABLE link_test.failure (key bigint, phase int, sqlstate text, message text);
+GRANT USAGE ON SCHEMA link_test TO pgaq;
+GRANT ALL ON ALL TABLES IN SCHEMA link_test TO pgaq"""
 NOT_SENT, REFUSED, LOST = 0, 1, 2
 
 
