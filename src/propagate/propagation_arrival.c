@@ -19,6 +19,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
@@ -120,6 +121,22 @@ answer(FunctionCallInfo fcinfo, const Arrival *arrival)
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 
+/*
+ * Makes the row of the source, unless there is one.  It stays, as nobody here knows
+ * when the source has ended, so a role can have only so many.
+ */
+static void
+enter_source(Datum source)
+{
+	Oid			types[] = {UUIDOID, OIDOID};
+	Datum		values[] = {source, ObjectIdGetDatum(GetUserId())};
+
+	if (aq_sql_change("INSERT INTO aq_internal.propagation_arrival (source, role) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+					  lengthof(types), types, values, NULL) > 0)
+		aq_role_check_rows(GetUserId(), "propagation_arrival", "role", "sources of propagation",
+						   "Let a superuser delete those that no longer exist from aq_internal.propagation_arrival");
+}
+
 PG_FUNCTION_INFO_V1(aq_propagation_arrival_begin);
 Datum
 aq_propagation_arrival_begin(PG_FUNCTION_ARGS)
@@ -131,7 +148,7 @@ aq_propagation_arrival_begin(PG_FUNCTION_ARGS)
 	require(fcinfo, ARG_FIRST, "first");
 	require(fcinfo, ARG_LAST, "last");
 	(void) begin_call(fcinfo, ARG_BEGIN_QUEUE, "aq.propagation_begin()");
-	(void) aq_sql_run("INSERT INTO aq_internal.propagation_arrival (source) VALUES ($1) ON CONFLICT DO NOTHING", 1, types, values, NULL, false);
+	enter_source(PG_GETARG_DATUM(ARG_SOURCE));
 	if (!lock_arrival(PG_GETARG_DATUM(ARG_SOURCE), &arrival))
 		elog(ERROR, "the row of a source of messages has gone");
 	if (PG_GETARG_INT64(ARG_EPOCH) <= arrival.epoch)

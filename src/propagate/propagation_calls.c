@@ -350,7 +350,7 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 						 spell(destination)),
 				aq_error_hint("Change it with aq.alter_propagation.",
 							  "Change it with dbms_aqadm.alter_propagation_schedule."));
-	aq_role_check_rows(GetUserId(), "propagation", "role", "propagation schedules");
+	aq_role_check_rows(GetUserId(), "propagation", "role", "propagation schedules", "End some of them");
 	aq_propagation_calls_note_change(is_remote(destination));
 	PG_RETURN_INT64(schedule);
 }

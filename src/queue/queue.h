@@ -212,7 +212,7 @@ extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 num
 extern void aq_catalog_units_changed(int32 id);
 
 /* --- role.c */
-extern void aq_role_check_rows(Oid role, const char *table, const char *column, const char *what);
+extern void aq_role_check_rows(Oid role, const char *table, const char *column, const char *what, const char *advice);
 
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);

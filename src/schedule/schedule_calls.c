@@ -230,7 +230,7 @@ create(FunctionCallInfo fcinfo, Oid payload_type)
 									   options);
 	if (insert(&s, &args))
 	{
-		aq_role_check_rows(s.owner, "schedule", "owner", "schedules");
+		aq_role_check_rows(s.owner, "schedule", "owner", "schedules", "End some of them");
 		PG_RETURN_TIMESTAMPTZ(s.next_run);
 	}
 	if (!aq_args_if_not_exists(fcinfo, args.first + ARG_IF_NOT_EXISTS, "schedule", s.name))

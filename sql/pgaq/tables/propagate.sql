@@ -110,7 +110,8 @@ CREATE TABLE aq_internal.propagation_arrival (
 	epoch bigint NOT NULL DEFAULT 0,
 	number bigint NOT NULL DEFAULT 0,
 	batch uuid,
-	arrived timestamptz NOT NULL DEFAULT now()
+	arrived timestamptz NOT NULL DEFAULT now(),
+	role aq_internal.role
 );
 COMMENT ON TABLE aq_internal.propagation_arrival IS 'Batches received from other databases: one row for each of their schedules';
 COMMENT ON COLUMN aq_internal.propagation_arrival.source IS 'source in aq_internal.propagation_link there';
@@ -118,5 +119,6 @@ COMMENT ON COLUMN aq_internal.propagation_arrival.epoch IS 'epoch in which it ha
 COMMENT ON COLUMN aq_internal.propagation_arrival.number IS 'of the last batch that has arrived; 0: none';
 COMMENT ON COLUMN aq_internal.propagation_arrival.batch IS 'its identity; null: none';
 COMMENT ON COLUMN aq_internal.propagation_arrival.arrived IS 'when that was; before: when it was asked for the first time';
+COMMENT ON COLUMN aq_internal.propagation_arrival.role IS 'role that has asked for the first time; empty: dropped';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.propagation_arrival', '');

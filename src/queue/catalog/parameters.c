@@ -125,7 +125,7 @@ aq_parameters_define(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.role_schedules",
 							"Maximum number of schedules, and of propagation schedules, of a role in a database.",
-							"Superusers have no limit.  The view aq.role_usage shows the use.",
+							"Also of propagation schedules of other databases that send messages as the role.  Superusers have no limit.  The view aq.role_usage shows the use.",
 							&aq_parameters_role_schedules,
 							1000, 0, INT_MAX,
 							PGC_SUSET, 0,

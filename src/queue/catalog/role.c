@@ -66,11 +66,11 @@ aq_role_send(PG_FUNCTION_ARGS)
 
 /*
  * A role has inserted a row into a table of the schema aq_internal: has it too
- * many now?  Each costs time of processes that all roles share.  Rows that other
- * sessions insert meanwhile do not count.
+ * many now?  Each costs time of processes that all roles share, or remains for
+ * good.  Rows that other sessions insert meanwhile do not count.
  */
 void
-aq_role_check_rows(Oid role, const char *table, const char *column, const char *what)
+aq_role_check_rows(Oid role, const char *table, const char *column, const char *what, const char *advice)
 {
 	char	   *count;
 
@@ -81,5 +81,5 @@ aq_role_check_rows(Oid role, const char *table, const char *column, const char *
 		ereport(ERROR,
 				aq_error(AQ_ERR_ROLE_LIMIT, "role \"%s\" has too many %s", name_of(role), what),
 				errdetail("It can have %d in a database.", aq_parameters_role_schedules),
-				errhint("End some of them, or raise pgaq.role_schedules."));
+				errhint("%s, or raise pgaq.role_schedules.", advice));
 }
