@@ -93,7 +93,7 @@ typedef struct AqScheduleDue
 extern AqSchedule *aq_schedule_row_read(const char *name, AqScheduleLock lock);	/* NULL: none */
 extern List *aq_schedule_row_due(List *passed_over);
 extern AqSchedule *aq_schedule_row_find(int64 key);
-extern int64 aq_schedule_row_key(const char *name);
+extern int64 aq_schedule_row_key(Oid owner, const char *name);
 extern void aq_schedule_row_ran(const AqSchedule *schedule, int messages, TimestampTz next_run);
 extern bool aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 pause, bool disable);
 

@@ -125,11 +125,14 @@ aq_schedule_row_read(const char *name, AqScheduleLock lock)
 	return schedule;
 }
 
-/* A number for the schedule, not 0. */
+/*
+ * A number for the schedule, not 0.  Names with the same hash are easily found, so
+ * it contains the owner: a role can only have its own schedules confused.
+ */
 int64
-aq_schedule_row_key(const char *name)
+aq_schedule_row_key(Oid owner, const char *name)
 {
-	return DatumGetInt64(hash_any_extended((const unsigned char *) name, strlen(name), 0)) | 1;
+	return (int64) ((uint64) hash_bytes((const unsigned char *) name, strlen(name)) << 32 | owner);
 }
 
 /* The schedule with this number; NULL: none. */
@@ -141,7 +144,8 @@ aq_schedule_row_find(int64 key)
 	MemoryContext context = CurrentMemoryContext;
 	AqSchedule *schedule = NULL;
 
-	aq_sql_run("SELECT " COLUMNS "WHERE pg_catalog.hashtextextended(s.schedule_name, 0) | 1 = $1", 1, &type, &value, NULL, true);
+	aq_sql_run("SELECT " COLUMNS "WHERE s.owner::oid = ($1 & 4294967295)::oid AND pg_catalog.hashtext(s.schedule_name) = $1 >> 32",
+			   1, &type, &value, NULL, true);
 	if (SPI_processed > 0)
 		schedule = make_schedule(context);
 	SPI_finish();

@@ -237,7 +237,7 @@ aq_turn_take(const AqScheduleDue *due, MemoryContext context)
 {
 	AqSchedule *volatile schedule = NULL;
 
-	aq_fair_begin(due->owner, aq_schedule_row_key(due->name));
+	aq_fair_begin(due->owner, aq_schedule_row_key(due->owner, due->name));
 	PG_TRY();
 	{
 		take(due->name, (AqSchedule **) &schedule, context);

@@ -58,6 +58,19 @@ def test_schedules(server, conn, queue, slow):
     conn.execute("SELECT aq.unschedule('quick')")
 
 
+@pytest.mark.parametrize("slow", ["stubborn"], indirect=True)
+def test_same_hash(server, conn, queue, slow):
+    """The schedule of whose turn a process has died is not another one of which only the hash is the same."""
+    role, _ = slow
+    report, hog = "every minute, the report", "hog0002132937^~4,rLz5jt]"
+    assert db.value(conn, "SELECT hashtextextended(%s, 0) = hashtextextended(%s, 0)", [report, hog])
+    conn.execute("SELECT aq.schedule(%s, %s, '1', every => '1 day')", [report, queue])
+    role.execute("SELECT aq.schedule(%s, 'slow', '1', every => '1 second')", [hog])
+    failures = dict(until(lambda: conn.execute("SELECT schedule_name, failures FROM aq.schedules WHERE failures > 0").fetchall(), "a failure"))
+    assert list(failures) == [hog]
+    conn.execute("SELECT aq.unschedule(%s)", [report])
+
+
 @pytest.mark.parametrize("slow", RULES, indirect=True)
 def test_propagation(server, conn, queue, slow):
     """Messages of another role go on between the batches of eight slow queues."""
