@@ -79,7 +79,7 @@ damage_number(Target *t, const char *what, int by)
 		const char *name;
 		pg_atomic_uint32 *number;
 	}			atomics[] = {
-		{"wanting", &sq->wanting}, {"users", &t->shm->users}, {"stops_enqueue", &t->shm->stops_enqueue},
+		{"wanting", &sq->wanting}, {"users", &t->shm->users[0]}, {"stops_enqueue", &t->shm->stops_enqueue},
 		{"stops_dequeue", &t->shm->stops_dequeue}, {"waiting", &t->shm->waiting}, {"ndoubts", &aq_area->ndoubts},
 	};
 
