@@ -449,7 +449,7 @@ struct AqQueueShm
 	uint32		later_work;		/* used by the worker only: work to be done ... */
 	TimestampTz later_at;		/* ... at this time */
 	pg_atomic_uint64 definition;	/* descriptions read earlier are outdated: see definition_clock.c */
-	pg_atomic_uint64 last_change;	/* descriptions read later are current: see catalog.c */
+	pg_atomic_uint64 last_change;	/* descriptions read later are current, see catalog.c; 0: not known yet */
 	/*
 	 * numbers of transactions that have enqueued or dequeued, in two
 	 * generations, and of those that wait to stop it: see users.c

@@ -105,6 +105,31 @@ def test_who_waits_for_a_lock_can_be_cancelled(points_server):
         assert take(other, "q") == [1]
 
 
+def test_a_change_that_commits_while_the_queue_is_being_loaded_is_seen(points_server):
+    """The commit finds nothing in memory to note it in: the session that loads the queue, as it was before, reads it again
+    when it hears of a change."""
+    with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as third, ThreadPoolExecutor() as pool:
+        db.execute(third, "SELECT aq.create_queue('warm')")
+        put(conn, "warm", 1)
+        with stopped_worker(third):  # it would load the queue
+            db.execute(third, "SELECT aq.create_queue('loaded')")
+            third.execute("SELECT aq.point_hold('definition-locked')")
+            stopped = pool.submit(db.execute, other, "SELECT aq.stop_queue('loaded')")
+            assert db.value(third, "SELECT aq.point_await('definition-locked')")
+            third.execute("SELECT aq.point_hold('object-loading')")
+            used = pool.submit(take, conn, "loaded")
+            assert db.value(third, "SELECT aq.point_await('object-loading')")
+            third.execute("SELECT aq.point_hold('queue-described'), aq.point_release('object-loading')")
+            assert db.value(third, "SELECT aq.point_await('queue-described')")
+            third.execute("SELECT aq.point_release('definition-locked')")
+            stopped.result(PATIENCE)
+            third.execute("SELECT aq.point_reset()")
+            used.exception(PATIENCE)  # perhaps it has heard of it already
+        with pytest.raises(db.Error) as caught:
+            take(conn, "loaded")
+        assert caught.value.sqlstate == "55000"
+
+
 def test_one_loads_the_others_wait(points_server):
     """Event library cache pin; when the one who loads dies of an error, another loads."""
     with points_server.connect() as conn:

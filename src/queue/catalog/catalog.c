@@ -311,7 +311,7 @@ is_unchanged(const AqQueue *queue)
 		return false;
 	changed = pg_atomic_read_u64(&queue->shm->last_change);
 	pg_read_barrier();
-	return queue->object->serial == queue->serial && queue->definition >= changed &&
+	return changed != 0 && queue->object->serial == queue->serial && queue->definition >= changed &&
 		queue->catalog == aq_schema_relation("queue") && has_owner(queue);
 }
 

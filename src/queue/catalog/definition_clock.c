@@ -27,7 +27,7 @@ aq_definition_clock_init(void *area, bool found)
 {
 	definitions = area;
 	if (!found)
-		pg_atomic_init_u64(definitions, 0);
+		pg_atomic_init_u64(definitions, 1);
 }
 
 /*

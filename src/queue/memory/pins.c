@@ -380,7 +380,6 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 	shm->converted = current->converted;
 	shm->table_done = current->converted && current->store->kind == AQ_STORE_SHARDED;
 	aq_raise_to(&shm->definition, current->definition);
-	aq_raise_to(&shm->last_change, current->definition);
 	if (current->store->kind == AQ_STORE_BOTH)
 		aq_work_post(shm, AQ_WORK_CONVERT);
 	current->shm = shm;
@@ -395,6 +394,8 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 	MemoryContextDelete(latest->context);
 	make_room();				/* for the pin */
 	aq_object_loaded(object);
+	/* a commit that does not find the object before is noted in the clock only */
+	aq_raise_to(&shm->last_change, aq_definition_clock_now());
 	/*
 	 * post the work that the store has requested while loading, when the
 	 * worker skipped the queue
