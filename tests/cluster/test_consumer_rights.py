@@ -190,7 +190,7 @@ def test_rights_are_dumped_by_the_names_of_roles(server, other, tmp_path):  # no
 def test_hints_name_the_role_as_it_is_granted(server, conn):
     """What the hint says, executed by the owner, grants it: also to a role whose name must be quoted."""
     conn.execute("""CREATE ROLE "Some Body"; SELECT aq.create_queue('hinted', multiple_consumers => true), aq.subscribe('hinted', 'Con''s')""")
-    conn.execute("""SELECT aq.grant_queue('hinted', '"Some Body"', 'subscribe')""")
+    conn.execute("""SELECT aq.grant_queue('hinted', 'Some Body', 'subscribe')""")
     with server.connect() as other:
         other.execute('SET ROLE "Some Body"')
         for attempt in ("SELECT aq.enqueue('hinted', '1')", "SELECT aq.dequeue('hinted', 'Con''s')"):

@@ -146,9 +146,9 @@ def test_publication_and_wake_up(server, conn, queue):
 
 
 def test_one_message_wakes_a_session_once(server, conn, queue):
-    """A session that waits for a certain message is woken by each other message, but only once, even if it waits again
+    """A session that waits for messages of a pattern is woken by each other message, but only once, even if it waits again
     before all sessions are woken."""
-    statement = f"SELECT payload FROM aq.dequeue('{queue}', correlation => 'mine', wait => '60 s')"
+    statement = f"SELECT payload FROM aq.dequeue('{queue}', correlation => 'mine%', wait => '60 s')"
     waiters = [Waiter(server, queue, statement=statement) for _ in range(8)]
     pids = [waiter.pid for waiter in waiters]
     # it may wait for a latch as well
