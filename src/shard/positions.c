@@ -32,7 +32,11 @@
 
 /*
  * The lowest and highest numbers of the queue's partitions that contain
- * messages.
+ * messages, or are consumed and not truncated yet: after a crash, or a restart,
+ * their messages would have the bit again, and the log would not tell that they are
+ * done.  Only the worker takes partitions from the list of consumed ones, so it
+ * can follow the list without a latch; it looks at the streams, from which they
+ * come, before.
  */
 static void
 partition_numbers(AqQueueShm *shm, int64 *lowest, int64 *highest)
@@ -49,6 +53,11 @@ partition_numbers(AqQueueShm *shm, int64 *lowest, int64 *highest)
 			*highest = Max(*highest, partition_at(stream->tail)->number);
 		}
 		aq_latch_free(&stream->latch);
+	}
+	for (uint32 index = *(volatile uint32 *) &shard_queue(shm)->done; index != 0; index = partition_at(index)->next)
+	{
+		*lowest = Min(*lowest, partition_at(index)->number);
+		*highest = Max(*highest, partition_at(index)->number);
 	}
 }
 
