@@ -147,7 +147,7 @@ extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
-extern int64 aq_clock_step(void);	/* of the time of day, since the last call */
+extern bool aq_clock_was_set_back(void);	/* the time of day, since the first call in this process */
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
 extern int64 aq_clock_cpu_ns(void);	/* CPU time of this process */
 extern int64 aq_clock_cpu_ns_of(int pid); /* of another process; -1: not known */

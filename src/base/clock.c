@@ -43,22 +43,23 @@ aq_clock_us(void)
 }
 
 /*
- * How far the time of day was set, forward or back, since the last call, in
- * microseconds; 0: not, or too little to matter.
+ * Was the time of day set back since the first call in this process?  A process
+ * calls it again and again while it has pauses that end at times of day.
  */
-int64
-aq_clock_step(void)
+bool
+aq_clock_was_set_back(void)
 {
 	static int64 offset;		/* of the time of day; 0: not known yet */
+	static bool set_back;
 	int64		before = aq_clock_us();
 	int64		now = GetCurrentTimestamp() - before;
-	int64		step = offset == 0 ? 0 : now - offset;
 
 	/* the process was not running between the two readings: the next call tells */
 	if (aq_clock_us() - before > SMALL_STEP / 10)
-		return 0;
+		return set_back;
+	set_back |= offset != 0 && now < offset - SMALL_STEP;
 	offset = now;
-	return step > SMALL_STEP || step < -SMALL_STEP ? step : 0;
+	return set_back;
 }
 
 /* CPU time of this process; a system call. */

@@ -298,7 +298,7 @@ aq_worker_main(Datum arg)
 		 * pauses that end at times of day would last too long; another worker has
 		 * none
 		 */
-		if (aq_clock_step() < 0)
+		if (aq_clock_was_set_back())
 		{
 			pg_atomic_write_u32(&database->work, 1);
 			ending = AQ_WORKER_LEFT;

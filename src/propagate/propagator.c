@@ -400,7 +400,7 @@ wait_for_routes(List *routes)
 		StartTransactionCommand();
 		aq_move_wait(Min(n, AQ_MOVE_SOURCES), sources, deadline, aq_propagator_area_disturbed);
 		CommitTransactionCommand();
-	} while (next != 0 && aq_clock_us() >= deadline && GetCurrentTimestamp() < next && GetCurrentTimestamp() > now);
+	} while (next != 0 && aq_clock_us() >= deadline && GetCurrentTimestamp() < next && !aq_clock_was_set_back());
 	pgstat_report_activity(STATE_RUNNING, "propagation");
 }
 
@@ -440,7 +440,7 @@ propagate(int64 ended)
 		ended = 0;
 		MemoryContextSwitchTo(round_context);
 		/* pauses that end at times of day would last too long; another process has none */
-		if (aq_propagation_all() == NIL || aq_clock_step() < 0)
+		if (aq_propagation_all() == NIL || aq_clock_was_set_back())
 			return;
 		if (!run_routes(routes))
 		{

@@ -358,16 +358,15 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 bool
 aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 until)
 {
-	int64		before = PG_INT64_MAX;
 	int64		left;
 
-	/* it also ends when the clock is set back: the time may be one that the caller has reckoned from then */
-	while ((left = Max(until - GetCurrentTimestamp(), 0)) < before)
+	do
 	{
+		left = Max(until - GetCurrentTimestamp(), 0);
 		if (aq_event_sleep(event, p1, p2, p3, Min(left, AQ_EVENT_CLOCK)))
 			return true;
-		before = left;
-	}
+		/* the time may be one that the caller has reckoned before the clock was set back */
+	} while (left > AQ_EVENT_CLOCK && !aq_clock_was_set_back());
 	return false;
 }
 
