@@ -269,7 +269,7 @@ PARTS = [
     Part("selection", "dequeue by correlation", "messages", "µs", [1000, 10000, 100000], [1000000], FLAT, selection),
     Part("waiters", "a message for one of the sessions that wait by correlation: CPU of all of them", "sessions", "µs", [5, 25, 100], [], FLAT, waiters),
     Part("metrics", "aq.metrics()", "queues", "ms", [10, 100, 1000], [10000], 1.1, _view("SELECT * FROM aq.metrics()")),
-    Part("one", "the row of one queue in aq.metrics()", "queues", "ms", [10, 100, 1000], [10000], FLAT, _view("SELECT * FROM aq.metrics() WHERE queue_name = 'q0'")),
+    Part("one", "aq.metrics('q0')", "queues", "ms", [10, 100, 1000], [10000], FLAT, _view("SELECT * FROM aq.metrics('q0')")),
     Part("messages", "SELECT * FROM aq.messages LIMIT 10", "messages", "ms", [1000, 10000, 100000], [1000000], FLAT, browsing),
     Part("status", "pgaq status, from start to end", "queues", "s", [10, 100, 1000], [10000], 1.1, status),
     Part("memory", "memory of a session, for queues created, used and dropped", "rounds", "kB", [250, 500, 1000], [4000], FLAT, memory),
