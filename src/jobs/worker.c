@@ -218,22 +218,24 @@ may_leave(void)
 		(!aq_jobs_is_due(database) || aq_clock_us() - database->came_at >= TURN);
 }
 
-/* Sleeps until a post, the time of the next work, or a request to leave. */
+/*
+ * Sleeps until a post, the time of the next work, or a request to leave or end.
+ * A post sets the flag, then the latch.  It can set the latch just when a slice of
+ * the sleep ends, so the flags are checked before each.
+ */
 static void
 wait_for_work(void)
 {
-	uint64		next = pg_atomic_read_u64(&database->next_at);
+	bool		woken = false;
 
-	if (aq_jobs_is_due(database) || (database->leave && !leaving))
-		return;
-	/*
-	 * a post sets the flag, then the latch; the flag is checked above at the
-	 * next call
-	 */
-	if (next != 0)
-		aq_event_sleep_until(AQ_EVENT_JOB_IDLE, 0, 0, 0, next);
-	else
-		aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, -1);
+	while (!woken && !ShutdownRequestPending && !aq_jobs_is_due(database) && !(database->leave && !leaving) &&
+		   !aq_clock_was_set_back())
+	{
+		uint64		next = pg_atomic_read_u64(&database->next_at);
+		int64		left = next == 0 ? -1 : Max((TimestampTz) next - GetCurrentTimestamp(), 0);
+
+		woken = aq_event_sleep(AQ_EVENT_JOB_IDLE, 0, 0, 0, Min(left, AQ_EVENT_CLOCK)) || left <= AQ_EVENT_CLOCK;
+	}
 }
 
 /*

@@ -355,21 +355,6 @@ aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 	return (rc & WL_LATCH_SET) != 0;
 }
 
-bool
-aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 until)
-{
-	int64		left;
-
-	do
-	{
-		left = Max(until - GetCurrentTimestamp(), 0);
-		if (aq_event_sleep(event, p1, p2, p3, Min(left, AQ_EVENT_CLOCK)))
-			return true;
-		/* the time may be one that the caller has reckoned before the clock was set back */
-	} while (left > AQ_EVENT_CLOCK && !aq_clock_was_set_back());
-	return false;
-}
-
 /*
  * The set is made for each wait, because connections change their sockets
  * while they are being made.

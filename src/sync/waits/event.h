@@ -83,9 +83,6 @@ extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64
  */
 #define AQ_EVENT_CLOCK ((int64) 1000000)
 
-/* Sleeps until the time of day, a TimestampTz, or until the process latch is set. */
-extern bool aq_event_sleep_until(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 until);
-
 /*
  * Waits like aq_event_sleep(), and also for sockets; each says what it waits for
  * and gets to know whether it is ready.
