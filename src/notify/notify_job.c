@@ -59,27 +59,6 @@ want(Oid role, TimestampTz *next)
 	earlier(next, again);
 }
 
-/* The roles that a query returns, in the current memory context.  In a transaction. */
-static List *
-roles_of(const char *query)
-{
-	MemoryContext context = CurrentMemoryContext;
-	List	   *roles = NIL;
-
-	aq_sql_run(query, 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		bool		isnull;
-		Oid			role = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		roles = lappend_oid(roles, role);
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
-	return roles;
-}
-
 /* Wakes the programs that wait for the registrations whose numbers the query returns.  In a transaction. */
 static void
 wake_clients(const char *query)
@@ -116,7 +95,7 @@ queue_woken(int32 id, AqQueueShm *shm)
 	if (locked)
 	{
 		wake_clients(psprintf("SELECT registration_id FROM aq_internal.registration WHERE queue_id = %d AND procedure_name IS NULL", id));
-		roles = roles_of(psprintf("SELECT DISTINCT role::oid FROM aq_internal.registration "
+		roles = aq_sql_oids(psprintf("SELECT DISTINCT role::oid FROM aq_internal.registration "
 								  "WHERE queue_id = %d AND status <> 'disabled' AND procedure_name IS NOT NULL", id));
 	}
 	foreach(lc, roles)
@@ -216,7 +195,7 @@ look_at_all(bool first, TimestampTz *next)
 		aq_client_wake_all();
 	else
 		wake_clients(posted);
-	roles = roles_of(first ? all : due);
+	roles = aq_sql_oids(first ? all : due);
 	foreach(lc, roles)
 		want(lfirst_oid(lc), next);
 	want_rested(next);

@@ -260,6 +260,7 @@ extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool connected);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 extern char *aq_sql_text(const char *query);
+extern List *aq_sql_oids(const char *query);	/* of the first column */
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 extern void aq_sql_define(const char *command, Oid payload_type);

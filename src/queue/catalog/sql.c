@@ -427,6 +427,27 @@ aq_sql_revoke(const char *commands)
 	AtEOXact_GUC(true, nest);
 }
 
+/* The OIDs in the first column of the query's rows, in the current memory context. */
+List *
+aq_sql_oids(const char *query)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *oids = NIL;
+
+	aq_sql_run(query, 0, NULL, NULL, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		Oid			oid = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
+		MemoryContext spi = MemoryContextSwitchTo(context);
+
+		oids = lappend_oid(oids, oid);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return oids;
+}
+
 /* Does the query return a row? */
 bool
 aq_sql_finds(const char *query)

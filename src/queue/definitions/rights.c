@@ -17,7 +17,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -238,25 +237,13 @@ grant_consumer(const Target *target, bool subscribed)
 static void
 revoke_signs(const Target *target)
 {
-	MemoryContext context = CurrentMemoryContext;
-	List	   *roles = NIL;
 	ListCell   *lc;
-
-	aq_sql_run(psprintf(
+	List	   *roles = aq_sql_oids(psprintf(
 		"SELECT DISTINCT a.grantee "
 		"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
 		"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
-		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id), 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		bool		isnull;
-		Oid			role = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
-		MemoryContext spi = MemoryContextSwitchTo(context);
+		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
 
-		roles = lappend_oid(roles, role);
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
 	foreach(lc, roles)
 		aq_acl_change(target->view, InvalidOid, lfirst_oid(lc), ACL_REFERENCES, false, false);
 }
