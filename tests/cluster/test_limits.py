@@ -67,7 +67,7 @@ def test_lost_tables(new_server, lost, loaded):
     own.expect_log("could not open relation")
     with own.connect() as conn:
         for name in ("lost", "kept"):
-            db.execute(conn, "SELECT aq.create_queue(%s)", (name,))
+            db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", (name,))  # else the next session may write to another shard's tables
             put(conn, name, 1)
         tables = db.row(conn, "SELECT messages::text AS q, log::text AS l FROM aq.partitions WHERE queue_name = 'lost' AND messages IS NOT NULL")
     if not loaded:
