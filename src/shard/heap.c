@@ -319,6 +319,7 @@ aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int positio
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS] = {0};
 	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
+	uint64		bytes = 0;
 
 	if (rel == NULL)
 		aq_heap_queue_is_gone();
@@ -346,8 +347,10 @@ aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int positio
 															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
 		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		bytes += tuple->t_len;
 		heap_freetuple(tuple);
 	}
+	pg_atomic_fetch_add_u64(&partition->bytes, bytes);
 	if (snapshot)
 		PopActiveSnapshot();
 	pfree(ordinals);

@@ -207,7 +207,11 @@ typedef struct Partition
 	uint64		expired;		/* (slot, consumer)s that have expired or failed */
 	uint64		made_ready;		/* (slot, consumer)s whose delay or retry delay has ended */
 	pg_atomic_uint64 browsed;	/* changed without the latch */
-	pg_atomic_uint64 bytes;		/* written to its table since it was opened; changed without the latch */
+	pg_atomic_uint64 bytes;		/* written to its tables since it was opened; changed without the latch */
+	/* while it is open, and the worker follows whether it is used: see aq_settle_check_done() */
+	bool		watched;
+	uint64		watched_bytes;	/* "bytes" when the worker last found it changed ... */
+	int64		watched_at;		/* ... at this time, aq_clock_us() */
 	uint64		evicted;		/* number of the eviction of its frame; 0: not evicted */
 	/* while it is counted and not resident; for views */
 	uint32		away_waiting;	/* (slot, consumer)s that wait for a delay or retry delay */

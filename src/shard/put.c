@@ -56,6 +56,7 @@ open_partition(AqQueue *queue, Stream *stream)
 		partition->expired = partition->made_ready = partition->evicted = 0;
 		pg_atomic_write_u64(&partition->browsed, 0);
 		pg_atomic_write_u64(&partition->bytes, 0);
+		partition->watched = false;
 		partition->next_timer = partition->last_take = 0;
 		partition->file = 0;
 		partition->last_taker = InvalidTransactionId;

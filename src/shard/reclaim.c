@@ -14,6 +14,11 @@
  * older than every snapshot that can read it, see horizon.c, or for
  * pgaq.reuse_grace.
  *
+ * An open partition might never become full.  If it is large, all its messages
+ * are done, and it is not used for pgaq.idle_grace, it is closed, and then truncated
+ * like others.  A truncation so is paid for by the bytes that were written, and a
+ * busy queue has none of these.
+ *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
@@ -47,6 +52,7 @@
 #define PARTITIONS_AT_A_TIME 16
 
 int			aq_reclaim_grace_ms = 30000;
+int			aq_reclaim_idle_ms = 10000;
 
 /* --- truncation ------------------------------------------------------------------------ */
 
@@ -191,12 +197,77 @@ put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
 	return next;
 }
 
+/* --- open partitions that are not used ----------------------------------------------------- */
+
+static TimestampTz
+earlier(TimestampTz a, TimestampTz b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/*
+ * Follows an open partition that is watched; closes it if all its messages are done,
+ * it was not used for pgaq.idle_grace, and it can be truncated now: otherwise the next
+ * message might need another pair of tables.  The horizon only says whether that
+ * pays, as the partition is not in the list yet.  Returns when to look again; 0: not.
+ * Each enqueue and dequeue writes bytes.  Latch held.
+ */
+static TimestampTz
+follow(Stream *stream, Partition *partition, int64 retention, TransactionId horizon)
+{
+	const int64 patience = (int64) aq_reclaim_idle_ms * 1000;
+	uint64		bytes = pg_atomic_read_u64(&partition->bytes);
+	int64		now = aq_clock_us();
+	TimestampTz when;
+
+	if (partition->watched_at == 0 || bytes != partition->watched_bytes)
+	{
+		partition->watched_bytes = bytes;
+		partition->watched_at = now;
+	}
+	if (now - partition->watched_at < patience)
+		return GetCurrentTimestamp() + partition->watched_at + patience - now;
+	if (partition->own_subid != InvalidSubTransactionId)
+		return GetCurrentTimestamp() + RECLAIM_AGAIN;
+	if (!aq_slot_all_done(partition))
+	{
+		partition->watched = false; /* the end of its last message is noticed */
+		return 0;
+	}
+	when = not_before(partition, retention, horizon);
+	if (when != 0)
+		return when;
+	aq_stream_close(stream, partition);
+	aq_settle_check_done(stream, partition);
+	return 0;
+}
+
+static TimestampTz
+follow_open(AqQueueShm *shm, int64 retention, TransactionId horizon)
+{
+	TimestampTz next = 0;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		Partition  *partition;
+
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+		partition = partition_at(stream->open);
+		if (partition != NULL && partition->watched)
+			next = earlier(next, follow(stream, partition, retention, horizon));
+		aq_latch_free(&stream->latch);
+	}
+	return next;
+}
+
 void
 aq_reclaim_job(int32 id, AqQueueShm *shm)
 {
 	ShardQueue *sq = shard_queue(shm);
 	AqQueue    *queue;
 	int64		retention = 0;
+	TransactionId horizon;
 	TimestampTz next;
 
 	aq_job_begin();
@@ -205,7 +276,11 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 		retention = queue->retention;
 	aq_job_commit(false);
 	if (queue == NULL)
+	{
+		/* the transaction that creates it has not ended */
+		aq_work_later(shm, AQ_WORK_RECLAIM, RECLAIM_AGAIN);
 		return;
+	}
 
 	/*
 	 * Take the list before the horizon is computed: the horizon is valid only
@@ -217,7 +292,9 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	taken.list = __sync_lock_test_and_set(&sq->done, 0);
 	aq_claim_enter(put_back_taken, &taken, 0);
 	aq_point("consumed-listed");
-	next = put_back_not_due(sq, retention, aq_horizon_oldest());
+	horizon = aq_horizon_oldest();
+	next = put_back_not_due(sq, retention, horizon);
+	next = earlier(next, follow_open(shm, retention, horizon));
 	if (next != 0)
 		aq_work_later(shm, AQ_WORK_RECLAIM, Max(next - GetCurrentTimestamp(), 10000));
 	while (taken.list != 0)

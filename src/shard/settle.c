@@ -18,6 +18,9 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
+/* an open partition with fewer bytes is left as it is, even if it is not used any more */
+#define IDLE_BYTES (256 * 1024)
+
 static bool
 counts(AqQueueShm *shm, int position)
 {
@@ -46,6 +49,21 @@ aq_settle_list_done(ShardQueue *queue, Partition *partition)
 }
 
 /*
+ * All messages of an open partition may be done.  If it is large, the worker is asked
+ * to follow whether more come, see aq_reclaim_job(): once, until it is closed, or
+ * is not used although it has messages.
+ */
+static void
+watch(Partition *partition)
+{
+	if (partition->watched || pg_atomic_read_u64(&partition->bytes) < IDLE_BYTES || !aq_slot_all_done(partition))
+		return;
+	partition->watched = true;
+	partition->watched_at = 0;
+	aq_work_post(aq_shm_by_index(partition->queue), AQ_WORK_RECLAIM);
+}
+
+/*
  * If all messages of a closed partition are done, moves it to the list of
  * consumed partitions.  The caller holds the latch.
  */
@@ -54,6 +72,8 @@ aq_settle_check_done(Stream *stream, Partition *partition)
 {
 	AqQueueShm *shm;
 
+	if (partition->state == PARTITION_OPEN)
+		watch(partition);
 	if (partition->state != PARTITION_CLOSED || !partition->counted || partition->loading ||
 		!aq_slot_all_done(partition))
 		return;

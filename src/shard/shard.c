@@ -39,6 +39,14 @@ define_parameters(void)
 							30000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("pgaq.idle_grace",
+							"Time without use after which a consumed partition is closed although it is not full.",
+							"It is then truncated, so an empty queue gives its space back. A partition to which "
+							"less than 256 kB were written is left as it is.",
+							&aq_reclaim_idle_ms,
+							10000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.partition_size",
 							"Size from which a partition of a sharded queue takes no more messages.",
 							"A partition is truncated when all its messages are consumed, so consumed messages, "

@@ -484,6 +484,7 @@ extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partitio
 extern void aq_lease_end_block(int32 id, Oid sequence, AqQueueShm *shm, Stream *stream, Partition *partition,
 							   int64 block);
 extern int	aq_reclaim_grace_ms;
+extern int	aq_reclaim_idle_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);
 extern void aq_reclaim_removed_job(int32 id, AqQueueShm *shm);
 extern bool aq_reclaim_finish_removed(AqQueueShm *shm, const int *positions, int n);

@@ -68,6 +68,7 @@ aq_stream_close(Stream *stream, Partition *partition)
 	if (partition->state != PARTITION_OPEN)
 		return;
 	partition->state = PARTITION_CLOSED;
+	partition->watched = false;
 	stream->open = 0;
 	if (partition->reserved == 0)
 		return;

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, at_rest, put, put_many, stopped_worker, take, until
+from conftest import PATIENCE, arrived, at_rest, end_server, make_server, put, put_many, stopped_worker, take, until
 from pgaq import db, places
 from pgaq.load.tables import inserted, size
 from test_xmin import PARTITION, ROUNDS
@@ -120,6 +120,124 @@ def test_consumed_messages_stay_as_long_as_retention_says(new_server):
         until(lambda: db.value(conn, TRUNCATED, ["short"]) >= 1, "truncated again")
         assert db.value(conn, kept, ["long"]) == PARTITION + 1
         assert db.value(conn, TRUNCATED, ["long"]) == 0
+
+
+SPACE = """SELECT coalesce(sum(pg_total_relation_size(format('aq_data.%%s%%s_%%s', letter, queue_id, table_no)::regclass)), 0)::integer
+    FROM aq_internal.message_table JOIN aq_internal.queue USING (queue_id), unnest(ARRAY['q', 'l']) letter WHERE queue_name = %s"""
+LARGE = 300_000  # bytes of a message, more than an idle queue keeps
+BODY = f"(SELECT substr(string_agg(sha512((i || %s)::bytea), ''), 1, {LARGE}) FROM generate_series(1, {LARGE // 64 + 1}) i)"
+
+
+@pytest.fixture(scope="module")
+def idle_server():
+    own = make_server("idle", **{"pgaq.reuse_grace": "0", "pgaq.idle_grace": "0", "max_prepared_transactions": "5"})
+    yield own
+    end_server(own)
+
+
+def put_large(conn, queue, text="x", options=""):
+    return db.value(conn, f"SELECT aq.enqueue(%s, {BODY} {options})", [queue, text])
+
+
+def take_large(conn, queue, **options):
+    more = "".join(f", {name} => %s" for name in options)
+    return db.value(conn, f"SELECT count(*) FROM aq.dequeue(%s, NULL::bytea, max_messages => 100{more})", [queue, *options.values()])
+
+
+def given_back(conn, queue):
+    until(lambda: db.value(conn, SPACE, [queue]) < LARGE / 3, f"the space of {queue}")
+
+
+HOW = ["consumed", "rolled back", "purged", "expired", "acknowledged", "a topic", "without subscribers", "temporary", "created by the transaction"]
+
+
+@pytest.mark.sharded("VACUUM gives the space of queue tables back")
+@pytest.mark.parametrize("how", HOW)
+def test_an_idle_queue_gives_its_space_back(idle_server, how):
+    """Its partition is not full, and it is not used again."""
+    with idle_server.connect() as conn:
+        topic = how in ("a topic", "without subscribers")
+        queue = "idle " + how
+        if how == "temporary":
+            queue = db.value(conn, "SELECT aq.create_temporary_queue('bytea')")
+        elif how == "created by the transaction":
+            conn.execute("BEGIN")
+        if how != "temporary":
+            db.execute(conn, "SELECT aq.create_queue(%s, 'bytea', shards => 1, multiple_consumers => %s)", [queue, topic])
+        if how == "a topic":
+            db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['a', 'b']) c", [queue])
+        if how == "rolled back":
+            conn.execute("BEGIN")
+        for number in range(3):
+            put_large(conn, queue, str(number), ", expiration => '1 ms'" if how == "expired" else "")
+        if how == "rolled back":
+            assert db.value(conn, SPACE, [queue]) > 3 * LARGE
+            conn.execute("ROLLBACK")
+        elif how == "purged":
+            assert db.value(conn, "SELECT aq.purge_queue(%s)", [queue]) == 3
+        elif how == "acknowledged":
+            leased = conn.execute("SELECT array_agg(msgid), max(receipt) FROM aq.dequeue(%s, NULL::bytea, max_messages => 3, lease => '1 h')", [queue]).fetchone()
+            db.execute(conn, "SELECT aq.acknowledge(%s, %s, %s)", [queue, *leased])
+        elif how == "a topic":
+            assert (take_large(conn, queue, consumer="a"), take_large(conn, queue, consumer="b")) == (3, 3)
+        elif how not in ("expired", "without subscribers"):
+            assert take_large(conn, queue) == 3
+        if how == "created by the transaction":
+            conn.execute("COMMIT")
+        given_back(conn, queue)
+
+
+@pytest.mark.sharded("VACUUM gives the space of queue tables back")
+@pytest.mark.parametrize("how", ["in a transaction", "prepared", "delayed", "leased", "locked", "for another subscriber"])
+def test_what_is_not_consumed_keeps_an_idle_partition(idle_server, how):
+    """The worker has looked at it; then the message is there, and when it is consumed, the space is given back."""
+    with idle_server.connect() as conn, idle_server.connect() as other:
+        queue, consumer = "kept " + how, {}
+        db.execute(conn, "SELECT aq.create_queue(%s, 'bytea', shards => 1, multiple_consumers => %s)", [queue, how == "for another subscriber"])
+        if how == "for another subscriber":
+            db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['fast', 'slow']) c", [queue])
+            consumer = {"consumer": "fast"}
+        if how in ("in a transaction", "prepared"):
+            other.execute("BEGIN")
+            put_large(other, queue, "kept")
+        elif how == "delayed":
+            put_large(conn, queue, "kept", ", delay => '1 h'")
+        if how == "prepared":
+            other.execute("PREPARE TRANSACTION 'kept'")
+        for number in range(3):
+            put_large(conn, queue, str(number))
+        if how == "leased":
+            msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, NULL::bytea, lease => '1 h')", [queue]).fetchone()
+        elif how == "locked":
+            other.execute("BEGIN")
+            other.execute("SELECT msgid FROM aq.dequeue(%s, NULL::bytea)", [queue])
+        taken = take_large(conn, queue, **consumer)
+        until(lambda: at_rest(conn, "worker"), "the worker has looked")
+        assert taken == 3 - (how in ("leased", "locked"))
+        if how in ("in a transaction", "locked"):
+            other.execute("ROLLBACK" if how == "locked" else "COMMIT")
+        elif how == "prepared":
+            other.execute("COMMIT PREPARED 'kept'")
+        elif how == "for another subscriber":
+            consumer = {"consumer": "slow"}
+        if how == "leased":
+            db.execute(conn, "SELECT aq.acknowledge(%s, ARRAY[%s::uuid], %s)", [queue, msgid, receipt])
+        elif how == "delayed":
+            assert db.value(conn, "SELECT aq.purge_queue(%s)", [queue]) == 1
+        else:
+            assert take_large(conn, queue, **consumer) == (3 if how == "for another subscriber" else 1)
+        given_back(conn, queue)
+
+
+@pytest.mark.sharded("VACUUM gives the space of queue tables back")
+def test_a_small_queue_keeps_its_partition(idle_server):
+    """Its tables are not worth a truncation."""
+    with idle_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('small', shards => 1)")
+        put_many(conn, "small", 1, 100)
+        assert len(take(conn, "small", number=100)) == 100
+        until(lambda: at_rest(conn, "worker"), "the worker has nothing to do")
+        assert db.value(conn, "SELECT state FROM aq.partitions WHERE queue_name = 'small' AND state <> 'empty'") == "open"
 
 
 @pytest.mark.sharded("a queue table has no partitions")
