@@ -91,7 +91,7 @@ extern void aq_handle_enter(AqBucket *bucket, AqObject *object, Oid database, ui
 extern void aq_handle_leave(AqBucket *bucket, AqObject *object);
 extern AqObject *aq_handle_take(bool copy);
 extern void aq_handle_give(AqObject *object);
-extern AqObject *aq_handle_new(void);	/* may raise an error */
+extern AqObject *aq_handle_new(int npinned);	/* may raise an error */
 extern void aq_handle_free(AqObject *object);
 extern void aq_handle_now_used(const AqObject *object);
 extern void aq_handle_now_unused(const AqObject *object);

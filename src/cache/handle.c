@@ -32,8 +32,8 @@
  */
 #define PATIENCE ((int64) 10000000)
 /*
- * the same if all objects are pinned: transactions end, but some may wait for
- * this session
+ * the same if all objects are pinned, or this session has pinned most of them:
+ * transactions end, but some may wait for this session
  */
 #define PATIENCE_ALL_PINNED ((int64) 1000000)
 #define LOOK_AGAIN ((int64) 20000)
@@ -589,10 +589,12 @@ try_new_handle(void)
 	return object != NULL ? object : age_out();
 }
 
+/* npinned: the number of objects that this session has pinned */
 AqObject *
-aq_handle_new(void)
+aq_handle_new(int npinned)
 {
 	AqObject   *object = try_new_handle();
+	bool		mostly_mine;
 	int64		start;
 
 	if (object != NULL)
@@ -602,9 +604,10 @@ aq_handle_new(void)
 	pg_atomic_fetch_add_u32(&aq_handle_area->pressure, 1);
 	if (give_back != NULL && give_back())
 		object = try_new_handle();
+	mostly_mine = npinned > aq_handle_limit / 2;
 	start = aq_clock_us();
 	while (object == NULL && !aq_chunks_impatient &&
-		   aq_clock_us() - start < (any_unused() ? PATIENCE : PATIENCE_ALL_PINNED))
+		   aq_clock_us() - start < (any_unused() && !mostly_mine ? PATIENCE : PATIENCE_ALL_PINNED))
 	{
 		wait_for_handle();
 		object = try_new_handle();
@@ -613,7 +616,7 @@ aq_handle_new(void)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),
 				errdetail("All %d are pinned by sessions or have pending work.", aq_handle_limit),
-				errhint("Create, drop or use fewer queues in one transaction, or raise pgaq.max_queues (now %d) and restart the server.",
-						aq_handle_limit));
+				errhint("Create, drop or use fewer queues in one transaction (CALL aq.drop_queues(...) drops many, and commits in between), "
+						"or raise pgaq.max_queues (now %d) and restart the server.", aq_handle_limit));
 	return object;
 }

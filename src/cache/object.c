@@ -46,6 +46,9 @@ typedef enum Met
 /* indexed by handle; in TopMemoryContext */
 static Mine *mine;
 
+/* objects that this session has pinned */
+static int	npinned;
+
 /* the exclusive locks of this transaction; in TopMemoryContext */
 static AqObject **locked;
 static int	nlocked,
@@ -160,7 +163,8 @@ add_pin(AqObject *object)
 		aq_handle_now_used(object);
 	object->pinned_total++;
 	set_hold(object, AQ_HOLD_PIN);
-	mine_of(object)->pins++;
+	if (mine_of(object)->pins++ == 0)
+		npinned++;
 }
 
 static void fail_load(void *object, int64 unused);
@@ -261,7 +265,7 @@ pin_or_make(Oid database, uint32 id, bool modest, bool *must_load)
 			if (modest && aq_handle_is_scarce())
 				return NULL;
 			/* nothing between this and the next search can raise an error */
-			fresh = aq_handle_new();
+			fresh = aq_handle_new(npinned);
 			continue;
 		}
 		if (fresh != NULL)
@@ -367,7 +371,10 @@ unpin(AqObject *object)
 	aq_mutex_get(&object->mutex, AQ_EXCLUSIVE, AQ_LOC_OBJECT_UNPIN);
 	Assert(object->pins > 0 && mine_of(object)->pins > 0);
 	if (--mine_of(object)->pins == 0)
+	{
+		npinned--;
 		clear_hold(object, AQ_HOLD_PIN);
+	}
 	unused = --object->pins == 0;
 	if (unused)
 	{

@@ -236,6 +236,9 @@ extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
  */
 extern void aq_utility_note_restored(void);
 
+/* Does DROP EXTENSION pgaq run, or has it failed in this transaction? */
+extern bool aq_utility_drops_pgaq(void);
+
 /* The innermost utility command that this session executes; NULL: none, or CALL or DO. */
 extern struct Node *aq_utility_command(void);
 

@@ -41,6 +41,7 @@ static AqOracleGone on_oracle_gone;
 static AqReassigned on_reassigned;
 static AqRolesChanged on_roles_changed;
 static Node *running;			/* the innermost command; NULL for CALL and DO */
+static bool drops_pgaq;			/* DROP EXTENSION pgaq is running, or has failed in this transaction */
 
 /* actions if the transaction commits */
 static bool extension_gone;
@@ -200,6 +201,26 @@ concerns_extension(Node *command, Oid *pgaq, Oid *oracle)
 	return concerns;
 }
 
+static bool
+names_pgaq(Node *command)
+{
+	ListCell   *lc;
+
+	if (!IsA(command, DropStmt) || ((DropStmt *) command)->removeType != OBJECT_EXTENSION)
+		return false;
+	foreach(lc, ((DropStmt *) command)->objects)
+		if (strcmp(strVal(lfirst(lc)), "pgaq") == 0)
+			return true;
+	return false;
+}
+
+/* For an error that has ended DROP EXTENSION pgaq. */
+bool
+aq_utility_drops_pgaq(void)
+{
+	return drops_pgaq;
+}
+
 /*
  * Called after such a command.  If the extension was dropped, the session
  * attaches now, because that may fail, which is not allowed after the commit.
@@ -295,7 +316,7 @@ transaction_over(bool commit)
 		aq_jobs_post_databases();
 	if (roles_changed && commit && on_roles_changed)
 		on_roles_changed();
-	extension_gone = queues_restored = databases_changed = roles_changed = false;
+	extension_gone = queues_restored = databases_changed = roles_changed = drops_pgaq = false;
 }
 
 static void
@@ -339,6 +360,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (OidIsValid(oid) && may_have_database(command, oid))
 		db = aq_jobs_stop(oid);
 
+	if (names_pgaq(command))
+		drops_pgaq = true;
 	/* a ROLLBACK in a procedure may free the CALL that runs it */
 	running = tag == T_CallStmt || tag == T_DoStmt ? NULL : command;
 	PG_TRY();
@@ -364,6 +387,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		running = outer;
 	}
 	PG_END_TRY();
+	drops_pgaq = false;
 	if (db != NULL)
 		aq_jobs_stop_over(db, oid);
 

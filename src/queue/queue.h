@@ -258,6 +258,8 @@ typedef struct AqStatement
 extern uint64 aq_sql_run_kept(AqStatement *statement, Datum *values);
 extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool connected);
+extern bool aq_sql_may_commit(FunctionCallInfo fcinfo);
+extern void aq_sql_commit(void);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 extern char *aq_sql_text(const char *query);
 extern List *aq_sql_oids(const char *query);	/* of the first column */

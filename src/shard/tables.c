@@ -215,7 +215,7 @@ note_trouble(AqQueueShm *shm, MemoryContext context)
 	MemoryContext old = MemoryContextSwitchTo(context);
 	ErrorData  *error = CopyErrorData();
 
-	set_trouble(shm, error->sqlerrcode, error->message);
+	set_trouble(shm, error->sqlerrcode, error->hint != NULL ? psprintf("%s. %s", error->message, error->hint) : error->message);
 	FreeErrorData(error);
 	MemoryContextSwitchTo(old);
 }

@@ -489,3 +489,20 @@ def test_messages_older_than_all_transaction_ids(new_server):
         for queue, consumer in (("orders", None), ("events", "a")):
             assert look(conn, queue, consumer) == take(conn, queue, consumer) == [1, 2, 3]
         conn.execute("ROLLBACK")
+
+
+def test_lock_table_used_up(new_server):
+    """Too many locks for one transaction: the hint names the parameter and aq.drop_queues, which drops as many queues as there are."""
+    own = new_server("locks", max_connections="10", max_prepared_transactions="0", max_wal_senders="0", max_locks_per_transaction="10")
+    with own.connect() as conn:
+        conn.execute("DO $$BEGIN FOR n IN 1..150 LOOP PERFORM aq.create_queue('q' || n); COMMIT; END LOOP; END$$")
+        for statement in (
+            "SELECT aq.create_queue('n' || n) FROM generate_series(1, 1000) n",
+            "SELECT aq.drop_queue(queue_name) FROM aq.queues WHERE queue_type = 'normal'",
+            "DROP EXTENSION pgaq CASCADE",
+        ):
+            text = hint(refused(conn, "53200", statement))
+            assert "max_locks_per_transaction (now 10)" in text and "aq.drop_queues" in text, statement
+        assert "aq.drop_queues" not in hint(refused(conn, "53200", "SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 20000) n"))
+        conn.execute("CALL aq.drop_queues('q%')")
+        assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0

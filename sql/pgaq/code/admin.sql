@@ -65,6 +65,11 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin
 COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
 'Drop a queue, its tables and the exception queue that was made for it; force: even if one of them holds messages. Waits for transactions that use the queue. For the queue''s owner. Errors 2BP01, 42501, 42704, 55000';
 
+CREATE PROCEDURE aq.drop_queues(pattern text, force boolean DEFAULT false, owner text DEFAULT NULL)
+LANGUAGE c AS 'MODULE_PATHNAME', 'aq_drop_many';
+COMMENT ON PROCEDURE aq.drop_queues(text, boolean, text) IS
+'Drop the queues of which the name is LIKE pattern (%: all) and that belong to owner (a role''s name without quotes; null: any), as far as the caller can drop them, as aq.drop_queue does. Commits each time when a transaction has locked about a thousand objects, and says how many queues are dropped by then; so it is called by CALL, outside a transaction block and outside a function. An error undoes what was not committed yet; call it again then. Queue tables remain. For owners of queues. Errors 22004, 25001, 2BP01, 42704, 55000';
+
 CREATE FUNCTION aq.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_start_queue';
 COMMENT ON FUNCTION aq.start_queue(text, boolean, boolean) IS

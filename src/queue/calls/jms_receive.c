@@ -20,9 +20,7 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"
 #include "utils/array.h"
@@ -581,23 +579,6 @@ wait_and_take(Receiving *receiving)
 								receiving->max, receiving->timeout, attempt, receiving, &receiving->taken);
 }
 
-/* May the procedure commit?  Not in a transaction block, nor within a function. */
-static bool
-may_commit(FunctionCallInfo fcinfo)
-{
-	return fcinfo->context != NULL && IsA(fcinfo->context, CallContext) && !((CallContext *) fcinfo->context)->atomic &&
-		!IsSubTransaction();
-}
-
-static void
-commit(void)
-{
-	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	SPI_commit();
-	SPI_finish();
-}
-
 PG_FUNCTION_INFO_V1(aq_jms_receive);
 Datum
 aq_jms_receive(PG_FUNCTION_ARGS)
@@ -618,8 +599,8 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	nundone = acknowledge_and_take(&receiving, leases, nleases, undone);
 	if (receiving.taken.pair < 0 && receiving.n > 0 && receiving.timeout != 0 && !are_busy(undone, nundone))
 	{
-		if (nundone < nleases && may_commit(fcinfo))
-			commit();
+		if (nundone < nleases && aq_sql_may_commit(fcinfo))
+			aq_sql_commit();
 		wait_and_take(&receiving);
 	}
 	result = PointerGetDatum(end_writing(&receiving.writing, receiving.taken.pair));

@@ -1,21 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * context.c
- *	  Removes internal calls of the extension from the CONTEXT of errors.
+ *	  What users see of errors: CONTEXT without internal calls of the extension,
+ *	  and hints for errors of the server.
  *
  * Oracle's packages and some functions of schema aq are PL/pgSQL.  The CONTEXT
  * of an error in one of them has a line for each function and the text of each
  * statement, which do not help users.  Entries of users' functions are kept.
  *
- * The hook sees every error of the server just before it is sent: it first
- * searches for one word, does not allocate memory or raise errors, and only
- * moves text within the string.
+ * The hook sees every error of the server just before it is sent, when the
+ * transaction has not been aborted yet: it first searches for one word, and does
+ * not raise errors, read the catalog or take locks.  What it allocates is small
+ * and goes with the error.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
 #include "queue/catalog/catalog_private.h"
+
+#include "storage/lock.h"
 
 static emit_log_hook_type previous_hook;
 
@@ -126,9 +130,25 @@ strip(ErrorData *error)
 		error->context = NULL;
 }
 
+/*
+ * The lock table is full.  Each created or dropped queue needs several locks
+ * until its transaction ends, so there is another way than a larger table.
+ */
+static void
+explain_locks(ErrorData *error)
+{
+	if (error->hint == NULL || strstr(error->hint, "max_locks_per_transaction") == NULL)
+		return;
+	if (aq_pending_has_ddl() || aq_utility_drops_pgaq())
+		error->hint = psprintf("You might need to increase max_locks_per_transaction (now %d), or to create or drop fewer queues in one transaction. "
+							   "CALL aq.drop_queues(...) drops many queues, and commits in between.", max_locks_per_xact);
+}
+
 static void
 context_hook(ErrorData *error)
 {
+	if (error->sqlerrcode == ERRCODE_OUT_OF_MEMORY)
+		explain_locks(error);
 	if (error->context != NULL && (strstr(error->context, FUNCTION_PREFIX "aq.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "aq_internal.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "sys.") != NULL ||

@@ -27,6 +27,7 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_utilcmd.h"
 #include "parser/parser.h"
+#include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -458,6 +459,25 @@ aq_sql_finds(const char *query)
 	found = SPI_processed > 0;
 	SPI_finish();
 	return found;
+}
+
+/* May the procedure commit?  Not in a transaction block, nor within a function. */
+bool
+aq_sql_may_commit(FunctionCallInfo fcinfo)
+{
+	return fcinfo->context != NULL && IsA(fcinfo->context, CallContext) && !((CallContext *) fcinfo->context)->atomic &&
+		!IsSubTransaction();
+}
+
+/* Commits in a procedure that may, and begins the next transaction. */
+void
+aq_sql_commit(void)
+{
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	SPI_commit();
+	SPI_finish();
+	EnsurePortalSnapshotExists();
 }
 
 PG_FUNCTION_INFO_V1(aq_sql_run_ddl);

@@ -516,19 +516,13 @@ check_not_exception_queue(int32 id, const char *name, int32 dropped)
 						user));
 }
 
-PG_FUNCTION_INFO_V1(aq_admin_drop_queue);
-Datum
-aq_admin_drop_queue(PG_FUNCTION_ARGS)
+/* Drops the queue, which the caller must own, and its default exception queue. */
+void
+aq_admin_drop(const char *name, bool force)
 {
-	AQ_TIMED(AQ_TIME_ADMIN);
-	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
-	char	   *name;
+	int32		id = aq_ddl_queue(name, AccessExclusiveLock)->id;
 	char	   *exceptions;
-	int32		id;
 
-	aq_session_require_write("aq.drop_queue()");
-	name = aq_args_name(fcinfo, 0, "queue_name");
-	id = aq_ddl_queue(name, AccessExclusiveLock)->id;
 	check_not_exception_queue(id, name, id);
 	exceptions = aq_definition_default_exceptions(id);
 	if (exceptions != NULL)
@@ -537,6 +531,16 @@ aq_admin_drop_queue(PG_FUNCTION_ARGS)
 		aq_definition_drop(exceptions, force);
 	}
 	aq_definition_drop(name, force);
+}
+
+PG_FUNCTION_INFO_V1(aq_admin_drop_queue);
+Datum
+aq_admin_drop_queue(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+
+	aq_session_require_write("aq.drop_queue()");
+	aq_admin_drop(aq_args_name(fcinfo, 0, "queue_name"), !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
 	PG_RETURN_VOID();
 }
 

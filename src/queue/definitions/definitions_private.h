@@ -20,6 +20,9 @@ extern void aq_ddl_by_worker(AqQueue *queue, AqRight right,
 								  bool (*done) (AqQueue *queue, const char *arg),
 								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
 
+/* --- admin.c */
+extern void aq_admin_drop(const char *name, bool force);
+
 /* --- buffered.c */
 extern AqQueue *aq_buffered_ensure(AqQueue *queue, int delivery);
 extern void aq_buffered_job(int32 id, AqQueueShm *shm);
