@@ -15,6 +15,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/array.h"
@@ -185,7 +186,7 @@ aq_node_arrival_deliver(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(false);
 	move.unit = held.shard;
 	/* one producer, so that they keep their order */
-	move.producer = (struct varlena *) cstring_to_text(psprintf("node %s " INT64_FORMAT, caller, held.epoch));
+	move.producer = aq_producer_own(AQ_PRODUCER_NODE, hash_bytes_extended((const unsigned char *) caller, strlen(caller), held.epoch));
 	aq_move_away_put(&move, &moved);
 	aq_process_commit_safely();			/* the answer is the proof that they have arrived */
 	aq_point("node-arrived");

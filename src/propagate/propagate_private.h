@@ -51,7 +51,6 @@ typedef struct AqPropagation
 	int64		latency;		/* 0: messages are waited for */
 	int			failures;		/* in a row */
 	TimestampTz not_before;		/* the pause after a failure, or the latency */
-	struct varlena *producer;	/* text: see AqMove */
 	AqPropagated unsaved;
 	int			most;			/* messages in the next batch */
 	/* if it is remote */

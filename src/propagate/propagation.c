@@ -88,7 +88,6 @@ read_row(int row, List *before)
 	schedule->every = DatumGetInt64(column(row, ROW_EVERY, &isnull));
 	schedule->latency = DatumGetInt64(column(row, ROW_LATENCY, &isnull));
 	schedule->failures = DatumGetInt32(column(row, ROW_FAILURES, &isnull));
-	schedule->producer = (struct varlena *) cstring_to_text(psprintf("propagation " INT64_FORMAT, schedule->id));
 	old = known(before, schedule->id);
 	if (old != NULL)
 	{

@@ -16,6 +16,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -81,16 +82,21 @@ raise_diverged(const char *detail)
 			errhint("One of the two databases was restored from an older backup, or there is a copy of the source."));
 }
 
-/* Locks the row of a source.  Returns false if there is none. */
+/*
+ * Locks the row of a source.  Returns false if there is none, or if it is of a role
+ * whose privileges the current one does not have: that must not hold the row.
+ */
 static bool
 lock_arrival(Datum source, Arrival *arrival)
 {
-	Oid			type = UUIDOID;
+	Oid			types[] = {UUIDOID, OIDOID};
+	Datum		values[] = {source, ObjectIdGetDatum(GetUserId())};
 	bool		found;
 	bool		isnull;
 
-	(void) aq_sql_run("SELECT epoch, number, batch FROM aq_internal.propagation_arrival WHERE source = $1 FOR UPDATE",
-					  1, &type, &source, NULL, true);
+	(void) aq_sql_run("SELECT epoch, number, batch FROM aq_internal.propagation_arrival "
+					  "WHERE source = $1 AND pg_has_role($2, role::oid, 'USAGE') FOR UPDATE",
+					  lengthof(types), types, values, NULL, true);
 	found = SPI_processed == 1;
 	if (found)
 	{
@@ -150,7 +156,11 @@ aq_propagation_arrival_begin(PG_FUNCTION_ARGS)
 	(void) begin_call(fcinfo, ARG_BEGIN_QUEUE, "aq.propagation_begin()");
 	enter_source(PG_GETARG_DATUM(ARG_SOURCE));
 	if (!lock_arrival(PG_GETARG_DATUM(ARG_SOURCE), &arrival))
-		elog(ERROR, "the row of a source of messages has gone");
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for a source of propagation"),
+				 errdetail("Its messages have come here as another role."),
+				 errhint("If the user of the link has changed, let a superuser change the role in aq_internal.propagation_arrival.")));
 	if (PG_GETARG_INT64(ARG_EPOCH) <= arrival.epoch)
 		raise_diverged(psprintf("Epoch " INT64_FORMAT " has begun here, after " INT64_FORMAT ".", arrival.epoch, PG_GETARG_INT64(ARG_EPOCH)));
 	if (arrival.number < PG_GETARG_INT64(ARG_FIRST) - 1 || arrival.number > PG_GETARG_INT64(ARG_LAST))
@@ -197,7 +207,6 @@ aq_propagation_arrival_put(PG_FUNCTION_ARGS)
 {
 	AqMove		move = {0};
 	AqMoved		moved;
-	char	   *source;
 
 	require(fcinfo, ARG_NUMBER, "number");
 	require(fcinfo, ARG_BATCH, "batch");
@@ -205,10 +214,9 @@ aq_propagation_arrival_put(PG_FUNCTION_ARGS)
 	move.destination = begin_call(fcinfo, ARG_QUEUE, "aq.propagation_put()");
 	if (has_arrived(fcinfo))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(ARG_NUMBER));
-	source = DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(ARG_SOURCE)));
 	move.recipient = text_arg(fcinfo, ARG_RECIPIENT);
 	/* all batches of a schedule are one producer, so that they keep their order */
-	move.producer = (struct varlena *) cstring_to_text(psprintf("propagation %s", source));
+	move.producer = aq_producer_own(AQ_PRODUCER_SOURCE, hash_bytes_extended(PG_GETARG_UUID_P(ARG_SOURCE)->data, UUID_LEN, 0));
 	aq_move_away_put(&move, &moved);
 	note_arrival(fcinfo);
 	aq_point("propagation-put");

@@ -97,7 +97,7 @@ move_batch(const AqRoute *route)
 {
 	AqPropagation *schedule = route->schedule;
 	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.destination = route->destination,
-		.recipient = route->recipient,.producer = schedule->producer,.max = schedule->most};
+		.recipient = route->recipient,.producer = aq_producer_own(AQ_PRODUCER_PROPAGATION, (uint64) schedule->id),.max = schedule->most};
 	TimestampTz started = GetCurrentTimestamp();
 	uint32		n;
 

@@ -714,7 +714,7 @@ typedef struct AqMove
 	const char *consumer;		/* NULL: it has a single one */
 	const char *destination;	/* name of the other queue; not for aq_move_away_take */
 	const char *recipient;		/* NULL: its subscribers; only for a topic */
-	struct varlena *producer;	/* text: under this name, messages keep their order */
+	int64		producer;		/* of aq_producer_own: its messages keep their order */
 	int			max;			/* messages */
 	int			unit;			/* for part "node": AqTakeOptions.unit, AqPutOptions.held; else 0 */
 	int64		bytes;			/* of the moved payloads; set by the call */
@@ -766,6 +766,20 @@ extern AqMoved aq_move_away_arguments(FunctionCallInfo fcinfo, int first);
  */
 extern text *aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_type, Datum payload,
 									bool isnull, const struct varlena *options);
+extern ArrayType *aq_enqueue_repeated(const char *command, const char *queue_name, const text *payload,
+									  const struct varlena *options, int n, int64 producer);
+
+/* --- producer.c */
+typedef enum AqProducerKind
+{
+	AQ_PRODUCER_SCHEDULE,		/* its number */
+	AQ_PRODUCER_PROPAGATION,	/* number of the schedule */
+	AQ_PRODUCER_SOURCE,			/* a propagation schedule of another database: a hash of its uuid */
+	AQ_PRODUCER_NODE			/* a unit that another node delivers: a hash of the node and the epoch */
+} AqProducerKind;
+
+extern int64 aq_producer_named(const text *name);
+extern int64 aq_producer_own(AqProducerKind kind, uint64 number);
 
 #include "queue/store.h"
 

@@ -62,6 +62,7 @@ extern TimestampTz aq_timing_next(const AqTiming *timing, TimestampTz after);
 /* --- schedule_row.c */
 typedef struct AqSchedule
 {
+	int64		id;
 	char	   *name;
 	int32		queue_id;
 	char	   *queue;			/* its name */
@@ -84,6 +85,7 @@ typedef enum AqScheduleLock
 /* A schedule that is due. */
 typedef struct AqScheduleDue
 {
+	int64		id;
 	char	   *name;
 	Oid			owner;
 	int64		used;			/* microseconds of the scheduler's time, by the owner, of late */
@@ -92,8 +94,7 @@ typedef struct AqScheduleDue
 
 extern AqSchedule *aq_schedule_row_read(const char *name, AqScheduleLock lock);	/* NULL: none */
 extern List *aq_schedule_row_due(List *passed_over);
-extern AqSchedule *aq_schedule_row_find(int64 key);
-extern int64 aq_schedule_row_key(Oid owner, const char *name);
+extern AqSchedule *aq_schedule_row_find(int64 id);
 extern void aq_schedule_row_ran(const AqSchedule *schedule, int messages, TimestampTz next_run);
 extern bool aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 pause, bool disable);
 
@@ -101,7 +102,7 @@ extern bool aq_schedule_row_failed(const AqSchedule *schedule, const char *error
 #define AQ_SCHEDULE_MAX_FAILURES 16
 
 extern bool aq_turn_take(const AqScheduleDue *due, MemoryContext context);	/* false: it was not due, or is locked */
-extern void aq_turn_has_ended(int64 key);
+extern void aq_turn_has_ended(int64 id);
 extern ArrayType *aq_turn_message(const AqSchedule *schedule, int n, const TimestampTz *times);
 
 /* --- schedule_job.c: the worker's job, which starts the scheduler */

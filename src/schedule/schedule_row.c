@@ -15,7 +15,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -29,7 +28,7 @@
 #define MAX_DUE 100
 
 #define COLUMNS "s.schedule_name, s.queue_id, q.queue_name, s.owner, s.payload, s.options, s.cron, s.every, " \
-	"s.time_zone, s.catch_up, s.start_at, s.until, s.next_run, s.failures " \
+	"s.time_zone, s.catch_up, s.start_at, s.until, s.next_run, s.failures, s.schedule_id " \
 	"FROM aq_internal.schedule s JOIN aq_internal.queue q USING (queue_id) "
 
 /* --- reading ------------------------------------------------------------------------ */
@@ -101,6 +100,7 @@ make_schedule(MemoryContext context)
 	s->timing.until = time_column(12, context);
 	s->next_run = time_column(13, context);
 	s->failures = DatumGetInt32(column(14, context, &isnull));
+	s->id = DatumGetInt64(column(15, context, &isnull));
 	return s;
 }
 
@@ -125,27 +125,16 @@ aq_schedule_row_read(const char *name, AqScheduleLock lock)
 	return schedule;
 }
 
-/*
- * A number for the schedule, not 0.  Names with the same hash are easily found, so
- * it contains the owner: a role can only have its own schedules confused.
- */
-int64
-aq_schedule_row_key(Oid owner, const char *name)
-{
-	return (int64) ((uint64) hash_bytes((const unsigned char *) name, strlen(name)) << 32 | owner);
-}
-
 /* The schedule with this number; NULL: none. */
 AqSchedule *
-aq_schedule_row_find(int64 key)
+aq_schedule_row_find(int64 id)
 {
 	Oid			type = INT8OID;
-	Datum		value = Int64GetDatum(key);
+	Datum		value = Int64GetDatum(id);
 	MemoryContext context = CurrentMemoryContext;
 	AqSchedule *schedule = NULL;
 
-	aq_sql_run("SELECT " COLUMNS "WHERE s.owner::oid = ($1 & 4294967295)::oid AND pg_catalog.hashtext(s.schedule_name) = $1 >> 32",
-			   1, &type, &value, NULL, true);
+	aq_sql_run("SELECT " COLUMNS "WHERE s.schedule_id = $1", 1, &type, &value, NULL, true);
 	if (SPI_processed > 0)
 		schedule = make_schedule(context);
 	SPI_finish();
@@ -173,9 +162,9 @@ aq_schedule_row_due(List *passed_over)
 	MemoryContext context = CurrentMemoryContext;
 	List	   *due = NIL;
 
-	aq_sql_run(psprintf("SELECT schedule_name, owner FROM (SELECT s.schedule_name, s.owner::oid, " DUE_TIME ", "
+	aq_sql_run(psprintf("SELECT schedule_name, owner, id FROM (SELECT s.schedule_name, s.owner::oid, s.schedule_id, " DUE_TIME ", "
 						"row_number() OVER (PARTITION BY s.owner::oid ORDER BY " DUE_TIME ", s.schedule_name) "
-						"FROM aq_internal.schedule s WHERE " DUE " AND s.schedule_name <> ALL ($1)) d(schedule_name, owner, time, n) "
+						"FROM aq_internal.schedule s WHERE " DUE " AND s.schedule_name <> ALL ($1)) d(schedule_name, owner, id, time, n) "
 						"WHERE n <= %d ORDER BY time, schedule_name", MAX_DUE),
 			   1, &type, &value, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
@@ -187,6 +176,7 @@ aq_schedule_row_due(List *passed_over)
 
 		one->name = TextDatumGetCString(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
 		one->owner = DatumGetObjectId(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &isnull));
+		one->id = DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, 3, &isnull));
 		one->number = (int) i;
 		due = lappend(due, one);
 		MemoryContextSwitchTo(spi);

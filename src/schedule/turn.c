@@ -8,8 +8,8 @@
  * gives two messages, and none is lost, wherever the process or the server
  * ends.
  *
- * The role runs aq.enqueue_array, in an operation restricted like PostgreSQL's
- * maintenance commands.  Users' code, that is rules of subscribers and
+ * The messages are enqueued as the role, in an operation restricted like
+ * PostgreSQL's maintenance commands.  Users' code, that is rules of subscribers and
  * constraints of payload types, runs with its author's privileges, as in any
  * session that enqueues.
  *
@@ -123,34 +123,27 @@ check_queue(const AqSchedule *s)
 
 /*
  * Enqueues a message for each of the times, as the current role; returns their
- * ids.  The producer's name keeps the order of the schedule's messages.
+ * ids.  They have one producer, which keeps their order.
  */
 ArrayType *
 aq_turn_message(const AqSchedule *s, int n, const TimestampTz *times)
 {
-	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID, TEXTOID, TIMESTAMPTZARRAYOID};
-	Datum		values[] = {CStringGetTextDatum(s->queue), PointerGetDatum(s->payload), JsonbPGetDatum(s->options),
-	CStringGetTextDatum(s->name), times_array(n, times)};
-	char		nulls[] = {' ', s->payload == NULL ? 'n' : ' ', ' ', ' ', ' ', '\0'};
+	Oid			types[] = {JSONBOID, TEXTOID, TIMESTAMPTZARRAYOID};
+	Datum		values[] = {JsonbPGetDatum(s->options), CStringGetTextDatum(s->name), times_array(n, times)};
 	MemoryContext context = CurrentMemoryContext;
+	struct varlena *options;
 	ArrayType  *ids;
-	Datum		value;
 	bool		isnull;
 
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	if (SPI_execute_with_args("SELECT aq.enqueue_array($1, pg_catalog.array_agg($2 ORDER BY t), "
-							  "options => pg_catalog.jsonb_agg($3 OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('properties', "
-							  "COALESCE($3 OPERATOR(pg_catalog.->) 'properties', '{}') OPERATOR(pg_catalog.||) "
-							  "pg_catalog.jsonb_build_object('schedule', $4, 'scheduled_at', t)) ORDER BY t), "
-							  "producer => 'schedule ' OPERATOR(pg_catalog.||) $4) FROM pg_catalog.unnest($5) t",
-							  lengthof(types), types, values, nulls, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "could not enqueue the messages of schedule \"%s\"", s->name);
-	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	aq_sql_run("SELECT jsonb_agg($1 || jsonb_build_object('properties', COALESCE($1 -> 'properties', '{}') || "
+			   "jsonb_build_object('schedule', $2, 'scheduled_at', t)) ORDER BY t) FROM unnest($3) t",
+			   lengthof(types), types, values, NULL, true);
 	MemoryContextSwitchTo(context);
-	ids = DatumGetArrayTypePCopy(value);
+	options = PG_DETOAST_DATUM_COPY(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
 	MemoryContextSwitchTo(context);
+	ids = aq_enqueue_repeated("aq.run_schedule()", s->queue, s->payload, options, n,
+							  aq_producer_own(AQ_PRODUCER_SCHEDULE, (uint64) s->id));
 	check_queue(s);
 	return ids;
 }
@@ -237,7 +230,7 @@ aq_turn_take(const AqScheduleDue *due, MemoryContext context)
 {
 	AqSchedule *volatile schedule = NULL;
 
-	aq_fair_begin(due->owner, aq_schedule_row_key(due->owner, due->name));
+	aq_fair_begin(due->owner, due->id);
 	PG_TRY();
 	{
 		take(due->name, (AqSchedule **) &schedule, context);
@@ -264,7 +257,7 @@ aq_turn_take(const AqScheduleDue *due, MemoryContext context)
 
 /* The last scheduler was ended in the turn of this schedule. */
 void
-aq_turn_has_ended(int64 key)
+aq_turn_has_ended(int64 id)
 {
 	MemoryContext context = CurrentMemoryContext;
 	AqSchedule *schedule = NULL;
@@ -272,7 +265,7 @@ aq_turn_has_ended(int64 key)
 	aq_job_begin();
 	MemoryContextSwitchTo(context);
 	if (aq_job_lock_extension())
-		schedule = aq_schedule_row_find(key);
+		schedule = aq_schedule_row_find(id);
 	aq_job_commit(false);
 	MemoryContextSwitchTo(context);
 	if (schedule != NULL)

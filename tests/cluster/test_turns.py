@@ -60,7 +60,7 @@ def test_schedules(server, conn, queue, slow):
 
 @pytest.mark.parametrize("slow", ["stubborn"], indirect=True)
 def test_same_hash(server, conn, queue, slow):
-    """The schedule of whose turn a process has died is not another one of which only the hash is the same."""
+    """The schedule of whose turn a process has died is not another one, also if a hash of the names is the same."""
     role, _ = slow
     report, hog = "every minute, the report", "hog0002132937^~4,rLz5jt]"
     assert db.value(conn, "SELECT hashtextextended(%s, 0) = hashtextextended(%s, 0)", [report, hog])
@@ -69,6 +69,28 @@ def test_same_hash(server, conn, queue, slow):
     failures = dict(until(lambda: conn.execute("SELECT schedule_name, failures FROM aq.schedules WHERE failures > 0").fetchall(), "a failure"))
     assert list(failures) == [hog]
     conn.execute("SELECT aq.unschedule(%s)", [report])
+
+
+@pytest.mark.parametrize("what", ["schedule", "propagation"])
+def test_own_producers(server, conn, queue, what):
+    """A transaction that enqueues under a name like those of pgaq's own producers does not keep them waiting."""
+    if what == "schedule":
+        conn.execute("SELECT aq.schedule('held', %s, to_jsonb('held'::text), every => '1 second', start_at => now() + interval '1 hour')", [queue])
+        name = "held"
+    else:
+        conn.execute("SELECT aq.create_queue('held_from')")
+        name = str(db.value(conn, "SELECT aq.propagate('held_from', %s)", [queue]))
+    with server.connect() as holder:
+        holder.execute("BEGIN")
+        holder.execute("SELECT aq.enqueue(%s, '0', producer => %s)", [queue, f"{what} {name}"])
+        if what == "schedule":
+            conn.execute("SELECT aq.alter_schedule('held', start_at => now())")
+        else:
+            put(conn, "held_from", "held")
+        assert arrived(conn, queue, 1) == ["held"]
+        assert db.value(conn, f"SELECT sum(failures) FROM aq.{what}s") == 0
+        holder.execute("ROLLBACK")
+    conn.execute("SELECT aq.unschedule('held')" if what == "schedule" else "SELECT aq.drop_queue('held_from', true)")
 
 
 @pytest.mark.parametrize("slow", RULES, indirect=True)

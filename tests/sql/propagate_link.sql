@@ -83,6 +83,12 @@ SELECT aq.propagation_put(:two, 1, 5, '55555555-5555-5555-5555-555555555555', 'p
 RESET ROLE;
 SELECT source, number FROM aq_internal.propagation_arrival WHERE source IN (:one, :two, '33333333-3333-3333-3333-333333333333') ORDER BY 1;
 SELECT aq.grant_queue('pl_in', 'pl_far', 'enqueue');
+-- a source belongs to the role that began it: others, also with rights on the queue, cannot lock, move or end it
+SET ROLE pl_far;
+SELECT aq.propagation_begin(:two, 99, 1, 5, 'pl_in');
+SELECT aq.propagation_put(:two, 1, 5, '55555555-5555-5555-5555-555555555555', 'pl_in', NULL, 'pg_catalog.text', '{x}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}');
+RESET ROLE;
+UPDATE aq_internal.propagation_arrival SET role = 'pl_far' WHERE source = :two;
 SET ROLE pl_far;
 SELECT aq.propagation_put(:two, 1, 5, '55555555-5555-5555-5555-555555555555', 'pl_in', NULL, 'pg_catalog.text', '{mine}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}');
 RESET ROLE;

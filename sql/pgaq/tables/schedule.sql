@@ -1,6 +1,10 @@
 -- Schedules: messages that are enqueued at times. Created once; changed only by upgrade scripts.
 
+CREATE SEQUENCE aq_internal.schedule_id_seq AS bigint;
+COMMENT ON SEQUENCE aq_internal.schedule_id_seq IS 'Numbers of schedules; never reused';
+
 CREATE TABLE aq_internal.schedule (
+	schedule_id bigint NOT NULL DEFAULT nextval('aq_internal.schedule_id_seq'),
 	schedule_name text COLLATE "C" PRIMARY KEY,
 	queue_id integer NOT NULL,
 	owner aq_internal.role NOT NULL,
@@ -25,6 +29,7 @@ CREATE TABLE aq_internal.schedule (
 	comment text
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE aq_internal.schedule IS 'Schedules: the scheduler enqueues a message at each of their times, and writes the next time in the same transaction';
+COMMENT ON COLUMN aq_internal.schedule.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq_internal.schedule.schedule_name IS 'name, unique in the database';
 COMMENT ON COLUMN aq_internal.schedule.queue_id IS 'queue of its messages';
 COMMENT ON COLUMN aq_internal.schedule.owner IS 'role that made it, which enqueues the messages; empty: dropped';
@@ -47,3 +52,5 @@ COMMENT ON COLUMN aq_internal.schedule.last_run IS 'when it last enqueued a mess
 COMMENT ON COLUMN aq_internal.schedule.runs IS 'number of times for which it has enqueued a message';
 COMMENT ON COLUMN aq_internal.schedule.created IS 'when it was made';
 COMMENT ON COLUMN aq_internal.schedule.comment IS 'the creator''s comment';
+
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.schedule_id_seq', '');

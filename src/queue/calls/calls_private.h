@@ -74,7 +74,7 @@ typedef struct AqEnqueue
 	pg_uuid_t  *relative_msgid;
 	const char *deviation;
 	const char *delivery_mode;
-	text	   *producer;
+	int64		producer;		/* see producer.c; 0: none */
 	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
 	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
 	int			held;			/* see AqPutOptions */

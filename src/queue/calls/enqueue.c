@@ -16,7 +16,6 @@
 #include "access/transam.h"
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -55,21 +54,6 @@ get_queue(const AqEnqueue *call)
 }
 
 /*
- * The identity of a producer's messages.  It is negative; those of sessions
- * are positive.  If two names have the same identity, their messages have one
- * order, without other effects.
- */
-static int64
-producer_of(const AqEnqueue *call)
-{
-	text	   *name = call->producer;
-
-	if (name == NULL)
-		return 0;
-	return -1 - (int64) (hash_bytes_extended((unsigned char *) VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), 0) >> 1);
-}
-
-/*
  * Like get_queue(), but waits until no other transaction enqueues for the same
  * producer.
  */
@@ -77,14 +61,13 @@ static AqQueue *
 get_queue_in_turn(const AqEnqueue *call)
 {
 	AqQueue    *queue = get_queue(call);
-	int64		producer = producer_of(call);
 	int32		locked = 0;
 
 	/* during a wait, the queue may be changed, or dropped and created again */
-	while (producer != 0 && queue->id != locked && !aq_queue_lock_producer(queue->id, producer, false))
+	while (call->producer != 0 && queue->id != locked && !aq_queue_lock_producer(queue->id, call->producer, false))
 	{
 		locked = queue->id;
-		(void) aq_queue_lock_producer(locked, producer, true);
+		(void) aq_queue_lock_producer(locked, call->producer, true);
 		queue = get_queue(call);
 	}
 	return queue;
@@ -194,7 +177,7 @@ static void
 read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
-	options->producer = producer_of(call);
+	options->producer = call->producer;
 	options->priority = call->priority;
 	check_priority(queue, options->priority);
 	read_delay(call, now, options);
@@ -774,6 +757,25 @@ aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_
 	return result;
 }
 
+/* Enqueues n messages with the same payload, in the current transaction and with the privileges of the current role. */
+ArrayType *
+aq_enqueue_repeated(const char *command, const char *queue_name, const text *payload, const struct varlena *options, int n,
+					int64 producer)
+{
+	AqEnqueue	call = {.command = command,.queue = pstrdup(queue_name),.payload_type = TEXTOID,
+	.priority = AQ_DEFAULT_PRIORITY,.producer = producer};
+	Datum	   *payloads = palloc(n * sizeof(Datum) + 1);
+	bool	   *nulls = palloc(n * sizeof(bool) + 1);
+
+	for (int i = 0; i < n; i++)
+	{
+		payloads[i] = PointerGetDatum(payload);
+		nulls[i] = payload == NULL;
+	}
+	call.each = aq_message_options_read(&call, options, n);
+	return aq_enqueue_ids_to_array(aq_enqueue_messages(&call, n, payloads, nulls), n);
+}
+
 /* As uuid[], lower bound 1. */
 ArrayType *
 aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n)
@@ -842,7 +844,7 @@ read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
 	call->relative_msgid = PG_ARGISNULL(ARG_RELATIVE) ? NULL : PG_GETARG_UUID_P(ARG_RELATIVE);
 	call->deviation = aq_args_name_or_null(fcinfo, ARG_DEVIATION, "deviation");
 	call->delivery_mode = aq_args_name_or_null(fcinfo, ARG_DELIVERY, "delivery_mode");
-	call->producer = (text *) varlena_arg(fcinfo, ARG_PRODUCER);
+	call->producer = aq_producer_named((text *) varlena_arg(fcinfo, ARG_PRODUCER));
 	call->run_at = time_arg(fcinfo, ARG_RUN_AT);
 }
 

@@ -150,7 +150,7 @@ send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
 	call.delay = read_interval(in);
 	call.expiration = read_interval(in);
 	call.correlation = (struct varlena *) read_text(in);
-	call.producer = read_text(in);
+	call.producer = aq_producer_named(read_text(in));
 	call.delivery_mode = read_string(in, &length);
 	n = read_count(in, MESSAGE_LEAST);
 	payloads = palloc(n * sizeof(Datum) + 1);

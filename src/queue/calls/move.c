@@ -199,7 +199,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, m->sender),
 		.recipients = moving->target_multi && moving->move->recipient != NULL
 		? list_make1((char *) moving->move->recipient) : NIL,
-		.producer = (text *) moving->move->producer,
+		.producer = moving->move->producer,
 		.original_id = &moving->originals[i],
 	};
 	moving->nulls[i] = m->payload_null;
@@ -275,7 +275,7 @@ put(Moving *moving)
 {
 	AqEnqueue	call = {.command = "propagation",.queue = pstrdup(moving->move->destination),
 		.payload_type = moving->target_type,.priority = AQ_DEFAULT_PRIORITY,.each = moving->calls,
-		.producer = (text *) moving->move->producer};
+		.producer = moving->move->producer};
 	pg_uuid_t **ids;
 
 	transform(moving);

@@ -301,7 +301,7 @@ read_message(const Coming *coming, int i, AqEnqueue *call)
 		.properties = varlena_of(coming, AQ_MOVED_PROPERTIES, i),
 		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, varlena_of(coming, AQ_MOVED_SENDER, i)),
 		.recipients = coming->multi && move->recipient != NULL ? list_make1((char *) move->recipient) : NIL,
-		.producer = (text *) move->producer,
+		.producer = move->producer,
 		.original_id = coming->nulls[AQ_MOVED_ORIGINAL][i] ? NULL : DatumGetUUIDP(coming->values[AQ_MOVED_ORIGINAL][i]),
 		.held = move->unit,
 	};
@@ -377,7 +377,7 @@ aq_move_away_put(const AqMove *move, const AqMoved *moved)
 	Coming		coming = {.move = move,.n = moved->n};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
 	AqEnqueue	call = {.command = "aq.propagation_put()",.queue = pstrdup(move->destination),
-		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = (text *) move->producer,.held = move->unit};
+		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = move->producer,.held = move->unit};
 
 	read_arrays(&coming, moved);
 	read_target(&coming, moved);

@@ -41,15 +41,18 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 /*
  * The lock of a producer, which serializes the transactions that enqueue for
  * it.  A prepared transaction keeps the lock; it is released after the
- * transaction's messages have become ready.
+ * transaction's messages have become ready.  The tag has no hash of the queue,
+ * nor of what distinguishes pgaq's own producers from named ones: names with the
+ * same hash are easily found.  It is of a type that nothing else uses, because an
+ * object's tag has too few bits.
  */
 bool
 aq_queue_lock_producer(int32 id, int64 producer, bool wait)
 {
 	LOCKTAG		tag;
-	uint32		name = hash_combine(hash_bytes_uint32((uint32) id), (uint32) producer);
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), name, 2);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, (uint32) id, (uint32) producer, (uint16) ((uint64) producer >> 48));
+	tag.locktag_type = LOCKTAG_USERLOCK;
 	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
