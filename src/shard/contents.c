@@ -391,6 +391,19 @@ read_log_ordinal(Contents *p, char kind, RowStatus status, TransactionId xid,
 	}
 }
 
+/*
+ * The position may have a new consumer only if the row is committed.  Until then, all
+ * messages are read as those of a removed one.
+ */
+static void
+read_removed(Contents *p, const LogRow *row, RowStatus status)
+{
+	if (status != ROW_COMMITTED || row->n != 1 || row->ordinals[0] / PARTITION_SLOTS != p->partition->number)
+		return;
+	for (uint32 i = 0; i <= row->ordinals[0] % PARTITION_SLOTS; i++)
+		(void) clear_todo(p, row->position, i);
+}
+
 static void
 read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 {
@@ -403,11 +416,13 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 	row = aq_heap_read_log(tuple, desc);
 	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
 		return;					/* from an earlier use of the tables */
+	if (row.kind == LOG_REMOVED)
+		read_removed(p, &row, status);
 	if (is_lease_kind(row.kind) && status == ROW_COMMITTED)
 		keep_lease_row(p, &row);
 	if (row.kind != LOG_RETRY && !is_lease_kind(row.kind))
 		p->last_take = Max(p->last_take, row.at);
-	for (int i = 0; i < row.n; i++)
+	for (int i = 0; i < row.n && row.kind != LOG_REMOVED; i++)
 		if (row.ordinals[i] / PARTITION_SLOTS == p->partition->number &&
 			p->slots[row.ordinals[i] % PARTITION_SLOTS].state != SLOT_EMPTY)
 			read_log_ordinal(p, row.kind, status, xid, row.position, row.ordinals[i] % PARTITION_SLOTS, row.at, row.receipt);

@@ -16,10 +16,11 @@
  * that (aq_consumer_leaves()): of one that is in memory when it is settled,
  * published or finished, of others when the partition is counted.
  *
- * If it has left messages, the position is free when every partition that exists
- * now has been consumed and truncated.  Messages of another node go back to it,
- * which is not known here; so a position of a distributed queue waits for that
- * in any case.
+ * If it has left messages, the worker writes a row into the log of each partition
+ * (LOG_REMOVED), in the transaction that frees the position.  Of more than
+ * MOST_TOLD partitions it waits instead until each of them has been consumed and
+ * truncated.  Messages of another node go back to it, which is not known here; so
+ * a position of a distributed queue waits for that in any case.
  *
  * The worker keeps this state only in memory: after a restart it begins again, and
  * the partitions are counted again.
@@ -29,6 +30,11 @@
  *-------------------------------------------------------------------------
  */
 #include "shard/shard_private.h"
+
+#include "storage/lockdefs.h"
+
+/* partitions whose logs are written in one transaction; it locks two tables of each */
+#define MOST_TOLD 256
 
 /*
  * The lowest and highest numbers of the queue's partitions that contain
@@ -102,6 +108,70 @@ any_not_known(AqQueueShm *shm)
 	return false;
 }
 
+/* --- rows in the logs ---------------------------------------------------------------- */
+
+/* A partition that may contain messages of the removed consumer: the last slot used. */
+typedef struct Told
+{
+	Partition  *partition;
+	uint16		last;
+} Told;
+
+static int
+add_told(Told *told, int n, Partition *partition)
+{
+	/* also of one that is not open: it may be opened again */
+	uint32		used = partition->reserved;
+
+	if (used > 0 && n < MOST_TOLD)
+		told[n] = (Told) {.partition = partition,.last = used - 1};
+	return n + (used > 0);
+}
+
+/*
+ * Lists the queue's partitions as partition_numbers() does: one that is consumed
+ * meanwhile may be listed twice.  Slots that are used later have no message for the
+ * position, which is not free yet.
+ */
+static int
+list_told(AqQueueShm *shm, Told *told)
+{
+	int			n = 0;
+
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL;
+		 stream = stream_at(stream->next))
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+		for (uint32 index = stream->head; index != 0; index = partition_at(index)->next)
+			n = add_told(told, n, partition_at(index));
+		aq_latch_free(&stream->latch);
+	}
+	for (uint32 index = *(volatile uint32 *) &shard_queue(shm)->done; index != 0; index = partition_at(index)->next)
+		n = add_told(told, n, partition_at(index));
+	return n;
+}
+
+/*
+ * Writes into the logs that the messages at this position are done; false: these
+ * are too many, or a session has locked one.
+ */
+static bool
+tell(AqQueueShm *shm, int position)
+{
+	Told		told[MOST_TOLD];
+	int			n = list_told(shm, told);
+
+	if (n > MOST_TOLD)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (!aq_heap_lock_for_worker(told[i].partition, RowExclusiveLock))
+			return false;
+	for (int i = 0; i < n; i++)
+		aq_heap_write_log(told[i].partition, LOG_REMOVED, 0, position, &told[i].last, 1);
+	aq_point("positions-told");
+	return true;
+}
+
 /*
  * Are all messages of the removed consumer done, or all partitions truncated that
  * can contain others?
@@ -116,7 +186,8 @@ aq_positions_free(AqQueue *queue, AqRemoved *removed)
 		removed->finished = aq_reclaim_finish_removed(queue->shm, &removed->position, 1);
 	if (!removed->finished || any_not_known(queue->shm))
 		return false;
-	if (!queue->distributed && !aq_consumer_has_left(aq_shm_consumer(queue->shm, removed->position)))
+	if (!queue->distributed && (!aq_consumer_has_left(aq_shm_consumer(queue->shm, removed->position)) ||
+								tell(queue->shm, removed->position)))
 		return true;
 
 	partition_numbers(queue->shm, &lowest, &highest);

@@ -164,6 +164,7 @@ targets_next(bytea *targets, int position)
 #define LOG_OVER	'o'			/* the lease has ended by time */
 #define LOG_RELEASED 'b'		/* given back; time: when it is ready again, here and in the next one */
 #define LOG_UNSEEN	'u'			/* given back, and the attempt does not count */
+#define LOG_REMOVED 'd'			/* the consumer was removed: it is done with all messages up to this one */
 
 /* in the log instead of an AQ_DEATH_*: it was given back unseen, and had expired; the lease is no attempt */
 #define DEATH_UNSEEN	'u'

@@ -314,13 +314,14 @@ def pairs(conn, topic, number, between="NULL", name="'tab' || i"):
     END $$""")
 
 
-def test_subscribers_without_unread_messages_leave_no_place(conn, names):
-    """More than there are places, while one message waits for another subscriber."""
+def test_removed_subscribers_leave_no_place(conn, names):
+    """More than there are places, without messages, with read and with unread ones, while one message waits for another subscriber."""
     db.execute(conn, "SELECT aq.subscribe(%s, 'durable')", [names])
     put(conn, names, "kept")
     pairs(conn, names, 1100)
     own = f"aq.enqueue('{names}', '1', recipients => ARRAY['tab' || i])"
     pairs(conn, names, 300, f"{own}, (SELECT count(*) FROM aq.dequeue('{names}', 'tab' || i, 10))")
+    pairs(conn, names, 300, f"aq.enqueue('{names}', '1', recipients => ARRAY['tab' || i])")  # and do not read it
     for i in range(1022):
         db.execute(conn, "SELECT aq.subscribe(%s, %s)", [names, f"now{i}"])
     put(conn, names, "last")
@@ -378,7 +379,7 @@ def test_places_of_removed_subscribers_after_a_restart(new_server, how, kind):
         put(conn, topic, *range(100))
         assert take(conn, topic, "read") == list(range(100))
         db.execute(conn, "SELECT aq.unsubscribe(%s, 'read'), aq.unsubscribe(%s, 'unread')", [topic, topic])
-        pairs(conn, topic, 20)
+        until(lambda: not db.value(conn, "SELECT count(*) FROM aq_internal.subscriber WHERE kind = 'removed'"), "their places are free")
         for i in range(3):
             db.execute(conn, "SELECT aq.subscribe(%s, %s)", [topic, f"new{i}"])
     if how == "stop":
@@ -503,6 +504,32 @@ def test_the_worker_fails_while_it_gives_places_back(names_server, kind, point, 
         assert take(conn, topic, "ann") == [3]
         assert sorted(take(conn, topic, "bob")) == [2, 3]
         until(lambda: recipients(conn, topic) == 0, "their places")
+        no_differences(conn)
+
+
+@pytest.mark.test_build
+@pytest.mark.sharded("the worker deletes the rows of a queue table")
+@pytest.mark.parametrize("action", ["error", "terminate", "crash"])
+def test_the_worker_fails_while_it_frees_the_place_of_a_subscriber(names_server, action):
+    """The next one has none of the messages, also after a crash."""
+    names_server.expect_log("terminat|crash|signal 9|positions-told")
+    with names_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'durable'), aq.subscribe('t', 'old')")
+        put(conn, "t", 1)
+        before = generation(names_server)
+        faults.arm(names_server, "positions-told", action)
+        conn.execute("SELECT aq.unsubscribe('t', 'old')")
+        if action == "crash":
+            until(lambda: generation(names_server) not in (None, before), "a crash")
+    with names_server.connect() as conn:
+        until(lambda: not db.value(conn, "SELECT count(*) FROM aq_internal.subscriber WHERE kind = 'removed'"), "the place")
+        db.execute(conn, "SELECT aq.subscribe('t', 'new')")
+        put(conn, "t", 2)
+        no_differences(conn)
+    names_server.kill()
+    names_server.start()
+    with names_server.connect() as conn:
+        assert [take(conn, "t", name) for name in ("new", "durable")] == [[2], [1, 2]]
         no_differences(conn)
 
 

@@ -90,10 +90,8 @@ position_for_subscriber(AqQueue *queue)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 						 queue->name, AQ_POSITIONS),
-				aq_error_hint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients. "
-							  "Removed subscribers with unread messages count until these are gone for all.",
-							  "Remove subscribers with dbms_aqadm.remove_subscriber, or dequeue the messages of recipients. "
-							  "Removed subscribers with unread messages count until these are gone for all."));
+				aq_error_hint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients.",
+							  "Remove subscribers with dbms_aqadm.remove_subscriber, or dequeue the messages of recipients."));
 	return position;
 }
 
