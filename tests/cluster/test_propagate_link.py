@@ -91,6 +91,15 @@ def test_two_sessions(pair):
     until(lambda: pair.here("SELECT messages = 800 AND lag = 0 AND failures = 0 AND last_run IS NOT NULL FROM aq.propagations"), "the counts")
 
 
+def test_small_values_with_large_texts(pair):
+    """Numbers of 131,072 digits: messages of 1 kB whose texts together would fill the memory do not go in one batch."""
+    with pair.server.connect() as conn:
+        conn.execute("SELECT aq.enqueue_array('source', array_agg(m)) FROM (SELECT jsonb_agg('1e131071'::numeric) m FROM generate_series(1, 20) g, generate_series(1, 50) GROUP BY g) m")
+    until(lambda: pair.here("SELECT messages FROM aq.propagations") == 20, "the messages")
+    assert pair.here("SELECT batches FROM aq.propagations") > 1
+    pair.there("SELECT aq.purge_queue('target')")
+
+
 def test_destination_is_wrong(pair):
     """What is wrong there is in last_error; when it is mended, the messages arrive."""
     pair.there("SELECT aq.stop_queue('target', dequeue => false)")

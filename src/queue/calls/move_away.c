@@ -26,8 +26,8 @@
 /* for which messages are lent to another node: until it says what has become of them, microseconds */
 #define UNIT_LEASE (INT64CONST(100) * 365 * USECS_PER_DAY)
 
-/* bytes of payloads and properties of a unit that are taken together */
-#define UNIT_BYTES (INT64CONST(64) << 20)
+/* bytes of payloads, as values and as texts, and properties that are taken together */
+#define MOST_BYTES (INT64CONST(64) << 20)
 
 /* element types of the arrays, by AqMovedColumn */
 static const struct
@@ -78,17 +78,23 @@ set_copy(Leaving *leaving, AqMovedColumn column, const struct varlena *value)
 
 /* The sizes are known only when the messages are taken; the caller tries again with fewer. */
 static void
+check_together(int before, int64 bytes)
+{
+	if (before > 0 && bytes > MOST_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("messages are too large to be sent together"),
+				 errhint("They are sent one by one.")));
+}
+
+static void
 check_size(Leaving *leaving, const AqMessage *m)
 {
 	if (!m->payload_null && leaving->length == -1)
 		leaving->raw_bytes += toast_raw_datum_size(m->payload);
 	if (m->properties != NULL)
 		leaving->raw_bytes += toast_raw_datum_size(PointerGetDatum(m->properties));
-	if (leaving->move->unit != 0 && leaving->n > 0 && leaving->raw_bytes > UNIT_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("messages are too large to be sent together"),
-				 errhint("They are sent one by one.")));
+	check_together(leaving->n, leaving->raw_bytes);
 }
 
 static void
@@ -122,7 +128,10 @@ keep(void *arg, const AqMessage *m, int delivery)
 	MemoryContextSwitchTo(old);
 }
 
-/* With the settings that the other side reads them with. */
+/*
+ * With the settings that the other side reads them with.  A text can be ten thousand
+ * times larger than the value: numbers of jsonb.
+ */
 static void
 write_payloads(Leaving *leaving)
 {
@@ -138,10 +147,12 @@ write_payloads(Leaving *leaving)
 		Datum	   *payload = &leaving->values[AQ_MOVED_PAYLOAD][i];
 		char	   *text;
 
+		CHECK_FOR_INTERRUPTS();
 		if (leaving->nulls[AQ_MOVED_PAYLOAD][i])
 			continue;
 		text = OutputFunctionCall(&output, *payload);
 		leaving->bytes += strlen(text);
+		check_together(i, leaving->bytes);
 		*payload = CStringGetTextDatum(text);
 		pfree(text);
 	}
