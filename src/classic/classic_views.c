@@ -9,11 +9,13 @@
  */
 #include "classic/classic_private.h"
 
+#include "access/table.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
@@ -69,6 +71,8 @@ typedef struct WantedMessages
 {
 	const pg_uuid_t *id;		/* NULL: any */
 	char	   *state;			/* as in aq.messages; NULL: any */
+	int64		first;			/* only rows of these blocks */
+	int64		end;			/* 0: of all further ones */
 } WantedMessages;
 
 /*
@@ -138,6 +142,10 @@ messages_query(AqQueue *queue, const char *more, WantedMessages wanted)
 						 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(wanted.id))));
 	if (wanted.state != NULL)
 		append_state(&s, wanted.state);
+	if (wanted.first > 0)
+		appendStringInfo(&s, " AND %c.ctid >= '(" INT64_FORMAT ",0)'", queue->multi ? 'l' : 'm', wanted.first);
+	if (wanted.end > 0)
+		appendStringInfo(&s, " AND %c.ctid < '(" INT64_FORMAT ",0)'", queue->multi ? 'l' : 'm', wanted.end);
 	return s.data;
 }
 
@@ -170,7 +178,7 @@ wanted_messages(FunctionCallInfo fcinfo)
 /*
  * Key columns belong together, which the planner cannot know: it may expect one
  * row of a topic's tables, also after ANALYZE, and read one table for each row of
- * the other.  So there are no nested loops, unless one message is wanted.  Returns
+ * the other.  So there are no nested loops, unless few messages are wanted.  Returns
  * the level of settings for AtEOXact_GUC().
  */
 static int
@@ -178,7 +186,7 @@ avoid_nested_loops(WantedMessages wanted)
 {
 	int			level = NewGUCNestLevel();
 
-	if (wanted.id == NULL)
+	if (wanted.id == NULL && wanted.end == 0)
 		(void) set_config_option("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	return level;
 }
@@ -187,11 +195,30 @@ AQ_ROWS(aq_classic_views_messages)
 {
 	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	WantedMessages wanted = wanted_messages(fcinfo);
-	int			level = avoid_nested_loops(wanted);
+	int			level;
 
+	wanted.first = PG_ARGISNULL(3) ? 0 : PG_GETARG_INT64(3);
+	wanted.end = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
+	level = avoid_nested_loops(wanted);
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
 		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted), 0, NULL, NULL);
 	AtEOXact_GUC(true, level);
+}
+
+AQ_ROWS(aq_classic_views_parts)
+{
+	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	Relation	rel;
+	BlockNumber blocks;
+
+	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, right_to_messages(queue)))
+		return;
+	rel = try_table_open(queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
+	if (rel == NULL)
+		return;
+	blocks = RelationGetNumberOfBlocks(rel);
+	table_close(rel, AccessShareLock);
+	(void) aq_message_qual_parts(row, 0, blocks, true);
 }
 
 /* --- buffered messages ----------------------------------------------------------- */

@@ -663,6 +663,7 @@ extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; the 
  */
 typedef struct AqPeek
 {
+	int32		id;
 	AqObject   *object;
 	uint32		pins;			/* the session's pins before */
 	uint64		used_in;
@@ -863,6 +864,9 @@ aq_queue_batch_limit(const AqQueue *queue, int attempts, uint32 max)
 		return max;				/* its messages have failed elsewhere */
 	return Max(max >> (2 * attempts), 1);
 }
+
+/* --- message_qual.c: of a table, the parts that the functions under aq.messages read */
+extern bool aq_message_qual_parts(AqRow *row, int table_no, uint32 blocks, bool divide);
 
 /* Do new messages go into the sharded store? */
 static inline bool

@@ -178,6 +178,8 @@ typedef struct Partition
 	uint32		stream;			/* index; 0 in EMPTY ones */
 	uint32		next;			/* in the list of its stream, the free list or the done list */
 	uint32		prev;
+	uint32		next_of_queue;	/* all partitions of the queue; protected by the pool's latch */
+	uint32		prev_of_queue;
 	int			table_no;
 	Oid			messages;		/* the tables */
 	Oid			log;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * message_view.c
- *	  The function under the view aq.messages: messages and log of a queue, read
+ *	  The functions under the view aq.messages: messages and log of a queue, read
  *	  with the caller's snapshot, and the states that memory knows.
  *
  * It shows only queues and consumers for which the current role may dequeue.
@@ -18,6 +18,7 @@
 #include "access/tableam.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -172,21 +173,25 @@ tell_leases(LogPicture *p)
 	p->lease_rows = NIL;
 }
 
-/* The partition of this table, or NULL; another one may have the entry as soon as it is returned. */
+/* The queue's partition of this table, or NULL; another one may have the entry as soon as it is returned. */
 static Partition *
-find_partition(Oid messages)
+find_partition(AqQueueShm *shm, Oid messages)
 {
-	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
-		if (aq_area_partitions[i].messages == messages && aq_area_partitions[i].stream != 0)
-			return &aq_area_partitions[i];
-	return NULL;
+	uint32	   *list = aq_pool_list(shm);
+	Partition  *found = NULL;
+
+	for (int i = 0; list[i] != 0 && found == NULL; i++)
+		if (partition_at(list[i])->messages == messages && partition_at(list[i])->stream != 0)
+			found = partition_at(list[i]);
+	pfree(list);
+	return found;
 }
 
 /* Copies the ready bitmaps of a resident partition. */
 static void
 read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 {
-	Partition  *partition = find_partition(messages);
+	Partition  *partition = find_partition(queue->shm, messages);
 	Stream	   *stream = partition != NULL ? stream_at(partition->stream) : NULL;
 
 	if (stream == NULL)
@@ -261,6 +266,8 @@ typedef struct MessageRows
 	const pg_uuid_t *wanted;	/* only this message; NULL: all */
 	int64		ordinal;		/* of the wanted message */
 	const char *state;			/* only messages of this state; NULL: of all */
+	BlockNumber first;			/* only rows of these blocks of the table */
+	BlockNumber end;			/* InvalidBlockNumber: of all further ones */
 } MessageRows;
 
 static void
@@ -413,7 +420,7 @@ may_have_state(const MessageRows *rows, Oid messages)
 	if (!rows->pinned || rows->state == NULL ||
 		(strcmp(rows->state, "READY") != 0 && strcmp(rows->state, "WAITING") != 0 && strcmp(rows->state, "LEASED") != 0))
 		return true;
-	partition = find_partition(messages);
+	partition = find_partition(rows->queue->shm, messages);
 	stream = partition != NULL ? stream_at(partition->stream) : NULL;
 	if (stream == NULL)
 		return true;
@@ -427,10 +434,13 @@ may_have_state(const MessageRows *rows, Oid messages)
 static void
 read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 {
+	BlockNumber blocks = Min(RelationGetNumberOfBlocks(rel), rows->end);
 	TableScanDesc scan;
 	HeapTuple	tuple;
 	bool		isnull;
 
+	if (blocks <= rows->first)
+		return;
 	rows->log = palloc0(sizeof(LogPicture));
 	rows->log->number = number;
 	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
@@ -441,7 +451,9 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 	if (rows->pinned)
 		read_ready(rows->log, rows->queue, RelationGetRelid(rel));
 
-	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	/* not a scan that begins where another one is */
+	scan = table_beginscan_strat(rel, GetActiveSnapshot(), 0, NULL, true, false);
+	heap_setscanlimits(scan, rows->first, blocks - rows->first);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		int64		ordinal = DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull));
@@ -456,21 +468,24 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 	table_endscan(scan);
 }
 
-static void
-table_rows(MessageRows *rows, int table_no)
+/* NULL: it does not exist, or was dropped after the catalog was read. */
+static Relation
+open_table(const AqQueue *queue, char letter, int table_no)
 {
 	char		name[NAMEDATALEN];
 	Oid			oid;
-	Relation	rel,
-				log;
 
-	snprintf(name, sizeof(name), "l%d_%d", rows->queue->id, table_no);
+	snprintf(name, sizeof(name), "%c%d_%d", letter, queue->id, table_no);
 	oid = aq_schema_data_relation(name);
-	log = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
-	snprintf(name, sizeof(name), "q%d_%d", rows->queue->id, table_no);
-	oid = aq_schema_data_relation(name);
-	rel = OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
-	/* either may have been dropped after the catalog was read */
+	return OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
+}
+
+static void
+table_rows(MessageRows *rows, int table_no)
+{
+	Relation	log = open_table(rows->queue, 'l', table_no);
+	Relation	rel = open_table(rows->queue, 'q', table_no);
+
 	if (rel != NULL && log != NULL && may_have_state(rows, RelationGetRelid(rel)))
 	{
 		int64		number = partition_number(rel);
@@ -484,20 +499,29 @@ table_rows(MessageRows *rows, int table_no)
 		table_close(log, AccessShareLock);
 }
 
+static AqQueue *
+readable_queue(int32 id)
+{
+	AqQueue    *queue = aq_catalog_get_numbered(id);
+
+	return queue != NULL && aq_privilege_allows(queue, queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE) ? queue : NULL;
+}
+
 AQ_ROWS(aq_message_view_rows)
 {
-	AqQueue    *queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	AqQueue    *queue = readable_queue(PG_GETARG_INT32(0));
 	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
 	AqPeek		look;
 	Oid			output;
 	bool		is_varlena;
-	ListCell   *lc;
 	int			stream;
 
-	if (queue == NULL || !aq_privilege_allows(queue, queue->multi ? AQ_RIGHT_CONSUMER : AQ_RIGHT_DEQUEUE))
+	if (queue == NULL || PG_ARGISNULL(3) || PG_ARGISNULL(4))
 		return;
 	rows.wanted = PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
 	rows.state = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
+	rows.first = PG_GETARG_INT64(4);
+	rows.end = PG_ARGISNULL(5) ? InvalidBlockNumber : PG_GETARG_INT64(5);
 	if (rows.wanted != NULL && !aq_message_id_parse(rows.wanted, queue->shard_key, &stream, &rows.ordinal))
 		return;
 	for (int i = 0; i < queue->nconsumers; i++)
@@ -507,16 +531,31 @@ AQ_ROWS(aq_message_view_rows)
 	rows.pinned = !RecoveryInProgress() && aq_pins_peek(queue, &look);
 	getTypeOutputInfo(queue->payload_type, &output, &is_varlena);
 	fmgr_info(output, &rows.output);
-	foreach(lc, aq_tables_numbers(queue->id))
-	{
-		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgaq messages",
-													  ALLOCSET_DEFAULT_SIZES);
-		MemoryContext old = MemoryContextSwitchTo(context);
-
-		table_rows(&rows, lfirst_int(lc));
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-	}
+	table_rows(&rows, PG_GETARG_INT32(3));
 	if (rows.pinned)
 		aq_pins_peek_end(&look);
+}
+
+/*
+ * The tables that have rows.  A function in FROM is computed to its end, so the view
+ * calls aq_message_view_rows for one part after the other, and a query that wants a few
+ * rows reads only the first one.
+ */
+AQ_ROWS(aq_message_view_parts)
+{
+	AqQueue    *queue = readable_queue(PG_GETARG_INT32(0));
+	bool		divided = false;	/* only one table is, as its log is read for each part */
+	ListCell   *lc;
+
+	if (queue == NULL)
+		return;
+	foreach(lc, aq_tables_numbers(queue->id))
+	{
+		Relation	rel = open_table(queue, 'q', lfirst_int(lc));
+		BlockNumber blocks = rel != NULL ? RelationGetNumberOfBlocks(rel) : 0;
+
+		if (rel != NULL)
+			table_close(rel, AccessShareLock);
+		divided |= aq_message_qual_parts(row, lfirst_int(lc), blocks, !divided);
+	}
 }

@@ -40,6 +40,8 @@ typedef struct ShardQueue
 	uint32		nempty;
 	uint32		done;			/* list of DONE partitions; changed atomically */
 	uint32		nstreams;
+	uint32		partitions;		/* list of all its partitions, by next_of_queue, and their number; protected by the pool's latch */
+	uint32		npartitions;
 	uint32		opened;			/* partitions opened since the queue was loaded */
 	int64		receipt;		/* of the latest lease; 0: none since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
@@ -312,6 +314,7 @@ extern bool aq_pool_is_empty(void);
 extern bool aq_pool_is_scarce(void);
 pg_noreturn extern void aq_pool_refuse(void);
 extern void aq_pool_release(Partition *partition);
+extern uint32 *aq_pool_list(AqQueueShm *shm);
 
 /* --- keep.c ------------------------------------------------------------------------------ */
 extern bool aq_keep_is_new(const Partition *partition);

@@ -208,26 +208,22 @@ partition_row(AqRow *row, AqQueue *queue, Partition *p, const Stream *stream, ui
 	aq_rows_end(row);
 }
 
-/*
- * Reads the pool, not the lists: a row is a copy of an entry, and an entry
- * that is reused meanwhile is left out.
- */
+/* A row is a copy of an entry, and an entry that is reused meanwhile is left out. */
 static void
 partition_rows(AqRow *row, AqQueue *queue)
 {
-	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
+	uint32	   *list = aq_pool_list(queue->shm);
+
+	for (int i = 0; list[i] != 0; i++)
 	{
+		const Partition *partition = partition_at(list[i]);
+		Stream	   *stream = stream_at(partition->stream);
 		Partition	copy;
-		Stream	   *stream;
 		uint32		chunks = 0;
 
-		if (aq_area_partitions[i].queue != queue->shm->object->index ||
-			aq_area_partitions[i].state == PARTITION_UNUSED)
-			continue;
-		stream = stream_at(aq_area_partitions[i].stream);
 		if (stream != NULL)
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-		copy = aq_area_partitions[i];
+		copy = *partition;
 		if (stream != NULL)
 		{
 			if (copy.stream == stream->index)
@@ -238,6 +234,7 @@ partition_rows(AqRow *row, AqQueue *queue)
 			partition_row(row, queue, &copy,
 						  copy.state == PARTITION_EMPTY ? NULL : stream_at(copy.stream), chunks);
 	}
+	pfree(list);
 }
 
 /*

@@ -35,7 +35,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS off) ' || query LOOP
-		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+', 'ID') FROM regexp_matches(line, 'Function Call: aq_internal.(\w*messages.*)$') m;
+		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+', 'ID') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(\w*messages\(.*)$') m;
 	END LOOP;
 END $$;
 SELECT t.called_with($$SELECT * FROM aq.messages WHERE msgid = '$$ || :'two' || $$'$$);
@@ -53,6 +53,17 @@ SELECT u.id = m.msgid, m.payload FROM (VALUES (:'two'::uuid)) u (id) JOIN aq.mes
 -- in the second of several partitions
 SELECT ids[3] AS low, ids[20000] AS high FROM aq.enqueue_array('om', (SELECT array_agg(n::text ORDER BY n) FROM generate_series(1, 30000) n)) ids \gset
 SELECT t.one('om', :'low'), t.one('om', :'high');
+-- a query that wants a few messages does not read them all
+CREATE FUNCTION t.rows_read(query text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN (SELECT sum((node ->> 'Actual Rows')::numeric * (node ->> 'Actual Loops')::numeric)
+		FROM jsonb_path_query(plan::jsonb, 'strict $.**?(@."Function Name" like_regex "messages$")') node);
+END $$;
+SELECT t.rows_read($$SELECT * FROM aq.messages WHERE queue_name = 'om' LIMIT 10$$) BETWEEN 10 AND 3000;
+SELECT count(*), count(DISTINCT payload) FROM aq.messages WHERE queue_name = 'om' AND state = 'READY';
 SELECT aq.cancel('om', :'high');
 SELECT aq.cancel('om', :'high');
 SELECT count(*) FROM aq.dequeue('om', max_messages => 40000);

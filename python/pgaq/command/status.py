@@ -26,9 +26,9 @@ def read(conn: db.Connection, seconds: float) -> dict[str, Any]:
     Rates are those of so many seconds; 0: averages since the queues came into use.
     """
     said = []
-    earlier, then = output.ask(conn, QUEUES) if seconds else [], time.monotonic()
-    state: dict[str, Any] = {"server": output.ask(conn, SERVER)[0]}
-    for name, subject in (("queues", QUEUES), ("message_cache", CACHE), ("sessions", SESSIONS), ("waits", WAITS)):
+    earlier, then = output.ask(conn, QUEUES), time.monotonic()
+    state: dict[str, Any] = {"server": output.ask(conn, SERVER)[0], "queues": earlier}
+    for name, subject in (("message_cache", CACHE), ("sessions", SESSIONS), ("waits", WAITS)):
         state[name], note = output.ask_or_note(conn, subject)
         said += [note] if note else []
     state["advice"], _ = findings(conn, thorough=False)

@@ -6,7 +6,7 @@ CREATE FUNCTION aq_internal.consumers(of integer DEFAULT NULL, OUT queue_id inte
 	OUT consumed bigint, OUT latency bigint, OUT last_latency bigint, OUT dequeue_transactions bigint, OUT executions bigint,
 	OUT dequeue_elapsed bigint, OUT dequeue_cpu bigint, OUT browsed bigint, OUT failed bigint,
 	OUT rule_failures bigint, OUT last_rule_failure timestamptz, OUT rule_error bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_shard_views_consumers';
 COMMENT ON FUNCTION aq_internal.consumers(integer) IS 'Internal: of one queue, or of all: what is in shared memory of consumers; latency in microseconds, elapsed and CPU in nanoseconds, rule_error a packed SQLSTATE';
 
 CREATE FUNCTION aq_internal.queue_counters(name text, OUT enqueued bigint, OUT dequeued bigint)
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION aq_internal.listeners() IS 'Internal: what sessions listen t
 
 CREATE FUNCTION aq_internal.streams(of integer DEFAULT NULL, OUT queue_id integer, OUT shard integer, OUT priority integer, OUT delayed boolean,
 	OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT pending bigint, OUT in_flight bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_shard_views_streams';
 COMMENT ON FUNCTION aq_internal.streams(integer) IS 'Internal: of one queue, or of all: what aq.shards shows';
 
 CREATE FUNCTION aq_internal.partitions(of integer DEFAULT NULL, OUT queue_id integer, OUT table_no integer, OUT messages regclass, OUT log regclass,
@@ -38,7 +38,7 @@ CREATE FUNCTION aq_internal.partitions(of integer DEFAULT NULL, OUT queue_id int
 	OUT slots integer, OUT pending integer, OUT in_flight integer, OUT outstanding integer, OUT resident boolean,
 	OUT next_timer timestamptz, OUT last_dequeue timestamptz, OUT chunks bigint, OUT browsed bigint, OUT expired bigint,
 	OUT made_ready bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'aq_shard_views_partitions';
 COMMENT ON FUNCTION aq_internal.partitions(integer) IS 'Internal: of one queue, or of all: what aq.partitions shows';
 
 CREATE FUNCTION aq_internal.message_cache(OUT total_bytes bigint, OUT free_bytes bigint, OUT chunk_bytes integer,
@@ -63,31 +63,39 @@ COMMENT ON FUNCTION aq_internal.message_cache_returns() IS 'Internal: partitions
 
 CREATE FUNCTION aq_internal.table_counters(of integer DEFAULT NULL, OUT queue_id integer, OUT added_by_sessions bigint, OUT added_by_worker bigint,
 	OUT truncated_messages bigint, OUT truncated_logs bigint)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_shard_views_table_counters';
 COMMENT ON FUNCTION aq_internal.table_counters(integer) IS 'Internal: of one queue, or of all: tables of sharded queues made and truncated';
 
-CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
-	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
-	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
-	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_message_view_rows';
-COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
+CREATE FUNCTION aq_internal.message_parts(queue_id integer, OUT table_no integer, OUT first_block bigint, OUT end_block bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_message_view_parts';
+COMMENT ON FUNCTION aq_internal.message_parts(integer) IS 'Internal: the parts in which aq_internal.messages reads a queue: a query with LIMIT reads the small first one, if that has enough rows';
 
-CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state text, table_no integer, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
 	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
-COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text) IS 'Internal: what aq.messages shows of one queue of a queue table';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_message_view_rows';
+COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text, integer, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
+
+CREATE FUNCTION aq_internal.classic_message_parts(queue_id integer, OUT table_no integer, OUT first_block bigint, OUT end_block bigint)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_classic_views_parts';
+COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_messages';
+
+CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, wanted_state text, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
+	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
+	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
+COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 
 CREATE FUNCTION aq_internal.buffered_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
 	OUT in_memory boolean)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
+RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
 COMMENT ON FUNCTION aq_internal.buffered_messages(integer, uuid, text) IS 'Internal: the buffered messages of one queue';
 
 CREATE FUNCTION aq_internal.buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
@@ -383,8 +391,10 @@ SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
 	m.leased_since, m.leased_until, m.leased_by, m.last_error, m.dead_letter
-FROM aq_internal.queue q, LATERAL (SELECT *, NULL::boolean AS in_memory FROM aq_internal.messages(q.queue_id, NULL, NULL) WHERE q.store <> 'c'
-	UNION ALL SELECT *, NULL FROM aq_internal.classic_messages(q.queue_id, NULL, NULL) WHERE q.store <> 's'
+FROM aq_internal.queue q, LATERAL (SELECT s.*, NULL::boolean AS in_memory FROM aq_internal.message_parts(q.queue_id) p,
+			LATERAL aq_internal.messages(q.queue_id, NULL, NULL, p.table_no, p.first_block, p.end_block) s WHERE q.store <> 'c'
+	UNION ALL SELECT c.*, NULL FROM aq_internal.classic_message_parts(q.queue_id) p,
+			LATERAL aq_internal.classic_messages(q.queue_id, NULL, NULL, p.first_block, p.end_block) c WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
 		NULL, NULL, NULL, NULL, NULL, b.in_memory

@@ -372,8 +372,8 @@ aq_description_read(Relation rel, const char *name, int32 id)
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 	{
-		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue",
-													  ALLOCSET_SMALL_SIZES);
+		/* a session may know thousands of queues: most descriptions fit into the first block */
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq queue", 0, 2048, ALLOCSET_SMALL_MAXSIZE);
 		MemoryContext old = MemoryContextSwitchTo(context);
 
 		queue = palloc0(sizeof(AqQueue));

@@ -2,7 +2,7 @@
  *
  * message_qual.c
  *	  Conditions on the message id and the state reach the functions under
- *	  aq.messages.
+ *	  aq.messages; and the parts in which these functions read a queue.
  *
  * A function in FROM computes all its rows before the executor applies the
  * conditions, so that a query for one message would read a whole queue.  When
@@ -44,6 +44,9 @@ static const Wanted wanted_values[] = {
 
 #define ARGUMENTS (1 + lengthof(wanted_values))
 
+/* blocks of the first part of a table, if it is divided */
+#define PART_BLOCKS 16
+
 static set_rel_pathlist_hook_type previous_hook;
 
 /* The call, if this is a function on messages. */
@@ -55,7 +58,7 @@ call_for_messages(const RangeTblEntry *rte)
 	if (rte->rtekind != RTE_FUNCTION || list_length(rte->functions) != 1)
 		return NULL;
 	call = (FuncExpr *) ((RangeTblFunction *) linitial(rte->functions))->funcexpr;
-	if (call == NULL || !IsA(call, FuncExpr) || list_length(call->args) != ARGUMENTS ||
+	if (call == NULL || !IsA(call, FuncExpr) || list_length(call->args) < ARGUMENTS ||
 		get_func_namespace(call->funcid) != get_namespace_oid("aq_internal", true))
 		return NULL;
 	return call;
@@ -154,4 +157,30 @@ aq_message_qual_init(void)
 {
 	previous_hook = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = add_paths;
+}
+
+/*
+ * A row for each part in which a table of so many blocks is read: its number, its
+ * first block and the end of its blocks.  For the same reason, a query with LIMIT reads
+ * all of a part.  So the first one can be small; returns whether it is.
+ */
+bool
+aq_message_qual_parts(AqRow *row, int table_no, BlockNumber blocks, bool divide)
+{
+	BlockNumber first = divide && blocks > PART_BLOCKS ? PART_BLOCKS : 0;
+
+	if (first > 0)
+	{
+		aq_rows_int(row, table_no);
+		aq_rows_number(row, 0);
+		aq_rows_number(row, first);
+		aq_rows_end(row);
+	}
+	if (blocks > 0)
+	{
+		aq_rows_int(row, table_no);
+		aq_rows_number(row, first);
+		aq_rows_end_nulls(row);
+	}
+	return first > 0;
 }

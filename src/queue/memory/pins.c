@@ -46,6 +46,7 @@ typedef struct Pin
 	int			taker;			/* for this consumer */
 	Bitmapset  *takers;			/* and for these, if there are others; in TopMemoryContext */
 	int			dequeuer;		/* consumer of the running dequeue; -1: none */
+	int			next;			/* in its chain: see first_of_id */
 } Pin;
 
 /* in TopMemoryContext, grown as needed */
@@ -62,6 +63,14 @@ static int	first_used;			/* index of the first one */
 #define HINTS 4096
 static int	by_id[HINTS];
 static int	by_place[HINTS];
+
+/*
+ * The pins in chains by the queue's id, for a session that has looked at more
+ * queues than there are hints.  They are made anew when a pin was moved.
+ */
+static int *chains;
+static int	nchains;
+static bool chained;
 
 static bool untidy;				/* some are stale */
 
@@ -105,14 +114,40 @@ is_of_id(int i, int32 id)
 	return i < npins && pins[i].id == id && !pins[i].stale;
 }
 
+static void
+enter_chain(int i)
+{
+	int		   *first = &chains[(uint32) pins[i].id % nchains];
+
+	pins[i].next = *first;
+	*first = i;
+}
+
+/* The first pin of the chain in which those of this queue are; -1: there is none. */
+static int
+first_of_id(int32 id)
+{
+	if (npins == 0)
+		return -1;
+	if (!chained)
+	{
+		memset(chains, -1, nchains * sizeof(int));
+		for (int i = 0; i < npins; i++)
+			enter_chain(i);
+		chained = true;
+	}
+	return chains[(uint32) id % nchains];
+}
+
 static Pin *
 find_pin(int32 id)
 {
 	int		   *hint = &by_id[(uint32) id % HINTS];
 
-	for (int i = 0; i < npins && !is_of_id(*hint, id); i++)
-		if (is_of_id(i, id))
-			*hint = i;
+	if (!is_of_id(*hint, id))
+		for (int i = first_of_id(id); i >= 0; i = pins[i].next)
+			if (is_of_id(i, id))
+				*hint = i;
 	return is_of_id(*hint, id) ? &pins[*hint] : NULL;
 }
 
@@ -145,9 +180,10 @@ pin_of(const AqQueueShm *shm)
 {
 	int		   *hint = &by_place[shm->object->index % HINTS];
 
-	for (int i = 0; i < npins && !is_of_place(*hint, shm); i++)
-		if (is_of_place(i, shm))
-			*hint = i;
+	if (!is_of_place(*hint, shm))
+		for (int i = first_of_id(shm->queue_id); i >= 0; i = pins[i].next)
+			if (is_of_place(i, shm))
+				*hint = i;
 	if (!is_of_place(*hint, shm))
 		elog(ERROR, "queue %d is not pinned", shm->queue_id);
 	return &pins[*hint];
@@ -280,7 +316,11 @@ aq_pins_end_use(bool commit)
 static void
 make_room(void)
 {
+	int			had = nchains;
+
 	pins = aq_array_room(pins, &pins_size, npins + 1, sizeof(Pin));
+	chains = aq_array_room(chains, &nchains, pins_size, sizeof(int));
+	chained &= nchains == had;
 }
 
 /*
@@ -412,6 +452,8 @@ enter_pin(int32 id, AqObject *object)
 
 	*pin = (Pin) {.id = id,.object = object,.serial = object->serial,.pins = 1,
 	.used_in = transactions,.dequeuer = -1};
+	if (chained)
+		enter_chain(npins - 1);
 	return pin;
 }
 
@@ -558,7 +600,7 @@ aq_pins_peek(AqQueue *queue, AqPeek *peek)
 {
 	Pin		   *pin = find_pin(queue->id);
 
-	*peek = (AqPeek) {0};
+	*peek = (AqPeek) {.id = queue->id};
 	if (pin != NULL)
 	{
 		peek->object = pin->object;
@@ -580,16 +622,14 @@ aq_pins_peek(AqQueue *queue, AqPeek *peek)
 void
 aq_pins_peek_end(const AqPeek *peek)
 {
-	for (int i = 0; i < npins; i++)
-	{
-		if (pins[i].object != peek->object || pins[i].stale)
-			continue;
-		for (; pins[i].pins > peek->pins; pins[i].pins--)
-			aq_object_unpin(pins[i].object);
-		if (pins[i].pins > 0)
-			pins[i].used_in = peek->used_in;
+	Pin		   *pin = find_pin(peek->id);
+
+	if (pin == NULL || pin->object != peek->object)
 		return;
-	}
+	for (; pin->pins > peek->pins; pin->pins--)
+		aq_object_unpin(pin->object);
+	if (pin->pins > 0)
+		pin->used_in = peek->used_in;
 }
 
 /*
@@ -681,6 +721,7 @@ forget(int i)
 	unpin(&pins[i]);
 	aq_object_forget(pins[i].object, pins[i].serial);
 	pins[i] = pins[--npins];
+	chained = false;
 }
 
 /*
