@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "shard/copy.h"
+#include "shard/tag.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -197,6 +198,12 @@ is_settled(const Slot *memory, const Slot *table)
 	return memory->state != SLOT_PENDING && !(memory->state == SLOT_EMPTY && table->state == SLOT_EMPTY);
 }
 
+static bool
+same_tag(uint16 memory, uint16 table)
+{
+	return tag_may_be(memory, table) || table == TAG_UNKNOWN;
+}
+
 static void
 compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, const Contents *p)
 {
@@ -232,7 +239,7 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 			(memory->block != table->block || memory->offset != table->offset))
 			differ(&tid, i);
 		if ((memory->flags & SLOT_EXPIRES) != (table->flags & SLOT_EXPIRES) || memory->expires_at != table->expires_at ||
-			memory->session != table->session || (memory->tag != table->tag && memory->tag != 0 && table->tag != 0))
+			memory->session != table->session || !same_tag(copy->tags[i], p->tags[i]))
 			differ(&expires, i);
 	}
 	report(findings, place, "messages whose consumers differ from the tables", &copy->partition, &open);

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "shard/contents.h"
+#include "shard/tag.h"
 
 #include "access/heapam.h"
 #include "access/subtrans.h"
@@ -146,7 +147,7 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	aq_slot_read_row(slot, ItemPointerGetBlockNumber(&tuple->t_self), ItemPointerGetOffsetNumber(&tuple->t_self),
 					 DatumGetInt64(values[MSG_SESSION]));
 	aq_slot_set_xid(slot, xid, p->next_xid);
-	aq_slot_set_tag(slot, aq_waiters_key(nulls[MSG_CORRELATION] ? NULL : (struct varlena *) DatumGetPointer(values[MSG_CORRELATION])));
+	p->tags[number] = tag_of(aq_waiters_key(nulls[MSG_CORRELATION] ? NULL : (struct varlena *) DatumGetPointer(values[MSG_CORRELATION])));
 	if (status == ROW_ABORTED)
 		return;
 	if (!nulls[MSG_EXPIRES_AT])
@@ -586,6 +587,7 @@ aq_contents_read(AqQueueShm *shm, Partition *partition)
 	p->now = GetCurrentTimestamp();
 	p->next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	p->slots = palloc0(PARTITION_SLOTS * sizeof(Slot));
+	p->tags = palloc0(PARTITION_SLOTS * sizeof(uint16));
 	p->ready_at = palloc0(PARTITION_SLOTS * sizeof(TimestampTz));
 	p->removed = palloc0(PARTITION_SLOTS * sizeof(uint16));
 	p->moved = palloc0(AQ_CHUNK_SIZE);

@@ -24,6 +24,7 @@ typedef struct Contents
 	uint32		file;			/* of the message table */
 	uint32		nslots;			/* highest slot used, plus one */
 	Slot	   *slots;
+	uint16	   *tags;			/* by slot: see tag.h */
 	TimestampTz *ready_at;		/* of WAITING slots */
 	uint64_t   *todo[AQ_MAX_CONSUMERS]; /* by consumer: messages not done; NULL: none */
 	uint64_t   *doubt[AQ_MAX_CONSUMERS];	/* by consumer: messages taken by prepared transactions; NULL: none */

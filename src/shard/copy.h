@@ -39,6 +39,7 @@ typedef struct PartitionCopy
 	uint32		ntimers;
 	Timer	   *timers;
 	Slot		slots[PARTITION_SLOTS];
+	uint16		tags[PARTITION_SLOTS];
 } PartitionCopy;
 
 /* --- shard_check.c */

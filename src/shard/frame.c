@@ -112,6 +112,24 @@ aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count, Bitmaps
 	return needs + timer_pages_needed(frame, timers);
 }
 
+/* The number of pages of tags that these slots still need, if their messages have correlations. */
+uint32
+aq_frame_tags_need(const Frame *frame, uint32 first, uint32 count)
+{
+	uint32		needs = 0;
+
+	for (uint32 page = first / TAGS_PER_CHUNK; page <= (first + count - 1) / TAGS_PER_CHUNK; page++)
+		needs += frame->tags[page] == 0;
+	return needs;
+}
+
+void
+aq_frame_make_tags(Frame *frame, uint32 first, uint32 count)
+{
+	for (uint32 page = first / TAGS_PER_CHUNK; page <= (first + count - 1) / TAGS_PER_CHUNK; page++)
+		aq_slot_make_bitmap(&frame->tags[page]);
+}
+
 static void
 reserve_timers(Frame *frame, uint32 timers)
 {
@@ -368,6 +386,7 @@ aq_frame_free(Partition *partition)
 	}
 	aq_chunks_free(frame->subs, SUB_DIRECTORY);
 	free_directory(frame->timers, TIMER_PAGES);
+	aq_chunks_free(frame->tags, TAG_PAGES);
 	aq_chunks_free(frame->segments, PARTITION_SEGMENTS);
 	aq_chunks_free(&partition->frame, 1);
 	partition->frame = 0;
@@ -408,6 +427,7 @@ aq_frame_chunks(const Partition *partition)
 
 		n += 1 + (sub->retry != 0) + (sub->waiting != 0) + (sub->doubt != 0) + chunks_of_more(sub_more(sub));
 	}
-	n += count_chunks(frame->subs, SUB_DIRECTORY) + count_chunks(frame->segments, PARTITION_SEGMENTS);
+	n += count_chunks(frame->subs, SUB_DIRECTORY) + count_chunks(frame->tags, TAG_PAGES) +
+		count_chunks(frame->segments, PARTITION_SEGMENTS);
 	return n + (frame->timers == 0 ? 0 : 1 + count_chunks(aq_chunk_ptr(frame->timers), TIMER_PAGES));
 }

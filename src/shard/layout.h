@@ -64,6 +64,9 @@
 #define LEASES_PER_CHUNK 128
 #define LEASE_PAGES (PARTITION_SLOTS / LEASES_PER_CHUNK)
 
+#define TAGS_PER_CHUNK (AQ_CHUNK_SIZE / (int) sizeof(uint16))
+#define TAG_PAGES (PARTITION_SLOTS / TAGS_PER_CHUNK)
+
 /* --- slots --------------------------------------------------------------------- */
 
 typedef struct Slot
@@ -71,8 +74,7 @@ typedef struct Slot
 	BlockNumber block;			/* TID of the row */
 	OffsetNumber offset;
 	uint8		state;			/* SlotState: see slot.h */
-	uint8		flags : 3;		/* SLOT_FOLLOWER, ... */
-	uint8		tag : 5;		/* of the correlation: see slot_tag; 0: not known */
+	uint8		flags;			/* SLOT_FOLLOWER, ... */
 	TransactionId xid;			/* transaction that enqueued it; top-level if DOUBT */
 	uint16		open;			/* number of consumers that have not finished with it */
 	uint16		epoch;			/* epoch of xid, modulo 2^16, because a slot may be older than 2^31 transactions */
@@ -129,6 +131,7 @@ typedef struct Frame
 	FrameSub	sub0;			/* view of position 0 */
 	AqChunk		segments[PARTITION_SEGMENTS];
 	AqChunk		subs[SUB_DIRECTORY];	/* SUBS_PER_CHUNK FrameSubs each */
+	AqChunk		tags[TAG_PAGES];	/* by slot: a uint16, see tag.h; 0: no message of the page has a correlation */
 	AqChunk		timers;			/* directory of chunks that hold the heap */
 	uint32		ntimers;
 	uint32		timers_reserved;	/* reserved for running transactions */

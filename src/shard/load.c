@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "shard/contents.h"
+#include "shard/tag.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
@@ -233,6 +234,39 @@ leases_needed(const Lease *leases)
 	return needs == 2 + ATTEMPT_PAGES ? 0 : needs;
 }
 
+/* Is a message of this page of tags one with a correlation? */
+static bool
+page_has_tags(const Contents *p, uint32 page)
+{
+	uint32		first = page * TAGS_PER_CHUNK;
+	uint16		any = TAG_NONE;
+
+	for (uint32 slot = first; slot < Min(first + TAGS_PER_CHUNK, p->nslots); slot++)
+		any |= p->tags[slot];
+	return any != TAG_NONE;
+}
+
+static uint32
+tag_pages(const Contents *p)
+{
+	uint32		pages = 0;
+
+	for (uint32 page = 0; page < TAG_PAGES; page++)
+		pages += page_has_tags(p, page);
+	return pages;
+}
+
+static void
+install_tags(const Contents *p, Frame *frame)
+{
+	for (uint32 page = 0; page < TAG_PAGES; page++)
+		if (page_has_tags(p, page))
+		{
+			frame->tags[page] = aq_chunks_take();
+			memcpy(aq_chunk_ptr(frame->tags[page]), &p->tags[page * TAGS_PER_CHUNK], AQ_CHUNK_SIZE);
+		}
+}
+
 /*
  * The number of chunks that install_frame takes, and not much more: with
  * hundreds of consumers, a generous estimate might exceed the cache although
@@ -241,7 +275,7 @@ leases_needed(const Lease *leases)
 static uint32
 chunks_needed(Contents *p)
 {
-	uint32		needs = 1 + (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS;
+	uint32		needs = 1 + (p->nslots + SEGMENT_SLOTS - 1) / SEGMENT_SLOTS + tag_pages(p);
 	int			directory = -1;
 	Bitmapset  *delayed = NULL;
 	ListCell   *lc;
@@ -353,6 +387,7 @@ install_frame(Contents *p, Stream *stream)
 		frame->segments[s] = aq_chunks_take();
 		aq_slot_load_segment(frame, s, &p->slots[s * SEGMENT_SLOTS]);
 	}
+	install_tags(p, frame);
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		if (p->todo[position] != NULL || p->attempts[position] != NULL)
 			install_consumer(p, stream, position);

@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include "shard/shard_private.h"
+#include "shard/tag.h"
 
 #include "access/heapam.h"
 #include "access/table.h"
@@ -84,6 +85,7 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 		uint32 timers_each, PutNote *note)
 {
 	uint64		xid = U64FromFullTransactionId(GetCurrentFullTransactionId());
+	bool		tagged = note->key != AQ_NO_CORRELATION_KEY;
 	bool		admitted = false;
 
 	for (;;)
@@ -113,6 +115,8 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 		n = Min(count, PARTITION_SLOTS - partition->reserved);
 		needs = aq_frame_needs(stream, frame, partition->reserved, n, all,
 							   note->ready_at != 0, n * timers_each);
+		if (tagged)
+			needs += aq_frame_tags_need(frame, partition->reserved, n);
 		if (needs > aq_chunks_reserved())
 		{
 			aq_latch_free(&stream->latch);
@@ -122,6 +126,8 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 
 		aq_frame_prepare(stream, frame, partition->reserved, n, all,
 						 note->ready_at != 0, n * timers_each);
+		if (tagged)
+			aq_frame_make_tags(frame, partition->reserved, n);
 		note->partition = partition;
 		note->first = aq_slot_reserve(partition, n, xid, session, note->expires_at);
 		note->count = n;
@@ -225,6 +231,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 	TupleDesc	desc = RelationGetDescr(rel);
 	uint32		batch = Min(note->count, INSERT_BATCH);
 	TupleTableSlot **rows = row_slots(desc, batch);
+	uint16		tag = tag_of(note->key);
 	Bitmapset  *last_targets = NULL;
 	uint64		bytes = 0;
 
@@ -241,8 +248,7 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 			nulls[MSG_PAYLOAD] = payload_nulls[m];
 			if (each != NULL)
 				own_columns(&each[m], values, nulls);
-			aq_slot_set_tag(slot_at(frame, note->first + m),
-							each != NULL ? aq_waiters_key(each[m].correlation) : note->key);
+			tag_set(frame, note->first + m, each != NULL ? tag_of(aq_waiters_key(each[m].correlation)) : tag);
 			if (row_targets != NULL && row_targets[m] != last_targets)
 			{
 				last_targets = row_targets[m];

@@ -6,8 +6,8 @@
  * Rows are read before the message is taken, so the table is locked first.  If
  * another session takes the message in between, the next one is tried.
  *
- * A search by correlation reads only the rows of slots that may have it, one in 30
- * of the others (slot_tag).
+ * A search by correlation looks for its tag in the frames, and reads only the rows
+ * of the messages that have it: see tag.h.
  *
  * A transaction can dequeue its own uncommitted messages: they are found by
  * the transaction's notes, because they are not ready for other sessions.
@@ -17,6 +17,7 @@
  *-------------------------------------------------------------------------
  */
 #include "shard/take.h"
+#include "shard/tag.h"
 
 #include "access/table.h"
 #include "miscadmin.h"
@@ -92,6 +93,17 @@ load_again(Take *take, Stream *stream)
 	return evicted;
 }
 
+/* May the slot's message be one that is searched?  *cursor moves to the next one that may. */
+static bool
+has_tag(const Take *take, const Frame *frame, uint32 *cursor)
+{
+	uint32		from = *cursor;
+
+	if (take->options->key != AQ_ANY_KEY)
+		*cursor = tag_next(frame, tag_of(take->options->key), from);
+	return *cursor == from;
+}
+
 /*
  * Collects slots from *cursor on that could be taken, of SEARCH_SLOTS at most;
  * returns false if the partition has changed.
@@ -120,6 +132,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 	}
 	partition->referenced = true;
 	sub = frame_sub(frame_of(partition), position);
+	(void) has_tag(take, frame_of(partition), cursor);
 	for (int i = 0; i < SEARCH_SLOTS && take->nitems < SEARCH_BATCH; i++)
 	{
 		int			ready = next_of_others(take, sub, *cursor);
@@ -132,9 +145,11 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 			*cursor = PARTITION_SLOTS;
 			break;
 		}
+		*cursor = number;
+		if (!has_tag(take, frame_of(partition), cursor))
+			continue;
 		*cursor = number + 1;
-		if (!slot_may_have(slot_at(frame_of(partition), number), take->options->key) ||
-			(!is_own && aq_held_back_is(take, partition, number)))
+		if (!is_own && aq_held_back_is(take, partition, number))
 			continue;
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
 			candidate_set(take, partition, &take->items[take->nitems++], number, is_own);
@@ -303,9 +318,21 @@ look_through(Take *take, Stream *stream, uint32 cursor)
 	return true;
 }
 
+/* Can the partition have no message that is searched?  Latch held. */
+static bool
+is_without_tag(const Take *take, Partition *partition)
+{
+	if (take->options->key == AQ_ANY_KEY || partition->frame == 0 ||
+		tag_next(frame_of(partition), tag_of(take->options->key), 0) < PARTITION_SLOTS)
+		return false;
+	partition->referenced = true;
+	return true;
+}
+
 /*
  * Sets take->partition to the partition with the lowest number from this one
- * on.
+ * on, of those that may have a message that is searched, or that must be loaded
+ * to tell.
  */
 static bool
 partition_from(Take *take, Stream *stream, int64 number)
@@ -318,6 +345,8 @@ partition_from(Take *take, Stream *stream, int64 number)
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
 		partition = partition_at(stream->head);
 		while (partition != NULL && partition->number < number)
+			partition = partition_at(partition->next);
+		for (int i = 0; i < SEARCH_PARTITIONS && partition != NULL && is_without_tag(take, partition); i++)
 			partition = partition_at(partition->next);
 		take->partition = partition;
 		if (partition != NULL)

@@ -12,6 +12,7 @@
  *-------------------------------------------------------------------------
  */
 #include "shard/copy.h"
+#include "shard/tag.h"
 
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -101,6 +102,8 @@ copy_frame(PartitionCopy *copy, Stream *stream)
 	for (uint32 s = 0; s < PARTITION_SEGMENTS; s++)
 		if (frame->segments[s] != 0)
 			memcpy(&copy->slots[s * SEGMENT_SLOTS], aq_chunk_ptr(frame->segments[s]), AQ_CHUNK_SIZE);
+	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+		copy->tags[i] = tag_at(frame, i);
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 	{
 		FrameSub   *sub = frame_sub(frame, position);

@@ -337,6 +337,8 @@ extern bool aq_stream_is_closed(const AqQueue *queue, const Stream *stream, int 
 /* --- frame.c: latch held unless said otherwise ------------------------------------------- */
 extern uint32 aq_frame_needs(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);
+extern uint32 aq_frame_tags_need(const Frame *frame, uint32 first, uint32 count);
+extern void aq_frame_make_tags(Frame *frame, uint32 first, uint32 count);
 extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 count,
 							 Bitmapset *positions, bool waiting, uint32 timers);
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);

@@ -301,31 +301,6 @@ aq_slot_locate(Slot *slot, BlockNumber block, OffsetNumber offset)
 	slot->offset = offset;
 }
 
-/*
- * What a slot tells of its message's correlation, so that a search need not read
- * its row: equal correlations have the same tag, most others have another one.
- * key: as in aq_waiters_key; 0: not known, 1: no correlation.
- */
-static inline uint8
-slot_tag(uint32 key)
-{
-	return key < 2 ? key : 2 + (key >> 2) % 30;
-}
-
-/* Of a slot of the session's own transaction, or of one that is being read. */
-static inline void
-aq_slot_set_tag(Slot *slot, uint32 key)
-{
-	slot->tag = slot_tag(key);
-}
-
-/* Can the message be one with this key? */
-static inline bool
-slot_may_have(const Slot *slot, uint32 key)
-{
-	return key == 0 || slot->tag == 0 || slot->tag == slot_tag(key);
-}
-
 static inline void
 aq_slot_set_expiry(Slot *slot, TimestampTz expires_at)
 {

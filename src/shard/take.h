@@ -24,6 +24,9 @@
 /* maximum number of slots that a search looks at under one hold of the latch */
 #define SEARCH_SLOTS 1024
 
+/* the same for partitions whose tags it reads */
+#define SEARCH_PARTITIONS 16
+
 typedef struct Candidate
 {
 	uint16		slot;
