@@ -291,7 +291,7 @@ aq_activity_read(AqProcess **result)
 			continue;			/* the process is just starting or has ended */
 		read_process(&processes[n], status, number);
 		if (processes[n].now.waiting)
-			processes[n].blocker = aq_locks_blocker(number);
+			processes[n].blocker = aq_deadlock_blocker(number, &processes[n].now);
 		else if (TYPE_OF(processes[n].wait_info) == PG_WAIT_LOCK)
 			processes[n].blocker = lock_blocker(&asked, &processes[n], places, nplaces);
 		n++;

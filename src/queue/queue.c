@@ -18,6 +18,7 @@ static const struct
 {
 	{aq_definition_clock_size, aq_definition_clock_init},
 	{aq_shm_size, aq_shm_init},
+	{aq_users_shmem_size, aq_users_shmem_init},
 	{aq_waiters_shmem_size, aq_waiters_shmem_init},
 	{aq_channel_shmem_size, aq_channel_shmem_init},
 	{aq_temporary_owner_size, aq_temporary_owner_init},
@@ -54,6 +55,8 @@ define_parameters(void)
 	aq_store_register(&aq_convert_store);
 	aq_handle_on_pressure(aq_pins_give_back);
 	aq_share_init();
+	aq_users_init();
+	aq_autonomous_init();
 	aq_catalog_init();
 	aq_upkeep_init();
 	aq_temporary_end_init();

@@ -31,6 +31,7 @@
 #include "sync/waits/event.h"	/* named waits */
 #include "sync/waits/wakeup.h"	/* lists of waiting sessions */
 #ifndef AQ_UNIT
+#include "sync/control/deadlock.h"
 #include "sync/statistics/server_stat.h"	/* statistics of all sessions */
 #include "sync/statistics/stat.h"	/* statistics, time model */
 #include "sync/waits/cond.h"	/* waits on condition variables */

@@ -469,6 +469,19 @@ def test_an_own_lock_is_named(server):
         assert "rolled back" in error.value.diag.message_detail
 
 
+def test_a_deadlock_through_another_session(server, conn):
+    """The helper waits for a session that waits for the caller."""
+    with server.connect(autocommit=False) as other:
+        other.execute("LOCK TABLE i.seen")
+        caller = Caller(server, "SELECT pg_advisory_xact_lock(8); " + RUN % (1, "'LOCK TABLE i.seen'"))
+        at_work(conn, caller)
+        other.execute("SELECT pg_advisory_xact_lock(8)")
+        error = caller.join().error
+        assert error.sqlstate == "40P01", error
+        assert error.diag.message_detail.startswith(f'Process {caller.pid} waits for "aq: helper call", process# ')
+        other.execute("ROLLBACK")
+
+
 def test_a_helper_that_cannot_start(server, conn):
     with server.connect(user="bob") as bob:
         conn.execute("ALTER ROLE bob NOLOGIN")

@@ -79,7 +79,7 @@ CREATE FUNCTION aq.stop_queue(queue_name text, enqueue boolean DEFAULT true, deq
 	wait boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_stop_queue';
 COMMENT ON FUNCTION aq.stop_queue(text, boolean, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait: refuse them at once to transactions that do not use the queue yet, and wait for the end of those that do, including prepared ones. For the queue''s owner. Errors 42501, 42704';
+'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait: refuse them at once to transactions that do not use the queue yet, and wait for the end of those that do, including prepared ones; fails with 40P01 if one of them waits for this transaction. For the queue''s owner. Errors 42501, 42704';
 
 CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)

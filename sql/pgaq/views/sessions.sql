@@ -31,7 +31,7 @@ CALL aq_internal.make_view('aq', 'sessions', 'All processes of the server and wh
 	p2 = s.p2 | parameter 2 of the wait
 	p3_meaning = s.p3text | meaning of P3
 	p3 = s.p3 | parameter 3 of the wait
-	blocking_session = s.blocker | number of the session that blocks it: the holder of a latch, a mutex or a lock of the server
+	blocking_session = s.blocker | number of the session that blocks it: the holder of a latch, a mutex or a lock of the server; a user of a queue that is being stopped; a consumer that can make room; a helper
 	final_blocking_session = s.final_blocker | number of the session at the end of the chain of blockers; null: none, or the chain is a cycle
 	operation = s.operation | queue operation it is in: see aq.time_model
 	queue_id = s.queue_id | queue of that operation, if known

@@ -296,6 +296,21 @@ check_own_lock(void)
 				 errhint("Commit before the call, or make it with visibility on_commit.")));
 }
 
+static Bitmapset *
+helper_of(int session, const AqWaitNow *now)
+{
+	Oid			role;
+	int			helper = aq_session_of_pid((int) now->p1, &role);
+
+	return helper >= 0 && helper != session ? bms_make_singleton(helper) : NULL;
+}
+
+void
+aq_autonomous_init(void)
+{
+	aq_deadlock_define(AQ_EVENT_HELPER_CALL, false, helper_of);
+}
+
 /* Waits for the answer; patience: timeout in microseconds, negative: none. */
 static Outcome
 wait_for_answer(Call *call, int64 patience)
@@ -303,6 +318,7 @@ wait_for_answer(Call *call, int64 patience)
 	int64		deadline = patience < 0 ? -1 : aq_clock_us() + patience;
 	bool		connected = true;
 	bool		detached;
+	AqDeadlockWatch watch = {0};
 
 	while (!receive(call, &detached))
 	{
@@ -320,7 +336,10 @@ wait_for_answer(Call *call, int64 patience)
 		if (left <= 0 || (deadline >= 0 && (ProcDiePending || is_committed(call))))
 			return NO_ANSWER;
 		if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, aq_helper_pool_pid(), 0, 0, left) && deadline < 0)
+		{
 			check_own_lock();
+			aq_deadlock_check(&watch, AQ_EVENT_HELPER_CALL, aq_helper_pool_pid());
+		}
 	}
 	return ANSWERED;
 }
@@ -439,7 +458,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 {
 	Answer		answer = {.values = results,.nulls = isnull};
 	StringInfoData request;
-	int64		deadline = 0;
+	AqFlowWait	wait = {0};
 
 	aq_session_require_write("a call with immediate visibility");
 	if (InSecurityRestrictedOperation())
@@ -451,7 +470,7 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	write_request(&request, sql, nargs, types, values, nulls);
 	ask_helper(&request, ncolumns, &answer);
 	/* wait without a helper, so that consumers can use it */
-	while (answer.failed && answer.full_queue != 0 && aq_flow_wait(answer.full_queue, answer.full_position, &deadline))
+	while (answer.failed && answer.full_queue != 0 && aq_flow_wait(answer.full_queue, answer.full_position, &wait))
 		ask_helper(&request, ncolumns, &answer);
 	pfree(request.data);
 	if (answer.failed)

@@ -294,6 +294,7 @@ aq_call_ring(AqCallHeader *header)
 
 extern const char *const aq_autonomous_settings[];
 extern const int aq_autonomous_nsettings;
+extern void aq_autonomous_init(void);
 extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
 							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
 

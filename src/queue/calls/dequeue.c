@@ -422,6 +422,8 @@ take_from(Request *request, Source *source)
 		aq_traffic_add_for(source->queue->shm, source->take.position, AQ_TRAFFIC_BROWSED, found);
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)
 		aq_pins_note_taken(source->queue->shm, source->take.position);
+	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED)
+		aq_users_note_taken(request->queue->id, source->take.position);
 }
 
 /* The sources are tried first in turn, so that none starves. */

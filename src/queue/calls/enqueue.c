@@ -638,7 +638,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	Datum		value = (Datum) 0;
 	Bitmapset **targets;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-	int64		deadline = 0;
+	AqFlowWait	wait = {0};
 
 	do
 	{
@@ -652,7 +652,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 			value = from_text ? text_to_payload(queue, payload) : payload;
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
-	} while (!aq_flow_admits(queue, targets, 1, &deadline));
+	} while (!aq_flow_admits(queue, targets, 1, &wait));
 	if (is_unwanted(targets, 0))
 		return NULL;
 	queue = begin_put(queue, &options, 1);
@@ -679,7 +679,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	pg_uuid_t **ids = palloc0(n * sizeof(pg_uuid_t *) + 1);
 	Bitmapset **targets;
 	int			kept;
-	int64		deadline = 0;
+	AqFlowWait	wait = {0};
 
 	do
 	{
@@ -703,7 +703,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		queue = side_to_put(call, queue);
 		targets = own != NULL ? choose_for_each(call->each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);
-	} while (!aq_flow_admits(queue, targets, n, &deadline));
+	} while (!aq_flow_admits(queue, targets, n, &wait));
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
 	{

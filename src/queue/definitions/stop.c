@@ -46,6 +46,7 @@ void
 aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 {
 	int			bits = (enqueue ? 1 : 0) | (dequeue ? 2 : 0);
+	AqDeadlockWatch watch = {0};
 
 	pin_both(queue);
 	aq_pending_stopping(queue->id, bits);
@@ -54,6 +55,7 @@ aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 	aq_cond_prepare(&queue->shm->changed);
 	while (in_use(queue, aq_pins_is_used(queue->shm) ? 1 : 0))
 	{
+		aq_deadlock_check(&watch, AQ_EVENT_STOP_QUEUE, queue->id);
 		(void) aq_cond_sleep(&queue->shm->changed, AQ_EVENT_STOP_QUEUE, queue->id,
 							 aq_users_number(queue->shm), 0, CHECK_AGAIN);
 	}

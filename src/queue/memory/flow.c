@@ -89,12 +89,19 @@ refuse_own(AqQueue *buffered)
 			errhint("Commit, so that they can be dequeued, or raise \"pgaq.buffered_message_limit\"."));
 }
 
+static void
+begin_wait(AqFlowWait *wait)
+{
+	if (wait->deadline == 0)
+		wait->deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
+}
+
 /*
  * Waits until there is room, the queue has changed, or the deadline has
  * passed.
  */
 static void
-wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limit, int64 deadline)
+wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limit, AqFlowWait *wait)
 {
 	AqQueueShm *shm = buffered->shm;
 	AqQueue    *queue = buffered->persistent;
@@ -108,11 +115,15 @@ wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limi
 	lag = most_of(buffered, targets, n, &fullest);
 	if (lag >= limit && queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 	{
-		int64		left = deadline - aq_clock_us();
+		int64		left = wait->deadline - aq_clock_us();
 
 		if (left <= 0)
 			refuse(buffered, lag, fullest);
-		(void) aq_cond_sleep(&shm->room, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id), lag, limit, left);
+		aq_users_want_room(fullest);
+		/* a prepared transaction may have taken messages, and make room whatever sessions wait for */
+		if (!buffered->store->in_doubt(shm))
+			aq_deadlock_check(&wait->watch, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id));
+		(void) aq_cond_sleep(&shm->room, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id), lag, limit, Min(left, aq_deadlock_pause()));
 	}
 	aq_cond_cancel();
 	/* raises an error if it was dropped */
@@ -122,10 +133,10 @@ wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limi
 /*
  * May these messages be put?  Returns false after a wait, because the caller's
  * data of the queue may be outdated: it must look everything up again, and
- * call again with the same deadline, which is initially 0.
+ * call again with the same wait, which is initially 0.
  */
 bool
-aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline)
+aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, AqFlowWait *wait)
 {
 	int64		room;
 	int			fullest;
@@ -138,9 +149,8 @@ aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *de
 		refuse_own(buffered);		/* these cannot be dequeued before the commit */
 	if (most_of(buffered, targets, n, &fullest) < room)
 		return true;
-	if (*deadline == 0)
-		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
-	wait_for_room(buffered, targets, n, room, *deadline);
+	begin_wait(wait);
+	wait_for_room(buffered, targets, n, room, wait);
 	return false;
 }
 
@@ -158,11 +168,11 @@ aq_flow_refused(int32 *queue_id, int *position)
 
 /*
  * For a session whose helper was refused: waits until this consumer may have
- * room.  Raises the error at the deadline, which is initially 0.  Returns
+ * room.  Raises the error at the end of the wait, which is initially 0.  Returns
  * false if the session does not wait or the queue was dropped.
  */
 bool
-aq_flow_wait(int32 queue_id, int position, int64 *deadline)
+aq_flow_wait(int32 queue_id, int position, AqFlowWait *wait)
 {
 	AqQueue    *queue = aq_catalog_get_by_id(queue_id, true);
 	Bitmapset  *target;
@@ -170,11 +180,10 @@ aq_flow_wait(int32 queue_id, int position, int64 *deadline)
 	if (aq_parameters_flow_control_timeout_ms == 0 || queue == NULL || queue->buffered == NULL)
 		return false;
 	aq_pins_pin(queue->buffered);
-	if (*deadline == 0)
-		*deadline = aq_clock_us() + (int64) aq_parameters_flow_control_timeout_ms * 1000;
+	begin_wait(wait);
 	target = bms_make_singleton(position);
 	wait_for_room(queue->buffered, queue->buffered->multi ? &target : NULL, 1,
-				  aq_parameters_buffered_message_limit, *deadline);
+				  aq_parameters_buffered_message_limit, wait);
 	return true;
 }
 

@@ -89,6 +89,11 @@ extern void aq_holds_reopen(AqQueue *queue);
 extern void aq_holds_check(AqQueue *queue, AqFindings *findings);
 
 /* --- users.c */
+extern Size aq_users_shmem_size(void);
+extern void aq_users_shmem_init(void *area, bool found);
+extern void aq_users_init(void);
+extern void aq_users_note_taken(int32 queue_id, int position);
+extern void aq_users_want_room(int position);
 extern int	aq_users_add(AqQueueShm *shm);
 extern uint32 aq_users_number(AqQueueShm *shm);
 extern uint32 aq_users_generation(AqQueueShm *shm);
@@ -132,8 +137,14 @@ extern void aq_cursor_forget(void);
 extern void aq_store_xact_init(void);
 
 /* --- flow.c */
-extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 *deadline);
+typedef struct AqFlowWait
+{
+	int64		deadline;
+	AqDeadlockWatch watch;
+} AqFlowWait;
+
+extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, AqFlowWait *wait);
 extern void aq_flow_refused(int32 *queue_id, int *position);
-extern bool aq_flow_wait(int32 queue_id, int position, int64 *deadline);
+extern bool aq_flow_wait(int32 queue_id, int position, AqFlowWait *wait);
 
 #endif							/* AQ_MEMORY_PRIVATE_H */

@@ -16,6 +16,7 @@
 #include "sync/common/lock_names.h"
 #include "sync/common/sync_shared.h"
 #include "sync/control/control.h"
+#include "sync/control/deadlock.h"
 #include "sync/latches/latch_int.h"
 #include "sync/mutexes/mutex_int.h"
 #include "sync/statistics/stat_int.h"
@@ -475,7 +476,7 @@ AQ_ROWS(aq_sync_views_session_waits)
 		else
 			aq_rows_number(row, Max(clock - now.end, 0));
 		aq_rows_number_if(row, now.waiting, aq_event_left(&now, clock));
-		aq_rows_session(row, now.waiting ? aq_locks_blocker(i) : -1);
+		aq_rows_session(row, aq_deadlock_blocker(i, &now));
 		aq_rows_end(row);
 	}
 }
