@@ -128,7 +128,7 @@ typedef struct AqQueue
 	int			nclosed;
 	AqClosedShard *closed;		/* units that other nodes hold */
 	Bitmapset  *held;			/* shards with messages of other nodes that are dequeued here */
-	int32		rights_id;		/* the queue whose owner view and sequence it uses; not its own id: a default exception queue */
+	int32		rights_id;		/* the queue whose owner view it uses; not its own id: a default exception queue */
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
@@ -145,7 +145,6 @@ typedef struct AqQueue
 	uint64		shard_key;		/* ... and of the ids of the sharded store */
 	bool		converted;
 	Oid			owner_view;		/* the view that has the queue's owner and privileges */
-	Oid			sequence;		/* of partition numbers */
 	Oid			owner;
 	bool		own;			/* created by the current transaction */
 	int			nconsumers;
@@ -287,6 +286,7 @@ extern bool aq_pending_is_dropped(int32 id);
  * Producers have a separate lock.
  */
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
+extern bool aq_queue_lock_numbers(const AqQueue *queue, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern void aq_queue_lock_name(const char *table, const char *name);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);

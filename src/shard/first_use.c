@@ -202,7 +202,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	queue->move_pause = 0;
 	queue->streams = 0;
 	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
-	queue->receipt = 0;			/* the next queue here has a sequence of its own */
+	queue->receipt = 0;			/* the next queue here begins a block of its own */
 	while (list != 0)
 	{
 		Stream	   *stream = stream_at(list);

@@ -77,21 +77,28 @@ aq_heap_lock_relation(Oid relid, LOCKMODE mode)
 }
 
 /*
- * Locks a relation of the queue without the risk of a deadlock with a drop of
- * the queue.  A drop locks the queue, the sequence, the message tables, then
- * the logs, and waits for all sessions that hold one.  So a session that holds
- * another table than this partition's must not wait for a drop.  It may wait
- * for the worker or VACUUM FULL, which hold a table briefly; while the queue
- * is locked, no drop can begin.
+ * Called before a wait for a lock of the queue, so that no deadlock with a drop
+ * of the queue is possible.  A drop locks the queue, its numbers, the message
+ * tables, then the logs, and waits for all sessions that hold one.  So a session
+ * that holds another table than this partition's must not wait for a drop.  It
+ * may wait for the worker or VACUUM FULL, which hold a table briefly; while the
+ * queue is locked, no drop can begin.
  */
+static void
+refuse_drop(uint32 queue, const Partition *partition)
+{
+	if (aq_heap_holds_others(queue, partition) &&
+		!aq_queue_lock(aq_shm_by_index(queue)->queue_id, AccessShareLock, false))
+		aq_heap_queue_is_gone();
+}
+
+/* Locks a relation of the queue without the risk of a deadlock with a drop of the queue. */
 void
 aq_heap_lock_against_drop(uint32 queue, const Partition *partition, Oid relid, LOCKMODE mode)
 {
 	if (ConditionalLockRelationOid(relid, mode))
 		return;
-	if (aq_heap_holds_others(queue, partition) &&
-		!aq_queue_lock(aq_shm_by_index(queue)->queue_id, AccessShareLock, false))
-		aq_heap_queue_is_gone();
+	refuse_drop(queue, partition);
 	aq_heap_lock_relation(relid, mode);
 }
 
@@ -287,14 +294,29 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* Gets the next partition number of the queue. */
+/*
+ * A number that no partition of any queue and no block of receipts ever had.
+ * Until the transaction ends, the queue is not dropped.
+ */
 int64
 aq_heap_next_number(AqQueue *queue)
 {
-	aq_heap_lock_against_drop(queue->shm->object->index, NULL, queue->sequence, RowExclusiveLock);
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(queue->sequence)))
+	AqObject   *object = queue->shm->object;
+	Oid			sequence = aq_schema_relation("partition_number_seq");
+
+	if (!aq_queue_lock_numbers(queue, RowExclusiveLock, false))
+	{
+		refuse_drop(object->index, NULL);
+		if (aq_chunks_impatient)
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("could not obtain lock on queue \"%s\"", queue->name)));
+		(void) aq_queue_lock_numbers(queue, RowExclusiveLock, true);
+	}
+	aq_heap_lock_relation(sequence, RowExclusiveLock);
+	if (object->state == AQ_OBJECT_DROPPED || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(sequence)))
 		aq_heap_queue_is_gone();
-	return nextval_internal(queue->sequence, false);
+	return nextval_internal(sequence, false);
 }
 
 /*

@@ -10,7 +10,7 @@
  *				its list of partitions, and those partitions' frames.
  *	partition	PARTITION_SLOTS consecutive ordinals of a stream, in one pair of
  *				tables (messages and log).  ordinal = number * PARTITION_SLOTS +
- *				slot; numbers come from the queue's sequence and are never reused.
+ *				slot; numbers come from one sequence for all queues and are never reused.
  *	frame		the data of a resident partition: slots, bitmaps, timers, in
  *				chunks of the message cache.  The frame of a partition that no
  *				transaction uses can be evicted, and loaded again from its tables.

@@ -23,7 +23,7 @@
 #include "utils/timestamp.h"
 
 /*
- * A receipt is made of AQ_RECEIPT_ALONE, a counter, above it a number of the queue's sequence, and
+ * A receipt is made of AQ_RECEIPT_ALONE, a counter, above it a number that no other block has, and
  * above that the timeline: 53 bits, which a JSON number keeps in every language.
  */
 #define RECEIPT_BITS 16
@@ -37,9 +37,9 @@
  * crash, even if no transaction that has used it commits.
  */
 static void
-flush_sequence(Oid relid)
+flush_sequence(void)
 {
-	Relation	rel = table_open(relid, NoLock);
+	Relation	rel = table_open(aq_schema_relation("partition_number_seq"), NoLock);
 	Buffer		buffer = ReadBuffer(rel, 0);
 	XLogRecPtr	lsn;
 
@@ -63,7 +63,7 @@ before_first(int64 number)
 	return (timeline << NUMBER_BITS | number) << RECEIPT_BITS;
 }
 
-/* Receipts with the same number of the sequence are a block. */
+/* Receipts with the same number are a block. */
 int64
 aq_lease_block(int64 receipt)
 {
@@ -76,7 +76,7 @@ aq_lease_new_block(AqQueue *queue)
 {
 	int64		number = aq_heap_next_number(queue);
 
-	flush_sequence(queue->sequence);
+	flush_sequence();
 	return before_first(number);
 }
 

@@ -236,9 +236,9 @@ run(Round *round)
 	return true;
 }
 
-/* sequence: of the queue; InvalidOid: any */
+/* owner_view: of the queue; InvalidOid: any */
 static void
-end_leases(int32 id, Oid sequence, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
+end_leases(int32 id, Oid owner_view, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
 {
 	static Round *round;		/* survives an error: the claim needs it */
 	bool		more = true;
@@ -250,7 +250,7 @@ end_leases(int32 id, Oid sequence, AqQueueShm *shm, Stream *stream, Partition *p
 		memset(round, 0, offsetof(Round, endings));
 		aq_job_begin();
 		round->queue = aq_catalog_get_by_id(id, true);
-		if (round->queue == NULL || (OidIsValid(sequence) && round->queue->sequence != sequence) ||
+		if (round->queue == NULL || (OidIsValid(owner_view) && round->queue->owner_view != owner_view) ||
 			!aq_heap_lock_for_worker(partition, RowExclusiveLock))
 		{
 			aq_job_commit(false);
@@ -272,9 +272,9 @@ aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition
 	end_leases(id, InvalidOid, shm, stream, partition, 0);
 }
 
-/* Leases with receipts of this block of the queue's sequence: their session has ended. */
+/* Leases with receipts of this block: their session has ended. */
 void
-aq_lease_end_block(int32 id, Oid sequence, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
+aq_lease_end_block(int32 id, Oid owner_view, AqQueueShm *shm, Stream *stream, Partition *partition, int64 block)
 {
-	end_leases(id, sequence, shm, stream, partition, block);
+	end_leases(id, owner_view, shm, stream, partition, block);
 }

@@ -4,9 +4,8 @@
  *	  Leases that end with the session that has taken them: AqTakeOptions.ends.
  *
  * The session draws the receipts of such leases from a block of its own: receipts
- * with the same number of the queue's sequence.  Shared memory says which block
- * is whose.  When the session has ended, the worker ends the leases whose receipts
- * are of its blocks, as if their time were over, and writes the same rows.
+ * with the same number.  Shared memory says which block is whose.  When the
+ * session has ended, the worker ends the leases whose receipts are of its blocks, as if their time were over, and writes the same rows.
  *
  * Nothing depends on it: leases whose block is forgotten, by a crash, for want of
  * an entry, or because their partition is not in memory, end when their time is
@@ -71,26 +70,26 @@ begin_block(SessionBlock *entry, AqQueue *queue)
 
 	entry->database = MyDatabaseId;
 	entry->queue_id = queue->id;
-	entry->sequence = queue->sequence;
+	entry->owner_view = queue->owner_view;
 	/* the worker reads the other members when it has read the value */
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->value, (uint64) aq_lease_block(receipt) << BLOCK_SHIFT | IS_USED);
 	return (OwnBlock) {.entry = entry,.receipt = receipt};
 }
 
-/* A queue has its sequence in common with its default exception queue. */
+/* A queue has its owner view in common with its default exception queue. */
 static bool
 is_of(const SessionBlock *entry, const AqQueue *queue)
 {
-	return entry->queue_id == queue->id && entry->sequence == queue->sequence;
+	return entry->queue_id == queue->id && entry->owner_view == queue->owner_view;
 }
 
-/* A block of this session whose queue was dropped, and its sequence with it; NULL: there is none. */
+/* A block of this session whose queue was dropped, and its owner view with it; NULL: there is none. */
 static OwnBlock *
 find_dropped(void)
 {
 	for (int i = 0; i < nown; i++)
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(own[i].entry->sequence)))
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(own[i].entry->owner_view)))
 			return &own[i];
 	return NULL;
 }
@@ -216,7 +215,7 @@ end_block(AqQueueShm *shm, const SessionBlock *entry)
 		while ((partition = aq_stream_partition_from(stream, from, has_leases)) != NULL)
 		{
 			from = partition->number + 1;
-			aq_lease_end_block(entry->queue_id, entry->sequence, shm, stream, partition, block);
+			aq_lease_end_block(entry->queue_id, entry->owner_view, shm, stream, partition, block);
 		}
 	}
 }

@@ -81,7 +81,7 @@ typedef struct SessionBlock
 	pg_atomic_uint64 value;		/* the block and its state; 0: unused.  Written after the others */
 	uint32		database;
 	int32		queue_id;
-	Oid			sequence;		/* the queue's: its id can come again with DROP EXTENSION */
+	Oid			owner_view;		/* the queue's: its id can come again with DROP EXTENSION */
 } SessionBlock;
 
 extern ShardQueue *aq_area_queues;
@@ -487,7 +487,7 @@ extern TransactionId aq_horizon_oldest(void);
 
 /* --- jobs of the worker: reclaim.c, retry.c, lease_end.c, timers.c ------------------------- */
 extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition);
-extern void aq_lease_end_block(int32 id, Oid sequence, AqQueueShm *shm, Stream *stream, Partition *partition,
+extern void aq_lease_end_block(int32 id, Oid owner_view, AqQueueShm *shm, Stream *stream, Partition *partition,
 							   int64 block);
 extern int	aq_reclaim_grace_ms;
 extern int	aq_reclaim_idle_ms;

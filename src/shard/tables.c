@@ -176,8 +176,8 @@ wants_tables(AqQueueShm *shm)
 /*
  * The worker cannot wait for itself: before it enqueues, it checks whether
  * there are empty tables; if not, it tries again after its next round has
- * created some.  It does not wait for users either, so it locks the sequence,
- * which aq_tables_lock locks first, conditionally.
+ * created some.  It does not wait for users either, so it locks the
+ * numbers, which aq_tables_lock locks first, conditionally.
  */
 bool
 aq_tables_ready_for_worker(AqQueue *queue)
@@ -188,7 +188,7 @@ aq_tables_ready_for_worker(AqQueue *queue)
 	sq->worker_wants = sq->nempty == 0;
 	if (sq->worker_wants)
 		aq_work_post(shm, AQ_WORK_TABLES);
-	return !sq->worker_wants && ConditionalLockRelationOid(queue->sequence, RowExclusiveLock);
+	return !sq->worker_wants && aq_queue_lock_numbers(queue, RowExclusiveLock, false);
 }
 
 static void ask_for_surplus(void);
@@ -549,7 +549,7 @@ aq_tables_lock(AqQueue *queue)
 	List	   *numbers = aq_tables_numbers(queue->id);
 	static const char letters[] = "ql";
 
-	LockRelationOid(queue->sequence, AccessExclusiveLock);
+	(void) aq_queue_lock_numbers(queue, AccessExclusiveLock, true);
 	for (int i = 0; letters[i] != '\0'; i++)
 	{
 		ListCell   *lc;

@@ -39,6 +39,10 @@ def restore(server, how, path, dbname):
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
+# the latest number of a partition
+NUMBERS = "SELECT last_value FROM aq_internal.partition_number_seq"
+
+
 @pytest.mark.parametrize("how", ["plain", "custom"])
 def test_dump_and_restore(server, other, tmp_path, how):
     with server.connect() as conn:
@@ -74,10 +78,12 @@ def test_dump_and_restore(server, other, tmp_path, how):
         conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent')")
         alarms = db.value(conn, "SELECT aq.register('alarms', 'client://')")
         put(conn, "alarms", "a1")
+        used = db.value(conn, NUMBERS)
     dump(server, how, tmp_path / "dump")
     restore(server, how, tmp_path / "dump", other)
     for name in ("postgres", other):
         with server.connect(name) as conn:
+            assert db.value(conn, NUMBERS) >= used > 1, "the numbers of partitions begin again"
             until(lambda: len(look(conn, "jobs")) == 72, "the delayed one is ready")
             found = []
             while more := db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 100)"):  # smaller batches after an attempt

@@ -391,7 +391,7 @@ def test_leases_end_with_their_session(server, conn, queues, receiver, how):
 
 
 def test_leases_of_a_queue_and_its_exception_queue_end(server, conn, queues):
-    """Both queues draw their receipts from one sequence."""
+    """Both queues have one owner view."""
     conn.execute("SELECT aq.alter_queue('one', max_retries => 0, retry_delay => '0')")
     put(conn, "one")
     with server.connect(autocommit=False) as other:

@@ -568,13 +568,13 @@ def test_conversion_before_others_hear_of_it(points_server):
     """Its commit is visible, and announced, before PostgreSQL tells other sessions that their caches of the catalog are old."""
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as user, ThreadPoolExecutor(2) as pool:
         db.execute(conn, "SELECT aq.create_queue_table('public.heard'), aq.create_queue('heard', queue_table => 'public.heard')")
-        put(user, "heard", 1)  # from now on it knows that the queue has no sequence
+        put(user, "heard", 1)  # from now on it knows the queue as one of a queue table
         conn.execute("SELECT aq.point_hold('conversion-announced')")
         try:
             converted = pool.submit(db.execute, other, "SELECT aq.convert_queue('heard')")
             assert db.value(conn, "SELECT aq.point_await('conversion-announced')")
             came = pool.submit(put, user, "heard", 2)
-            # the worker has not made a table yet, or it has, and the enqueue needs the new sequence, which is locked until the conversion ends
+            # the worker has not made a table yet, or it has, and the enqueue is done before the conversion has ended
             blocked = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
             until(lambda: waiting_for(conn, "aq: waiting for a partition") or db.value(conn, blocked, [user.info.backend_pid]) or came.done(), "the wait")
         finally:

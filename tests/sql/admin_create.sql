@@ -9,6 +9,10 @@ SELECT aq.create_queue('c_all', payload_type => 'jsonb', multiple_consumers => t
 SELECT queue_name, payload_type, multiple_consumers, shards, max_retries, retry_delay, retention, enqueue_enabled, dequeue_enabled, comment
 FROM aq_internal.queue WHERE queue_name LIKE 'c\_%' ORDER BY queue_name;
 
+-- the objects of the server that a queue consists of, which a dump or a drop locks
+SELECT c.relkind, count(*) FROM pg_class c JOIN aq.queues q ON c.relname ~ ('^[a-z]' || q.queue_id || '(_|$)')
+WHERE c.relnamespace = 'aq_data'::regnamespace AND q.queue_name LIKE 'c\_plain%' GROUP BY 1;
+
 -- payload types
 SELECT aq.create_queue('c_text', 'text');
 SELECT aq.create_queue('c_bytea', 'bytea');
@@ -104,14 +108,14 @@ DROP TABLE t.person;
 -- a function of an event trigger that does not say where its table is: the hint says why it is not found
 CREATE TABLE public.ddl_log (what text);
 CREATE FUNCTION t.note_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ddl_log VALUES (tg_tag); END $$;
-CREATE EVENT TRIGGER note_ddl ON ddl_command_end EXECUTE FUNCTION t.note_ddl();
-SELECT t.error($$ SELECT aq.create_queue('noted') $$);
-ALTER FUNCTION t.note_ddl() SET search_path = public;
-SELECT t.error($$ SELECT aq.create_queue('noted') $$);
-GRANT INSERT ON public.ddl_log TO pgaq;
 SELECT aq.create_queue('noted');
-DROP EVENT TRIGGER note_ddl;
+CREATE EVENT TRIGGER note_ddl ON ddl_command_end EXECUTE FUNCTION t.note_ddl();
+SELECT t.error($$ SELECT aq.drop_queue('noted') $$);
+ALTER FUNCTION t.note_ddl() SET search_path = public;
+SELECT t.error($$ SELECT aq.drop_queue('noted') $$);
+GRANT INSERT ON public.ddl_log TO pgaq;
 SELECT aq.drop_queue('noted');
+DROP EVENT TRIGGER note_ddl;
 SELECT count(*) > 0 AS noted FROM public.ddl_log;
 DROP FUNCTION t.note_ddl();
 DROP TABLE public.ddl_log;

@@ -45,6 +45,8 @@ CREATE SEQUENCE aq_internal.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq_internal.queue_id_seq IS 'Numbers of queues; never reused';
 CREATE SEQUENCE aq_internal.session_id_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.session_id_seq IS 'Durable identities of enqueuing sessions; never reused';
+CREATE SEQUENCE aq_internal.partition_number_seq AS bigint;
+COMMENT ON SEQUENCE aq_internal.partition_number_seq IS 'Numbers of partitions and of blocks of receipts, of all queues; never reused';
 
 CREATE TABLE aq_internal.queue (
 	queue_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_id_seq'),
@@ -93,7 +95,7 @@ COMMENT ON COLUMN aq_internal.queue.store IS 'the store of its messages: s shard
 COMMENT ON COLUMN aq_internal.queue.queue_table_id IS 'its queue table; null: sharded';
 COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal; exception: takes only messages that other queues could not deliver; non_persistent: its messages are only notified';
 COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
-COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view and sequence it uses: itself, or, for a default exception queue, the queue that it was made for';
+COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view it uses: itself, or, for a default exception queue, the queue that it was made for';
 COMMENT ON COLUMN aq_internal.queue.distributed IS 'true: consumers on other nodes get its messages, too';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
@@ -257,4 +259,5 @@ SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.queue_table_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.session_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('aq_internal.partition_number_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.consumer_number_seq', '');

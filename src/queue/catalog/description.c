@@ -215,8 +215,6 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 
 	snprintf(name, sizeof(name), "q%d", queue->rights_id);
 	queue->owner_view = aq_schema_data_relation(name);
-	snprintf(name, sizeof(name), "s%d", queue->rights_id);
-	queue->sequence = aq_schema_data_relation(name);
 	if (OidIsValid(queue->owner_view))
 	{
 		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->owner_view));

@@ -81,6 +81,21 @@ aq_queue_lock_name_sql(PG_FUNCTION_ARGS)
 }
 
 /*
+ * The lock of the numbers of a sharded queue's partitions and receipts:
+ * RowExclusiveLock to use a new one, AccessExclusiveLock to have the queue's
+ * tables alone, so that no session opens another partition.  A queue has it in
+ * common with its default exception queue, so that a drop takes one for both.
+ */
+bool
+aq_queue_lock_numbers(const AqQueue *queue, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) queue->rights_id, 4);
+	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+/*
  * Can the queue's tables be read (AccessShareLock) or written
  * (RowExclusiveLock) without waiting for a user that has locked them?  Called
  * in a transaction of the worker; the tables stay accessible until its end.
@@ -88,8 +103,10 @@ aq_queue_lock_name_sql(PG_FUNCTION_ARGS)
 bool
 aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode)
 {
-	Oid			first[] = {queue->sequence, queue->table.messages, queue->table.consumers};
+	Oid			first[] = {queue->table.messages, queue->table.consumers};
 
+	if (queue->store->kind != AQ_STORE_CLASSIC && !aq_queue_lock_numbers(queue, mode, false))
+		return false;
 	for (int i = 0; i < lengthof(first); i++)
 		if (OidIsValid(first[i]) && !ConditionalLockRelationOid(first[i], mode))
 			return false;

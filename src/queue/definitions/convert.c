@@ -457,7 +457,6 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 	/* it is empty, and unused if this transaction rolls back */
 	sharded()->load(queue, queue->shm);
 	queue->shm->store = AQ_STORE_BOTH;
-	aq_sql_change(psprintf("CREATE SEQUENCE IF NOT EXISTS aq_data.s%d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("UPDATE aq_internal.queue SET store = '%c', shards = %d, converted = now() WHERE queue_id = %d",
 						   AQ_STORE_BOTH, shards, id), 0, NULL, NULL, NULL);
 	aq_pending_converted(id);

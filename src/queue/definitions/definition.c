@@ -41,24 +41,18 @@ new_queue_id(void)
 
 	do
 		id = (int32) nextval_internal(aq_schema_relation("queue_id_seq"), false);
-	while (OidIsValid(aq_schema_data_relation(psprintf("q%d", id))) ||
-		   OidIsValid(aq_schema_data_relation(psprintf("s%d", id))));
+	while (OidIsValid(aq_schema_data_relation(psprintf("q%d", id))));
 	return id;
 }
 
-/*
- * Creates the view that has the queue's owner and privileges, and for a
- * sharded queue the sequence of partition numbers.
- */
+/* Creates the view that has the queue's owner and privileges. */
 static void
-create_owner_view(int32 id, Oid payload_type, Oid owner, bool sharded)
+create_owner_view(int32 id, Oid payload_type, Oid owner)
 {
 	char	   *view = psprintf("q%d", id);
 
 	aq_sql_define(psprintf("CREATE VIEW aq_data.%s AS SELECT NULL::payload_type AS payload WHERE false", view), payload_type);
 	aq_sql_give(aq_schema_data_relation(view), owner);
-	if (sharded)
-		aq_sql_change(psprintf("CREATE SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 }
 
 /* --- names ------------------------------------------------------------------------------ */
@@ -130,7 +124,7 @@ aq_definition_refuse_rights(const AqQueue *queue)
 
 /* --- creating --------------------------------------------------------------------------- */
 
-/* rights_id: the queue whose owner view and sequence it uses. */
+/* rights_id: the queue whose owner view it uses. */
 static void
 insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 {
@@ -190,7 +184,7 @@ aq_definition_create(const AqQueueDefinition *definition)
 	if (d.default_exception)
 		d.exception_queue_id = new_queue_id();
 	insert_queue(id, &d, id);
-	create_owner_view(id, d.payload_type, d.owner, d.queue_table_id == 0);
+	create_owner_view(id, d.payload_type, d.owner);
 	if (d.temporary)
 	{
 		aq_temporary_enter_queue(id);
@@ -207,15 +201,13 @@ aq_definition_create(const AqQueueDefinition *definition)
 
 /*
  * The caller has locked the queue, and its store has dropped the messages.
- * own_view: it has its own owner view and sequence.
+ * own_view: it has its own owner view.
  */
 static void
-drop_definition(int32 id, bool sharded, bool own_view)
+drop_definition(int32 id, bool own_view)
 {
 	if (own_view && OidIsValid(aq_schema_data_relation(psprintf("q%d", id))))
 		aq_sql_change(psprintf("DROP VIEW aq_data.q%d", id), 0, NULL, NULL, NULL);
-	if (own_view && sharded)
-		aq_sql_change(psprintf("DROP SEQUENCE aq_data.s%d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.consumer_grant WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
@@ -268,15 +260,14 @@ aq_definition_drop(const char *name, bool force)
 {
 	AqQueue    *queue = aq_ddl_queue(name, AccessExclusiveLock);
 	int32		id = queue->id;
-	bool		sharded = OidIsValid(queue->sequence);
 	bool		own_view = queue->rights_id == queue->id;
 
-	if (force && sharded)
+	if (force && queue->store->kind != AQ_STORE_CLASSIC)
 		forget_lost_tables(id);
 	aq_pins_pin(queue);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
-	drop_definition(id, sharded, own_view);
+	drop_definition(id, own_view);
 }
 
 /* REASSIGN OWNED: what works with a role's privileges goes along, as its queues do. */

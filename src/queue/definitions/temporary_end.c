@@ -63,7 +63,7 @@ lock_all(AqQueue *queue)
 	ListCell   *lc;
 
 	if (!aq_queue_lock(id, AccessExclusiveLock, false) || !lock_relation(psprintf("q%d", id)) ||
-		!lock_relation(psprintf("s%d", id)) || !lock_relation(aq_schema_message_table(-id)) ||
+		!aq_queue_lock_numbers(queue, AccessExclusiveLock, false) || !lock_relation(aq_schema_message_table(-id)) ||
 		!lock_relation(aq_schema_consumer_table(-id)))
 		return false;
 	foreach(lc, aq_catalog_numbers("message_table", 2, &id))
