@@ -500,6 +500,7 @@ typedef void (*AqShareCount) (AqShareUse *use);
 
 extern void aq_share_register(AqShare share, const int *total, AqShareCount count);
 extern void aq_share_add(AqShareUse *use, uint32 queue, int64 n);
+extern bool aq_share_is_scarce(AqShare share, int64 used);
 extern bool aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n);
 extern void aq_share_check(AqShare share, const AqQueueShm *shm, int64 n);
 

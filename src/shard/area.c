@@ -94,6 +94,7 @@ aq_area_init(void *area, bool found)
 	aq_latch_init(&aq_area->partitions_latch, AQ_LATCH_PARTITIONS, 0);
 	aq_latch_init(&aq_area->doubt_latch, AQ_LATCH_DOUBT, 0);
 	pg_atomic_init_u32(&aq_area->clock_hand, 0);
+	pg_atomic_init_u32(&aq_area->kept, 0);
 	pg_atomic_init_u32(&aq_area->ndoubts, 0);
 	pg_atomic_init_u64(&aq_area->doubt_changes, 0);
 	pg_atomic_init_u64(&aq_area->ended_sessions, 0);

@@ -4,11 +4,11 @@
  *	  Shares of the sharded store's memory: see queue/memory/share.c.
  *
  * A partition that a transaction uses keeps its frame: it cannot be evicted
- * until the transaction ends.  The first frames of a transaction are not
- * checked, so that usual transactions are as fast as before; a role whose
- * sessions keep so few cannot use the cache up.  After them, a transaction
- * that is about to use a partition that no other one uses waits until the
- * queue's owner is within its share, and finally fails.
+ * until the transaction ends.  A transaction that is about to use a partition
+ * that no other one uses waits until the queue's owner is within its share, and
+ * finally fails.  What all together keep is counted as it changes; as long as
+ * that is less than a role's share, no role is looked at, so usual transactions
+ * are as fast as without a limit.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -16,50 +16,42 @@
  */
 #include "shard/shard_private.h"
 
-/* frames of a transaction that are not checked: it can dequeue from a queue and enqueue into another one */
-#define FREE_FRAMES 2
-
 #define CHUNK_KB (AQ_CHUNK_SIZE / 1024)
 
-/* Does a transaction keep its frame?  Exact if the stream's latch is held. */
-static inline bool
-is_kept(const Partition *partition)
+/* of the largest frame */
+#define FRAME_KB (FRAME_CHUNKS(PARTITION_SLOTS) * CHUNK_KB)
+
+/*
+ * Can a role be above its share with one more frame?  Not the worker, which has
+ * one transaction at a time and does what others wait for.
+ */
+static bool
+may_exceed(void)
 {
-	return partition->pending > 0 || partition->inflight > 0 || partition->ndoubt > 0;
+	return aq_share_is_scarce(AQ_SHARE_MESSAGE_CACHE, (int64) pg_atomic_read_u32(&aq_area->kept) * CHUNK_KB + FRAME_KB) &&
+		!aq_job_in_worker();
 }
 
 /* Must aq_keep_admit be called before the transaction uses the partition? */
 bool
 aq_keep_is_new(const Partition *partition)
 {
-	return aq_notes_frames() >= FREE_FRAMES && !is_kept(partition);
+	return !aq_slot_is_kept(partition) && may_exceed();
 }
 
 /*
- * Waits until the queue may keep one more frame.  Called without latches.  If
- * half of the cache is free, all transactions keep no more than the other half.
- * A transaction that keeps a quarter of it does not wait: it would have to wait
- * for itself.
+ * Waits until the queue may keep one more frame.  Called without latches.  A
+ * transaction that keeps a quarter of the cache does not wait: it would have to
+ * wait for itself.
  */
 void
 aq_keep_admit(AqQueueShm *shm)
 {
-	int64		kb = PARTITION_SEGMENTS * CHUNK_KB;
 	int64		deadline = 0;
 
-	if (aq_chunks_free_count() >= aq_chunks_total() / 2)
-		return;
-	while (!aq_share_allows(AQ_SHARE_MESSAGE_CACHE, shm, kb))
-		if (aq_notes_frames() * kb >= aq_chunks_cache_kb / 4 || !aq_chunks_wait(PARTITION_SEGMENTS, &deadline))
-			aq_share_check(AQ_SHARE_MESSAGE_CACHE, shm, kb);
-}
-
-/* The same, if the transaction is about to use another partition, but does not know it yet. */
-void
-aq_keep_admit_next(AqQueueShm *shm)
-{
-	if (aq_notes_frames() >= FREE_FRAMES)
-		aq_keep_admit(shm);
+	while (may_exceed() && !aq_share_allows(AQ_SHARE_MESSAGE_CACHE, shm, FRAME_KB))
+		if (aq_notes_frames() * FRAME_KB >= aq_chunks_cache_kb / 4 || !aq_chunks_wait(PARTITION_SEGMENTS, &deadline))
+			aq_share_check(AQ_SHARE_MESSAGE_CACHE, shm, FRAME_KB);
 }
 
 static void
@@ -69,8 +61,8 @@ count_frames(AqShareUse *use)
 	{
 		const Partition *partition = &aq_area_partitions[i];
 
-		if (partition->frame != 0 && is_kept(partition))
-			aq_share_add(use, partition->queue, (2 + partition->reserved / SEGMENT_SLOTS) * CHUNK_KB);
+		if (partition->queue != 0 && partition->kept > 0)
+			aq_share_add(use, partition->queue, (int64) partition->kept * CHUNK_KB);
 	}
 }
 

@@ -41,6 +41,9 @@
 /* a value that is not the number of a slot */
 #define NO_SLOT PARTITION_SLOTS
 
+/* of a frame with so many slots, without its bitmaps for consumers */
+#define FRAME_CHUNKS(slots) (2 + (slots) / SEGMENT_SLOTS)
+
 #define SUBS_PER_CHUNK 64
 #define SUB_DIRECTORY (AQ_MAX_CONSUMERS / SUBS_PER_CHUNK)
 
@@ -202,6 +205,7 @@ typedef struct Partition
 	uint32		inflight;		/* (slot, consumer)s taken by running or prepared dequeues */
 	uint32		nretry;			/* (slot, consumer)s whose retry count must be written */
 	uint32		ndoubt;			/* transactions in doubt that have used it */
+	uint32		kept;			/* chunks, while one of these keeps the frame; included in ShardArea.kept */
 	uint32		nfailed;		/* slots to be moved to the exception queue */
 	uint32		open;			/* (slot, consumer)s not done, plus pending, plus failed */
 	TimestampTz next_timer;		/* 0: none; kept when the frame is evicted */
@@ -300,6 +304,7 @@ typedef struct ShardArea
 	volatile uint32 nunused_partitions;
 	volatile uint32 most_partitions;	/* the highest index ever used; read without the latch */
 	pg_atomic_uint32 clock_hand;
+	pg_atomic_uint32 kept;		/* sum of Partition.kept */
 	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;

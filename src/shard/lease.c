@@ -325,7 +325,7 @@ settle_batch(Settling *settling, Wanted *wanted, uint32 n)
 	settling->done = false;
 	if (settling->locked == NULL || settling->locked->stream != wanted->stream->index ||
 		settling->locked->number != wanted->ordinal / PARTITION_SLOTS)
-		aq_keep_admit_next(settling->queue->shm);
+		aq_keep_admit(settling->queue->shm);
 	while (settle_step(settling, wanted, n, mode))
 	{
 		if (settling->unloaded)

@@ -143,6 +143,7 @@ void
 aq_pool_release(Partition *partition)
 {
 	aq_doubt_table_forget(partition);
+	aq_slot_reset(partition, 0);	/* it keeps nothing any more */
 	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	leave_queue(partition);
 	partition->state = PARTITION_UNUSED;

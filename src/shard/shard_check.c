@@ -367,6 +367,7 @@ check_claims(AqFindings *findings, const char *place, const Partition *p)
 	if (p->loading && !aq_session_in_transaction(p->claimant))
 		aq_finding_add(findings, place, "loaded by no session", p->claimant + 1, AQ_NO_NUMBER, NULL);
 	aq_finding_compare(findings, place, "transactions in doubt", p->ndoubt, count_doubts(p->index));
+	aq_finding_compare(findings, place, "chunks kept by transactions", p->kept, aq_slot_is_kept(p) ? FRAME_CHUNKS(p->reserved) : 0);
 }
 
 static void

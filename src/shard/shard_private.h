@@ -319,7 +319,6 @@ extern uint32 *aq_pool_list(AqQueueShm *shm);
 /* --- keep.c ------------------------------------------------------------------------------ */
 extern bool aq_keep_is_new(const Partition *partition);
 extern void aq_keep_admit(AqQueueShm *shm);	/* may wait and raise an error; call it without a latch */
-extern void aq_keep_admit_next(AqQueueShm *shm);
 extern void aq_keep_register(void);
 
 /* --- stream.c ---------------------------------------------------------------------------- */

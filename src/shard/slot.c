@@ -172,6 +172,7 @@ static void
 add_taken(Partition *partition)
 {
 	partition->inflight++;
+	aq_slot_count_kept(partition);
 }
 
 static void
@@ -179,6 +180,7 @@ remove_taken(Partition *partition)
 {
 	Assert(partition->inflight > 0);
 	partition->inflight--;
+	aq_slot_count_kept(partition);
 }
 
 static void
@@ -186,6 +188,7 @@ remove_pending(Partition *partition, uint32 n)
 {
 	Assert(partition->pending >= n && partition->open >= n);
 	partition->pending -= n;
+	aq_slot_count_kept(partition);
 	partition->open -= n;
 }
 
@@ -230,6 +233,7 @@ aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, 
 	partition->reserved += n;
 	partition->pending += n;
 	partition->open += n;
+	aq_slot_count_kept(partition);
 	return first;
 }
 
@@ -547,6 +551,7 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 	}
 	partition->inflight -= n;
 	partition->open -= n;
+	aq_slot_count_kept(partition);
 	return move;
 }
 
@@ -814,6 +819,7 @@ aq_slot_reset(Partition *partition, uint32 reserved)
 	partition->reserved = reserved;
 	partition->pending = partition->inflight = partition->open = 0;
 	partition->nretry = partition->ndoubt = partition->nfailed = 0;
+	aq_slot_count_kept(partition);
 	memset(partition->sessions, 0, sizeof(partition->sessions));
 	partition->more_sessions = false;
 	aq_slot_leave(partition, 0, 0);

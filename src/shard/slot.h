@@ -19,6 +19,7 @@
  *	Partition.nfailed	slots with SLOT_FAILED
  *	Partition.open		pending + nfailed + Slot.open of all other slots
  *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slot_hold has added
+ *	Partition.kept		0 if pending, inflight and ndoubt are, else the frame's chunks
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits set in its bitmap
@@ -330,6 +331,24 @@ aq_slot_make_bitmap(AqChunk *bitmap)
 		*bitmap = aq_chunks_take();
 }
 
+/* Does a transaction keep the frame?  Exact if the stream's latch is held. */
+static inline bool
+aq_slot_is_kept(const Partition *partition)
+{
+	return partition->pending > 0 || partition->inflight > 0 || partition->ndoubt > 0;
+}
+
+/* Called after each change of what keeps the frame, and when it has grown meanwhile. */
+static inline void
+aq_slot_count_kept(Partition *partition)
+{
+	uint32		kept = aq_slot_is_kept(partition) ? FRAME_CHUNKS(partition->reserved) : 0;
+
+	if (kept != partition->kept)
+		(void) pg_atomic_fetch_add_u32(&aq_area->kept, (int32) (kept - partition->kept));
+	partition->kept = kept;
+}
+
 /*
  * n (slot, consumer)s or jobs keep the frame of the partition, until
  * aq_slot_let_go.
@@ -338,6 +357,7 @@ static inline void
 aq_slot_hold(Partition *partition, uint32 n)
 {
 	partition->inflight += n;
+	aq_slot_count_kept(partition);
 }
 
 static inline void
@@ -345,6 +365,7 @@ aq_slot_let_go(Partition *partition, uint32 n)
 {
 	Assert(partition->inflight >= n);
 	partition->inflight -= n;
+	aq_slot_count_kept(partition);
 }
 
 /* Counts transactions in doubt that have used the partition. */
@@ -352,6 +373,7 @@ static inline void
 aq_slot_add_doubts(Partition *partition, uint32 n)
 {
 	partition->ndoubt += n;
+	aq_slot_count_kept(partition);
 }
 
 static inline void
@@ -359,6 +381,7 @@ aq_slot_remove_doubt(Partition *partition)
 {
 	Assert(partition->ndoubt > 0);
 	partition->ndoubt--;
+	aq_slot_count_kept(partition);
 }
 
 /* Are all messages of the partition done? */
@@ -398,6 +421,7 @@ aq_slot_load_inflight(Partition *partition, uint32 pending, uint32 inflight)
 {
 	partition->pending = pending;
 	partition->inflight = inflight;
+	aq_slot_count_kept(partition);
 }
 
 /*

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import put, put_many, take, until
+from conftest import put, put_many, take, until, waiting_for
 from pgaq import db
 
 SETTINGS = {
@@ -15,6 +16,7 @@ SETTINGS = {
     "pgaq.max_partitions": "128",
     "pgaq.message_cache_size": "4MB",
     "pgaq.role_share": "50",
+    "max_prepared_transactions": "20",
 }
 
 
@@ -158,6 +160,34 @@ def test_large_enqueue(conn, hog, other):
     assert len(take(other, "few", number=20_000)) == 20_000
     hog.execute("COMMIT")
     assert usage(conn, "message_cache") == 0
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_many_transactions(conn, hog, other):
+    """Prepared transactions that keep a partition each: together they keep no more than the role's share."""
+    db.execute(hog, "SELECT aq.create_queue('parts', payload_type => 'text', shards => 1)")
+    db.execute(other, "SELECT aq.create_queue('free')")
+
+    def prepare():
+        for n in range(8):
+            hog.execute("BEGIN")
+            db.execute(hog, "SELECT aq.enqueue_array('parts', array_fill(''::text, ARRAY[16384]))")
+            hog.execute(f"PREPARE TRANSACTION 'part {n}'")
+
+    with ThreadPoolExecutor(1) as thread:
+        preparing = thread.submit(prepare)
+        until(lambda: waiting_for(conn, "aq: message cache full"), "a transaction that waits for others of its role")
+        conn.execute("SELECT pg_cancel_backend(%s)", [hog.info.backend_pid])
+        with pytest.raises(db.Error, match="canceling statement"):
+            preparing.result()
+    hog.execute("ROLLBACK")
+    assert 1024 <= usage(conn, "message_cache") <= 2048
+    put_many(other, "free", 1, 20_000)
+    assert len(take(other, "free", number=20_000)) == 20_000
+    for (name,) in conn.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+        hog.execute(f"COMMIT PREPARED '{name}'")
+    until(lambda: usage(conn, "message_cache") == 0, "the end of the prepared transactions")
+    db.execute(hog, "SELECT aq.drop_queue('parts', force => true)")
 
 
 @pytest.mark.sharded("queue tables have no message cache")

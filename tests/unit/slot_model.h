@@ -287,6 +287,7 @@ recount_partition(const Partition *p)
 	CHECK_EQ(p->inflight, inflight);
 	CHECK_EQ(p->nretry, nretry);
 	CHECK_EQ(p->ndoubt, model[p->index].doubts);
+	CHECK_EQ(p->kept, pending + inflight + model[p->index].doubts > 0 ? FRAME_CHUNKS(p->reserved) : 0);
 	CHECK_EQ(aq_slot_all_done(p), pending + nfailed + open + inflight + nretry + model[p->index].doubts == 0);
 	for (int s = 1; s <= SESSIONS; s++)
 	{

@@ -110,6 +110,15 @@ limit_of(const Resource *resource)
 	return (int64) *resource->total * aq_parameters_role_share / 100;
 }
 
+/* If all roles together use so much, can one be above its share, or is only the reserved part left? */
+bool
+aq_share_is_scarce(AqShare share, int64 used)
+{
+	const Resource *resource = &resources[share];
+
+	return used > Min(limit_of(resource), *resource->total - *resource->total / RESERVED);
+}
+
 /*
  * Would the owner of the queue still be within its share with n more?  Called
  * in a transaction, without latches.
