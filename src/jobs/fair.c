@@ -37,6 +37,8 @@ static int64 turn_key;
 static Oid	turn_role;
 static int64 turn_began;
 static int64 spent;				/* by all roles, in this process */
+static volatile sig_atomic_t is_ending;
+static emit_log_hook_type previous_log_hook;
 
 void
 aq_fair_define_parameters(void)
@@ -93,7 +95,18 @@ end_process(void)
 {
 	charge(aq_clock_us() - turn_began);
 	pg_atomic_write_u64(&shares->ended_in, (uint64) turn_key);
+	is_ending = true;
 	kill(MyProcPid, SIGTERM);
+}
+
+/* The line about its end is a short one: where the role's code was at that time is the role's text, and may be long. */
+static void
+shorten_log(ErrorData *error)
+{
+	if (is_ending)
+		error->hide_ctx = true;
+	if (previous_log_hook != NULL)
+		previous_log_hook(error);
 }
 
 /* Called by a process before its first turn; returns the key of the turn that ended the last one, 0: none has. */
@@ -102,6 +115,8 @@ aq_fair_enter(AqFairKind kind)
 {
 	shares = &aq_jobs_own_database()->shares[kind];
 	ending = RegisterTimeout(USER_TIMEOUT, end_process);
+	previous_log_hook = emit_log_hook;
+	emit_log_hook = shorten_log;
 	return (int64) pg_atomic_exchange_u64(&shares->ended_in, 0);
 }
 

@@ -56,6 +56,7 @@ def test_schedules(server, conn, queue, slow):
     assert len(arrived(conn, queue, 3)) >= 3
     error(conn, "schedules", what)
     conn.execute("SELECT aq.unschedule('quick')")
+    assert "PL/pgSQL function slow.stubborn" not in server.log_text()
 
 
 @pytest.mark.parametrize("slow", ["stubborn"], indirect=True)

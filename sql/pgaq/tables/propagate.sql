@@ -26,6 +26,7 @@ CREATE TABLE aq_internal.propagation (
 	last_run timestamptz,
 	UNIQUE NULLS NOT DISTINCT (queue_id, destination)
 );
+CREATE INDEX propagation_role ON aq_internal.propagation ((role::oid));
 COMMENT ON TABLE aq_internal.propagation IS 'Schedules of propagation: see aq.propagations';
 COMMENT ON COLUMN aq_internal.propagation.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq_internal.propagation.queue_id IS 'the queue whose messages go on';
@@ -113,6 +114,7 @@ CREATE TABLE aq_internal.propagation_arrival (
 	arrived timestamptz NOT NULL DEFAULT now(),
 	role aq_internal.role
 );
+CREATE INDEX propagation_arrival_role ON aq_internal.propagation_arrival ((role::oid));
 COMMENT ON TABLE aq_internal.propagation_arrival IS 'Batches received from other databases: one row for each of their schedules';
 COMMENT ON COLUMN aq_internal.propagation_arrival.source IS 'source in aq_internal.propagation_link there';
 COMMENT ON COLUMN aq_internal.propagation_arrival.epoch IS 'epoch in which it has asked last';

@@ -28,6 +28,7 @@ CREATE TABLE aq_internal.schedule (
 	created timestamptz NOT NULL DEFAULT now(),
 	comment text
 ) WITH (fillfactor = 50);
+CREATE INDEX schedule_owner ON aq_internal.schedule ((owner::oid));
 COMMENT ON TABLE aq_internal.schedule IS 'Schedules: the scheduler enqueues a message at each of their times, and writes the next time in the same transaction';
 COMMENT ON COLUMN aq_internal.schedule.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq_internal.schedule.schedule_name IS 'name, unique in the database';
