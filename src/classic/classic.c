@@ -27,6 +27,7 @@ static const AqStore classic_store = {
 	.kind = AQ_STORE_CLASSIC,
 	.xact = &aq_classic_notes_xact,
 	.load = aq_classic_queue_load,
+	.lost_table = aq_classic_tables_lost,
 	.unload = aq_classic_queue_unload,
 	.idle = aq_classic_queue_idle,
 	.drop = aq_classic_tables_drop_queue,

@@ -482,6 +482,7 @@ extern bool aq_removed_consumer_free(AqQueue *queue, AqRemoved *removed);
 /* --- classic_tables.c */
 extern void aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner);
 extern void aq_classic_tables_drop(int32 id);
+extern char *aq_classic_tables_lost(const AqQueue *queue);
 extern void aq_classic_tables_lock(AqQueue *queue);
 extern void aq_classic_tables_drop_queue(AqQueue *queue, bool force);
 extern bool aq_classic_tables_hold(AqQueue *queue);

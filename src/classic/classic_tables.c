@@ -81,15 +81,35 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 		grant_select(consumers, owner);
 }
 
+/* Is the table there?  Somebody may have dropped it by hand. */
+static bool
+exists(const char *table)
+{
+	return OidIsValid(aq_schema_data_relation(table));
+}
+
+char *
+aq_classic_tables_lost(const AqQueue *queue)
+{
+	char	   *messages = aq_schema_message_table(queue->table.id);
+	char	   *consumers = aq_schema_consumer_table(queue->table.id);
+
+	if (!exists(messages))
+		return messages;
+	return queue->table.multi && !exists(consumers) ? consumers : NULL;
+}
+
 /*
  * CASCADE drops the views over the tables, which are part of the queue table.
  */
 void
 aq_classic_tables_drop(int32 id)
 {
-	run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_message_table(id)));
-	if (OidIsValid(aq_schema_data_relation(aq_schema_consumer_table(id))))
-		run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", aq_schema_consumer_table(id)));
+	char	   *tables[] = {aq_schema_message_table(id), aq_schema_consumer_table(id)};
+
+	for (int i = 0; i < lengthof(tables); i++)
+		if (exists(tables[i]))
+			run_ddl(psprintf("DROP TABLE aq_data.%s CASCADE", tables[i]));
 	if (OidIsValid(aq_body_row_table(id)))
 		run_ddl(psprintf("DROP TABLE aq_data.k%d CASCADE", id));
 }
@@ -119,7 +139,8 @@ holds_messages(AqQueue *queue)
 void
 aq_classic_tables_lock(AqQueue *queue)
 {
-	LockRelationOid(queue->table.messages, ShareRowExclusiveLock);
+	if (OidIsValid(queue->table.messages))
+		LockRelationOid(queue->table.messages, ShareRowExclusiveLock);
 	if (OidIsValid(queue->table.consumers))
 		LockRelationOid(queue->table.consumers, ShareRowExclusiveLock);
 }
@@ -132,14 +153,17 @@ aq_classic_tables_drop_queue(AqQueue *queue, bool force)
 	char	   *name = pstrdup(queue->name);
 
 	aq_classic_tables_lock(queue);
+	if (!force)
+		(void) aq_pins_check_lost_table(queue, ERROR);
 	if (!force && holds_messages(queue))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", name),
 				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
-	if (OidIsValid(aq_body_row_table(table.id)))
+	if (OidIsValid(table.messages) && OidIsValid(aq_body_row_table(table.id)))
 		run_ddl(psprintf("DELETE FROM aq_data.k%d WHERE msgid IN (SELECT msgid FROM aq_data.%s WHERE queue_id = %d)",
 						 table.id, aq_schema_message_table(table.id), id));
-	(void) aq_sql_delete(aq_schema_message_table(table.id), psprintf("WHERE queue_id = %d", id), 0, NULL, NULL);
+	if (OidIsValid(table.messages))
+		(void) aq_sql_delete(aq_schema_message_table(table.id), psprintf("WHERE queue_id = %d", id), 0, NULL, NULL);
 	if (OidIsValid(table.consumers))
 		(void) aq_sql_delete(aq_schema_consumer_table(table.id), psprintf("WHERE queue_id = %d", id), 0, NULL, NULL);
 }

@@ -200,7 +200,8 @@ AQ_ROWS(aq_classic_views_messages)
 	wanted.first = PG_ARGISNULL(3) ? 0 : PG_GETARG_INT64(3);
 	wanted.end = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
 	level = avoid_nested_loops(wanted);
-	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)))
+	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)) &&
+		!aq_pins_check_lost_table(queue, WARNING))
 		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted), 0, NULL, NULL);
 	AtEOXact_GUC(true, level);
 }
@@ -235,7 +236,9 @@ buffered_side(int32 id, AqRight right)
 	if (RecoveryInProgress())
 		return NULL;
 	queue = aq_catalog_get_numbered(id);
-	return queue != NULL && aq_privilege_allows(queue, right) ? queue->buffered : NULL;
+	if (queue == NULL || queue->buffered == NULL || !aq_privilege_allows(queue, right))
+		return NULL;
+	return aq_pins_check_lost_table(queue->buffered, WARNING) ? NULL : queue->buffered;
 }
 
 /*
@@ -383,7 +386,8 @@ aq_classic_views_ready(PG_FUNCTION_ARGS)
 	aq_session_require_preload();
 	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
 	if (queue == NULL || queue->table.id == 0 || !aq_privilege_allows(queue, AQ_RIGHT_SEE) ||
-		!aq_privilege_shows_position(queue, PG_GETARG_INT32(1)) || !aq_pins_peek(queue, &peek))
+		!aq_privilege_shows_position(queue, PG_GETARG_INT32(1)) || aq_pins_check_lost_table(queue, WARNING) ||
+		!aq_pins_peek(queue, &peek))
 		PG_RETURN_NULL();
 	aq_row_scan_open(&rows, queue, queue->multi ? queue->table.consumers : queue->table.messages, AccessShareLock);
 	aq_row_scan_seek(&rows, queue->id, PG_GETARG_INT32(1), &first, ForwardScanDirection);

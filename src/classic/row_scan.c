@@ -36,12 +36,10 @@
 Relation
 aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
 {
-	Relation	rel = try_table_open(table, mode);
+	Relation	rel = OidIsValid(table) ? try_table_open(table, mode) : NULL;
 
 	if (rel == NULL || queue->shm->object->state == AQ_OBJECT_DROPPED)
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
-				errdetail("It has just been dropped."));
+		aq_pins_refuse_missing(queue);
 	if (table == queue->table.messages)
 		aq_payload_check_column(queue, RelationGetDescr(rel), COL_PAYLOAD);
 	return rel;

@@ -655,6 +655,7 @@ extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, boo
  * aq_pins_pin_current also returns the latest description.
  */
 extern void aq_pins_pin(AqQueue *queue);
+extern void aq_pins_pin_to_drop(AqQueue *queue, bool force);
 extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
 extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; the queue is pinned */
 
@@ -673,6 +674,8 @@ typedef struct AqPeek
 extern bool aq_pins_peek(AqQueue *queue, AqPeek *peek);
 extern void aq_pins_peek_end(const AqPeek *peek);
 extern char *aq_pins_lost_table(const AqQueue *queue);
+pg_noreturn extern void aq_pins_refuse_missing(AqQueue *queue);
+extern bool aq_pins_check_lost_table(const AqQueue *queue, int level);
 
 /* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *buffered);

@@ -33,7 +33,9 @@ aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m,
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("message %lld of queue \"%s\" is not in its table", (long long) ordinal,
-						take->queue->name)));
+						take->queue->name),
+				 errhint("If table \"%s\" was truncated or changed by hand, restart the server, so that the queue is loaded again, "
+						 "or drop the queue with force => true.", RelationGetRelationName(rel))));
 	if (take->options->mode == AQ_MODE_REMOVE_NODATA)
 	{
 		m->payload = (Datum) 0;

@@ -240,7 +240,7 @@ read_slot(Relation rel, DoubtSlot *doubt)
 	bool		nulls[MSG_COLUMNS];
 
 	tuple.t_self = doubt->tid;
-	if (!heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+	if (!ItemPointerIsValid(&tuple.t_self) || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		return;					/* rolled back and already pruned */
 	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
 	doubt->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
@@ -430,7 +430,7 @@ read_enqueue_times(Stream *stream, Partition *partition, Relation rel, List *tak
 		bool		isnull;
 
 		tuple.t_self = take->tid;
-		if (!is_dequeue(take) || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
+		if (!is_dequeue(take) || !ItemPointerIsValid(&tuple.t_self) || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 			continue;
 		take->enqueued = DatumGetTimestampTz(heap_getattr(&tuple, MSG_ENQUEUE_TIME + 1, RelationGetDescr(rel), &isnull));
 		ReleaseBuffer(buffer);

@@ -146,7 +146,9 @@ aq_heap_leave_tables(const Partition *partition)
  * Updates the TIDs of the slots after the message table was rewritten, for
  * example by VACUUM FULL.  The caller holds a lock on the table.  The scan
  * misses no row whose slot has a TID of the old file, because a rewrite waits
- * for all lock holders, and slots get their TIDs under a lock.
+ * for all lock holders, and slots get their TIDs under a lock.  A slot whose row is
+ * gone, because it was rolled back or somebody has truncated the table, gets no
+ * valid TID.
  */
 static void
 relocate(Partition *partition, Relation rel)
@@ -177,10 +179,10 @@ relocate(Partition *partition, Relation rel)
 
 			for (uint32 s = 0; frame != NULL && s < PARTITION_SLOTS; s++)
 			{
-				if (frame->segments[s / SEGMENT_SLOTS] == 0 || !ItemPointerIsValid(&places[s]))
+				if (frame->segments[s / SEGMENT_SLOTS] == 0)
 					continue;
-				aq_slot_locate(slot_at(frame, s), ItemPointerGetBlockNumber(&places[s]),
-							   ItemPointerGetOffsetNumber(&places[s]));
+				aq_slot_locate(slot_at(frame, s), ItemPointerGetBlockNumberNoCheck(&places[s]),
+							   ItemPointerGetOffsetNumberNoCheck(&places[s]));
 			}
 			partition->file = aq_relation_file(rel);
 		}
@@ -217,14 +219,16 @@ aq_heap_open_messages(Partition *partition, LOCKMODE mode)
 bool
 aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer)
 {
-	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->t_self);
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(&tuple->t_self);
 	bool		found = false;
 	Page		page;
 
+	if (offset == InvalidOffsetNumber)
+		return false;
 	*buffer = ReleaseAndReadBuffer(*buffer, rel, ItemPointerGetBlockNumber(&tuple->t_self));
 	LockBuffer(*buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(*buffer);
-	if (offset >= FirstOffsetNumber && offset <= PageGetMaxOffsetNumber(page))
+	if (offset <= PageGetMaxOffsetNumber(page))
 	{
 		ItemId		item = PageGetItemId(page, offset);
 

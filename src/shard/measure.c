@@ -304,7 +304,8 @@ read_head(Relation rel, const Head *head)
 	ItemPointerSet(&tuple.t_self, head->block, head->offset);
 	if (aq_heap_read_row(rel, &tuple, &buffer))
 		time = row_time(&tuple, RelationGetDescr(rel), head->ordinal);
-	ReleaseBuffer(buffer);
+	if (BufferIsValid(buffer))
+		ReleaseBuffer(buffer);
 	return time;
 }
 

@@ -651,7 +651,7 @@ move_message(Move *move, AqQueue *queue)
 	bool		moved = true;
 
 	tuple.t_self = move->tids[move->nmoved];
-	if (!heap_fetch(move->rel, SnapshotAny, &tuple, &buffer, false))
+	if (!ItemPointerIsValid(&tuple.t_self) || !heap_fetch(move->rel, SnapshotAny, &tuple, &buffer, false))
 		elog(ERROR, "failed message %u is not in its table", move->slots[move->nmoved]);
 	aq_heap_read_message(queue, move->stream, &tuple, RelationGetDescr(move->rel), &m, values, nulls);
 	target = aq_catalog_exception_queue(queue, m.exception_queue_id);

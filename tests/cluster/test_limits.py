@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -94,6 +97,63 @@ def test_lost_tables(new_server, lost, loaded):
         assert [r["queue_name"] for r in db.rows(conn, "SELECT queue_name FROM aq.queues WHERE queue_type = 'normal'")] == ["kept"]
         assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[qls]1(_|$)'") == 0
         assert take(conn, "kept") == [1]
+
+
+@pytest.mark.own_tables
+@pytest.mark.parametrize("loaded", [True, False])
+def test_lost_tables_of_queue_tables(new_server, loaded):
+    """The same for a queue table and for buffered messages; the command shows the other queues."""
+    own = new_server("lost")
+    own.expect_log(r'table "aq_data\.[tcbd]\d+" is missing')
+    lost = {"jobs": "t{table}", "news": "c{table}", "events": "d{queue}"}
+    with own.connect() as conn:
+        conn.execute("SELECT aq.create_queue_table('t_jobs'), aq.create_queue_table('t_news', multiple_consumers => true)")
+        conn.execute("""SELECT aq.create_queue('jobs', queue_table => 't_jobs'), aq.create_queue('news', queue_table => 't_news'),
+                               aq.create_queue('events', multiple_consumers => true, shards => 1), aq.create_queue('kept', shards => 1)""")
+        conn.execute("SELECT aq.subscribe('news', 's'), aq.subscribe('events', 's', delivery_mode => 'buffered')")
+        for name in ("jobs", "news", "kept"):
+            put(conn, name, 1)
+        put(conn, "events", 1, delivery_mode="buffered")
+        conn.execute("SET lock_timeout = 0")
+        for name, table in lost.items():
+            ids = db.row(conn, "SELECT queue_id AS queue, queue_table_id AS table FROM aq_internal.queue WHERE queue_name = %s", [name])
+            lost[name] = table.format(**ids)
+            conn.execute(f"DROP TABLE aq_data.{lost[name]} CASCADE")
+    if not loaded:
+        own.restart()
+    with own.connect() as conn:
+        for name, table in lost.items():
+            mode = "buffered" if name == "events" else "persistent"
+            error = refused(conn, "XX001", f"SELECT aq.enqueue('{name}', '2', delivery_mode => '{mode}')")
+            assert f'table "aq_data.{table}" is missing' in str(error) and "force => true" in hint(error)
+        for source in ("aq.metrics()", "aq.subscribers", "aq.messages"):
+            found = {row["queue_name"] for row in db.rows(conn, f"SELECT queue_name FROM {source}")}
+            assert "kept" in found, source
+        conn.execute("SELECT FROM aq.messages WHERE delivery_mode = 'buffered'; SELECT FROM aq.buffered_queues")
+        found = db.rows(conn, "SELECT queue_name, place FROM aq.check() WHERE what = 'tables that are missing' AND queue_name IN ('jobs', 'news', 'events')")
+        assert {r["queue_name"]: r["place"] for r in found} == {name: f"table aq_data.{table}" for name, table in lost.items()}
+        for command in ("status", "doctor"):
+            said = subprocess.run([sys.executable, "-m", "pgaq", command], env={**os.environ, **own.environment()}, capture_output=True, text=True)
+            assert said.returncode == 0 and (command == "doctor" or "kept" in said.stdout), said.stderr
+        refused(conn, "XX001", "SELECT aq.drop_queue('jobs')")
+        for name in lost:
+            db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", (name,))
+        conn.execute("SELECT aq.drop_queue_table('t_jobs', force => true), aq.drop_queue_table('t_news', force => true)")
+        assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tcbd][0-9]+(_|$)'") == 0
+        assert take(conn, "kept") == [1]
+
+
+@pytest.mark.sharded("the tables of a partition")
+def test_truncated_tables(server, conn):
+    """A message that is not in its table any more is an error that says what to do."""
+    conn.execute("SELECT aq.create_queue('emptied', shards => 1)")
+    put(conn, "emptied", "x" * 10000)
+    conn.execute("SET lock_timeout = 0")
+    table = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = 'emptied' AND messages IS NOT NULL")
+    conn.execute(f"TRUNCATE {table}")
+    error = refused(conn, "XX001", "SELECT * FROM aq.dequeue('emptied')")
+    assert "is not in its table" in str(error) and "restart the server" in hint(error)
+    db.execute(conn, "SELECT aq.drop_queue('emptied', force => true)")
 
 
 @pytest.mark.parametrize("who", ["worker", "launcher"])

@@ -298,7 +298,9 @@ describe_buffered(AqQueue *queue)
 {
 	AqQueue    *buffered;
 
-	if (!OidIsValid(aq_schema_data_relation(aq_schema_message_table(-queue->id))))
+	/* one that was dropped by hand is missed when the queue is used */
+	if (!OidIsValid(aq_schema_data_relation(aq_schema_message_table(-queue->id))) &&
+		!OidIsValid(aq_schema_data_relation(aq_schema_consumer_table(-queue->id))))
 		return NULL;
 	buffered = palloc(sizeof(AqQueue));
 	*buffered = *queue;

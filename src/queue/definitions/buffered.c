@@ -101,7 +101,7 @@ aq_buffered_drop(const char *name, bool force)
 	if (buffered == NULL)
 		return;
 	id = buffered->id;
-	aq_pins_pin(buffered);
+	aq_pins_pin_to_drop(buffered, force);
 	buffered->store->drop(buffered, force);
 	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);

@@ -73,7 +73,9 @@ both_chunks(AqQueueShm *shm)
 static char *
 both_lost_table(const AqQueue *queue)
 {
-	return sharded()->lost_table(queue);
+	char	   *lost = queue->table.id != 0 ? classic()->lost_table(queue) : NULL;
+
+	return lost != NULL ? lost : sharded()->lost_table(queue);
 }
 
 static void

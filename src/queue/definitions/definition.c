@@ -264,7 +264,7 @@ aq_definition_drop(const char *name, bool force)
 
 	if (force && queue->store->kind != AQ_STORE_CLASSIC)
 		forget_lost_tables(id);
-	aq_pins_pin(queue);
+	aq_pins_pin_to_drop(queue, force);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
 	drop_definition(id, own_view);

@@ -358,18 +358,32 @@ aq_pins_lost_table(const AqQueue *queue)
 	return lost ? queue->store->lost_table(queue) : NULL;
 }
 
-/* A view shows what is known of such a queue, and those of all others. */
-static bool
-warn_of_lost_table(const AqQueue *queue)
+/*
+ * Has a table of the queue been dropped by hand?  Then raises an error, or a
+ * WARNING for a view, which shows what is known of such a queue, and all others.
+ */
+bool
+aq_pins_check_lost_table(const AqQueue *queue, int level)
 {
 	char	   *table = aq_pins_lost_table(queue);
 
 	if (table != NULL)
-		ereport(WARNING,
+		ereport(level,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("queue \"%s\" cannot be used: table \"aq_data.%s\" is missing", queue->name, table),
 				 errhint("Restore it from a backup, or drop the queue with force => true.")));
 	return table != NULL;
+}
+
+/* Raises the error for a table that is not there: the queue was dropped, or one of its tables by hand. */
+pg_noreturn void
+aq_pins_refuse_missing(AqQueue *queue)
+{
+	if (aq_catalog_read(queue->id) != NULL)
+		(void) aq_pins_check_lost_table(queue, ERROR);
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
+			errdetail("It has just been dropped."));
 }
 
 /*
@@ -402,7 +416,7 @@ load(AqQueue *queue, AqObject *object, bool missing_ok)
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_UNDEFINED, "queue \"%s\" does not exist", queue->name),
 				errdetail("It has just been dropped."));
-	if (missing_ok && warn_of_lost_table(current))
+	if (missing_ok && aq_pins_check_lost_table(current, WARNING))
 	{
 		MemoryContextDelete(latest->context);
 		return false;
@@ -587,6 +601,14 @@ aq_pins_pin(AqQueue *queue)
 	if (queue->distributed)
 		aq_peers_prepare();
 	(void) pin_queue(queue, false);
+}
+
+/* Pins a queue that is to be dropped; one with missing tables cannot be loaded. */
+void
+aq_pins_pin_to_drop(AqQueue *queue, bool force)
+{
+	if (!force || aq_pins_lost_table(queue) == NULL)
+		aq_pins_pin(queue);
 }
 
 /*
