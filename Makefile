@@ -46,7 +46,7 @@ ifeq ($(shell uname -s), Linux)
 SHLIB_LINK += -Wl,-Bsymbolic
 endif
 
-SHLIB_LINK += $(libpq)
+SHLIB_LINK += $(libpq) $(PTHREAD_LIBS)
 
 # no bitcode: nothing here is worth inlining into queries
 override with_llvm = no

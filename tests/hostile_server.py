@@ -79,6 +79,8 @@ class Hostile:
     """Its port is .port, its identity as a node .id.  answers: for words of a statement, what it answers one after the other; None: well; when they are used up, it answers well.  .left: how many are not used up."""
 
     def __init__(self, answers: dict[str, list[Answer | None]] | None = None):
+        self.silent = False  # if it says nothing
+        self.rounds = 0  # if not 0, it asks for a password, and has it proved with so many rounds
         self.id = str(uuid.uuid4())
         self.answers = answers or {}
         self.last: list[str] = []  # the latest statements
@@ -137,6 +139,15 @@ class Hostile:
                 if struct.unpack(">I", take(length - 4)[:4])[0] < 80_000_000:
                     break
                 connection.sendall(b"N")
+            if self.silent:
+                take(1)
+            if self.rounds:
+                connection.sendall(message(b"R", struct.pack(">I", 10) + b"SCRAM-SHA-256\0\0"))
+                take(1)
+                first = take(struct.unpack(">I", take(4))[0] - 4)
+                nonce = first[first.rindex(b"r=") + 2 :]
+                connection.sendall(message(b"R", struct.pack(">I", 11) + b"r=%sx,s=c2FsdA==,i=%d" % (nonce, self.rounds)))
+                take(1)
             settings = b"".join(message(b"S", f"{name}\0{value}\0".encode()) for name, value in PARAMETERS.items())
             connection.sendall(message(b"R", struct.pack(">I", 0)) + settings + message(b"K", struct.pack(">II", 1, 1)) + message(b"Z", b"I"))
             sql = ""

@@ -335,12 +335,14 @@ AqLinkState *
 aq_link_area_take_state(Oid server, Oid role)
 {
 	AqLinkState *found = NULL;
+	int			own = 0;
 
 	aq_link_area_get(AQ_EXCLUSIVE);
 	for (int i = 0; i < aq_link_area_limit; i++)
 	{
 		AqLinkState *state = &aq_link_area->states[i];
 
+		own += state->used && state->role == role;
 		if (state->database == MyDatabaseId && state->server == server && state->role == role)
 		{
 			found = state;
@@ -350,6 +352,9 @@ aq_link_area_take_state(Oid server, Oid role)
 		if (!state->used && (found == NULL || (OidIsValid(found->database) && !OidIsValid(state->database))))
 			found = state;
 	}
+	/* a quarter is for the links of other roles */
+	if (own > aq_link_area_limit * 3 / 4)
+		found = NULL;
 	if (found != NULL && (found->database != MyDatabaseId || found->server != server || found->role != role))
 	{
 		memset(found, 0, sizeof(*found));

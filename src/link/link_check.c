@@ -154,6 +154,7 @@ aq_link_check_work(int64 now)
 int
 aq_link_check_sockets(AqSocket *sockets, int room, int *connecting, int64 *next)
 {
+	AqSocket	wanted;
 	int			n = 0;
 
 	for (int i = 0; i < AQ_LINK_CHECKS; i++)
@@ -162,13 +163,15 @@ aq_link_check_sockets(AqSocket *sockets, int room, int *connecting, int64 *next)
 
 		if (peer == NULL)
 			continue;
-		if (n < room)
-			aq_link_peer_wants(peer, &sockets[n]);
+		(*connecting)++;
 		if (*next == 0 || peer->deadline < *next)
 			*next = peer->deadline;
+		if (!aq_link_peer_wants(peer, &wanted))
+			continue;
+		if (n < room)
+			sockets[n] = wanted;
 		n++;
 	}
-	*connecting += n;
 	return n;
 }
 

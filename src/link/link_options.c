@@ -368,6 +368,8 @@ aq_link_options_read(Oid server_oid, Oid role)
 	check_server(server, role);
 	mapping = GetUserMapping(role, server_oid);
 
+	target->server = server_oid;
+	target->role = role;
 	target->name = server->servername;
 	target->enabled = is_true(server->options, "enabled");
 	for (int i = 0; i < lengthof(integer_options); i++)

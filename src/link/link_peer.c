@@ -2,8 +2,7 @@
  *
  * link_peer.c
  *	  One connection to another server: connecting, the handshake, a request at
- *	  a time.  Nothing here waits for the network, except libpq's resolution of
- *	  host names.
+ *	  a time.  Nothing here waits for the network.
  *
  * | state | next |
  * | CONNECTING | libpq has connected, and a password was used where it must be: GREETING |
@@ -27,7 +26,6 @@
 #include "link/link_private.h"
 
 #include "mb/pg_wchar.h"
-#include "storage/fd.h"
 #include "utils/builtins.h"
 
 /* how much later than the other side we give up a request */
@@ -56,11 +54,6 @@
 #define AGREEMENT "SELECT protocol, system_identifier, timeline, database_id FROM aq.link_hello($1, $2)"
 
 static void
-no_notice(void *unused, const PGresult *result)
-{
-}
-
-static void
 break_off(AqPeer *peer, int sqlstate, const char *message, const char *detail, const char *hint)
 {
 	aq_link_error_set(&peer->error, sqlstate, message, detail, hint);
@@ -72,6 +65,19 @@ break_off_lost(AqPeer *peer)
 {
 	aq_link_error_of_connection(&peer->error, peer->conn);
 	peer->state = AQ_PEER_BROKEN;
+}
+
+static void
+expire(AqPeer *peer)
+{
+	if (peer->state == AQ_PEER_BUSY)
+		break_off(peer, ERRCODE_CONNECTION_FAILURE,
+				  psprintf(_("the other server did not answer a request within %d s"), peer->target->request_timeout), NULL,
+				  _("If the other server is only slow, raise the option request_timeout with ALTER SERVER."));
+	else
+		break_off(peer, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+				  psprintf(_("could not connect to the other server within %d s"), peer->target->connect_timeout), NULL,
+				  _("Check the options \"host\" and \"port\", and firewalls; a slow server may need a higher connect_timeout."));
 }
 
 /*
@@ -86,25 +92,10 @@ aq_link_peer_start(const AqLinkTarget *target)
 	peer->target = target;
 	peer->began = aq_clock_us();
 	peer->deadline = peer->began + target->connect_timeout * SECOND;
-	peer->counted = AcquireExternalFD();
-	if (!peer->counted)
-	{
-		break_off(peer, ERRCODE_INSUFFICIENT_RESOURCES, _("too many open files for another connection of a link"), NULL,
-				  _("Raise max_files_per_process and restart the server."));
-		return peer;
-	}
 	aq_point("link-connect");
-	peer->conn = PQconnectStartParams(target->keywords, target->values, false);
-	if (peer->conn == NULL || PQstatus(peer->conn) == CONNECTION_BAD)
-	{
-		break_off_lost(peer);
-		return peer;
-	}
-	/* so that the message of a refused connection has its SQLSTATE */
-	(void) PQsetErrorVerbosity(peer->conn, PQERRORS_VERBOSE);
-	(void) PQsetNoticeReceiver(peer->conn, no_notice, NULL);
-	peer->connects = true;
-	peer->poll = PGRES_POLLING_WRITING;
+	peer->login = aq_link_login_begin(target, peer->deadline, &peer->error);
+	if (peer->login == NULL)
+		peer->state = AQ_PEER_BROKEN;
 	return peer;
 }
 
@@ -179,14 +170,27 @@ security_of(const AqPeer *peer)
 	return strcmp(sslmode, "verify-full") == 0 ? AQ_LINK_TLS_VERIFIED : AQ_LINK_TLS_ANY;
 }
 
-/* libpq has connected. */
+/* libpq has connected, or could not. */
 static void
-connected(AqPeer *peer)
+logged_in(AqPeer *peer)
 {
-	const char *address = PQhostaddr(peer->conn);
-	const char *host = address != NULL && address[0] != '\0' ? address : PQhost(peer->conn);
+	const char *address;
+	const char *host;
 
-	peer->connects = false;
+	peer->login = NULL;
+	peer->counted = true;
+	if (PQstatus(peer->conn) == CONNECTION_BAD)
+	{
+		break_off_lost(peer);
+		return;
+	}
+	if (PQstatus(peer->conn) != CONNECTION_OK)
+	{
+		expire(peer);
+		return;
+	}
+	address = PQhostaddr(peer->conn);
+	host = address != NULL && address[0] != '\0' ? address : PQhost(peer->conn);
 	peer->security = security_of(peer);
 	snprintf(peer->host, sizeof(peer->host), "%s:%s", host != NULL ? host : "", PQport(peer->conn));
 	if (peer->target->needs_password && !PQconnectionUsedPassword(peer->conn))
@@ -347,19 +351,6 @@ exchange(AqPeer *peer)
 		read_answer(peer);
 }
 
-static void
-expire(AqPeer *peer)
-{
-	if (peer->state == AQ_PEER_BUSY)
-		break_off(peer, ERRCODE_CONNECTION_FAILURE,
-				  psprintf(_("the other server did not answer a request within %d s"), peer->target->request_timeout), NULL,
-				  _("If the other server is only slow, raise the option request_timeout with ALTER SERVER."));
-	else
-		break_off(peer, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-				  psprintf(_("could not connect to the other server within %d s"), peer->target->connect_timeout), NULL,
-				  _("Check the options \"host\" and \"port\", and firewalls; a slow server may need a higher connect_timeout."));
-}
-
 /* --- what the worker calls ----------------------------------------------------------------- */
 
 /* Sends a request; the peer must be READY. */
@@ -391,13 +382,10 @@ aq_link_peer_advance(AqPeer *peer, int64 now, bool ready)
 {
 	if (peer->state == AQ_PEER_BROKEN || peer->state == AQ_PEER_ANSWERED)
 		return;
-	if (ready && peer->connects)
+	if (peer->login != NULL)
 	{
-		peer->poll = PQconnectPoll(peer->conn);
-		if (peer->poll == PGRES_POLLING_FAILED)
-			break_off_lost(peer);
-		else if (peer->poll == PGRES_POLLING_OK)
-			connected(peer);
+		if (aq_link_login_ended(peer->login, &peer->conn))
+			logged_in(peer);
 	}
 	else if (ready && peer->state == AQ_PEER_READY)
 	{
@@ -412,14 +400,17 @@ aq_link_peer_advance(AqPeer *peer, int64 now, bool ready)
 		expire(peer);
 }
 
-/* What the peer waits for. */
-void
+/* What the peer waits for; false: not for a socket, its login sets the latch. */
+bool
 aq_link_peer_wants(AqPeer *peer, AqSocket *wanted)
 {
+	if (peer->login != NULL)
+		return false;
 	wanted->data = peer;
 	wanted->socket = PQsocket(peer->conn);
-	wanted->read = !peer->connects || peer->poll == PGRES_POLLING_READING;
-	wanted->write = peer->connects ? peer->poll == PGRES_POLLING_WRITING : peer->flushing;
+	wanted->read = true;
+	wanted->write = peer->flushing;
+	return true;
 }
 
 /* Does for each ready socket what can be done. */
@@ -445,9 +436,11 @@ void
 aq_link_peer_close(AqPeer *peer)
 {
 	aq_link_answer_end(&peer->answer);
+	if (peer->login != NULL)
+		aq_link_login_give_up(peer->login);
 	if (peer->conn != NULL)
 		PQfinish(peer->conn);
 	if (peer->counted)
-		ReleaseExternalFD();
+		aq_link_login_free_descriptor(peer->target->role);
 	pfree(peer);
 }

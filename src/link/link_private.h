@@ -171,6 +171,8 @@ extern void aq_link_area_release_check(AqLinkCheck *check);
 /* A link as its server and user mapping define it. */
 typedef struct AqLinkTarget
 {
+	Oid			server;
+	Oid			role;
 	char	   *name;			/* of the server */
 	bool		enabled;
 	bool		needs_password; /* the other side must have asked for the password */
@@ -210,6 +212,16 @@ extern void aq_link_answer_end(AqLinkAnswer *answer);
 
 extern const char *aq_link_views_security(AqLinkSecurity security);
 
+/* --- link_login.c: connecting in a thread --------------------------------------- */
+
+typedef struct AqLogin AqLogin;
+
+extern void aq_link_login_prepare(void);
+extern AqLogin *aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *error);
+extern bool aq_link_login_ended(AqLogin *login, PGconn **conn);
+extern void aq_link_login_give_up(AqLogin *login);
+extern void aq_link_login_free_descriptor(Oid role);
+
 /* --- link_peer.c: a connection ------------------------------------------------- */
 
 typedef enum AqPeerState
@@ -228,8 +240,7 @@ typedef struct AqPeer
 	AqPeerState state;
 	PGconn	   *conn;
 	bool		counted;		/* among the server's file descriptors */
-	bool		connects;		/* libpq connects: wait as poll says */
-	PostgresPollingStatusType poll;
+	AqLogin    *login;			/* while libpq connects, instead of conn; else NULL */
 	bool		flushing;		/* not everything was sent */
 	int64		began;			/* the connection, or the request */
 	int64		deadline;
@@ -248,7 +259,7 @@ typedef struct AqPeer
 extern AqPeer *aq_link_peer_start(const AqLinkTarget *target);
 extern void aq_link_peer_send(AqPeer *peer, const AqLinkRequest *request);
 extern void aq_link_peer_advance(AqPeer *peer, int64 now, bool ready);
-extern void aq_link_peer_wants(AqPeer *peer, AqSocket *socket);
+extern bool aq_link_peer_wants(AqPeer *peer, AqSocket *socket);
 extern void aq_link_peer_ready(const AqSocket *sockets, int n, int64 now);
 extern void aq_link_peer_answered(AqPeer *peer);
 extern void aq_link_peer_close(AqPeer *peer);

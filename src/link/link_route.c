@@ -38,6 +38,7 @@ typedef struct Line
 
 static List *routes;			/* of AqRoute, in TopMemoryContext */
 static bool worked;				/* a request was answered since the worker started */
+static bool warned;				/* that not all links are shown */
 
 /* --- what aq.links shows ------------------------------------------------------------- */
 
@@ -482,6 +483,7 @@ int
 aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecting, int64 *next)
 {
 	List	   *all = aq_link_stream_all();
+	AqSocket	wanted;
 	int			n = 0;
 	ListCell   *lc;
 
@@ -495,10 +497,10 @@ aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecti
 		{
 			AqPeer	   *peer = ((Line *) lfirst(lc2))->peer;
 
-			if (peer->state == AQ_PEER_BROKEN)
+			if (peer->state == AQ_PEER_BROKEN || !aq_link_peer_wants(peer, &wanted))
 				continue;
 			if (n < room)
-				aq_link_peer_wants(peer, &sockets[n]);
+				sockets[n] = wanted;
 			n++;
 		}
 	}
@@ -544,9 +546,11 @@ make_route(Oid server, Oid role)
 	if (!route->shown)
 	{
 		route->state = palloc0(sizeof(AqLinkState));
-		ereport(WARNING,
-				aq_error(AQ_ERR_CACHE_FULL, "too many links to show all of them"),
-				errhint("Raise pgaq.max_links (now %d) and restart the server.", aq_link_area_limit));
+		if (!warned)
+			ereport(WARNING,
+					aq_error(AQ_ERR_CACHE_FULL, "too many links to show all of them"),
+					errhint("Raise pgaq.max_links (now %d) and restart the server.", aq_link_area_limit));
+		warned = true;
 	}
 	routes = lappend(routes, route);
 	MemoryContextSwitchTo(old);

@@ -89,9 +89,9 @@ list_sockets(int *in_flight, int *connecting, int64 *next)
 
 /* Is there nothing to do for long enough?  Sets when that will be. */
 static bool
-is_over(int nsockets, int64 now, int64 *next)
+is_over(int nconnections, int64 now, int64 *next)
 {
-	if (aq_link_route_count() > 0 || nsockets > 0 || list_at != 0)
+	if (aq_link_route_count() > 0 || nconnections > 0 || list_at != 0)
 		idle_since = 0;
 	else if (idle_since == 0)
 		idle_since = now;
@@ -120,7 +120,7 @@ work(void)
 		return false;
 	n = list_sockets(&in_flight, &connecting, &next);
 	now = aq_clock_us();
-	if (is_over(n, now, &next))
+	if (is_over(n + connecting, now, &next))
 		return false;
 	aq_event_wait_sockets(in_flight > 0 ? AQ_EVENT_LINK_ANSWER : connecting > 0 ? AQ_EVENT_LINK_CONNECT : AQ_EVENT_LINK_IDLE,
 						  aq_link_route_count(), in_flight, connecting, sockets, n, next == 0 ? -1 : Max(next - now, 0));
@@ -137,6 +137,7 @@ aq_link_worker_main(Datum arg)
 	/* connecting may wait for a lock, so SIGTERM ends the process at once */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
+	aq_link_login_prepare();
 	BackgroundWorkerUnblockSignals();
 	aq_session_attach();
 

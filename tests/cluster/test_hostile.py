@@ -85,6 +85,49 @@ def test_handshake(server, admin, hostile, statement):
     assert unchanged(server, admin) == before
 
 
+def test_a_login_without_end(server, admin, hostile):
+    """A password is to be proved with an hour's work: that link fails, the others go on, and the worker can be ended."""
+    server.expect_log("terminating")
+    evil = hostile("evil", {})
+    hostile("good", {})
+    admin.execute("ALTER SERVER evil OPTIONS (ADD connect_timeout '1'); ALTER USER MAPPING FOR postgres SERVER evil OPTIONS (ADD password 'x')")
+    check = "SELECT connected, message FROM aq.check_link(%s, '30 s')"
+    evil.rounds = 2**31 - 1
+    assert admin.execute(check, ["evil"]).fetchone() == (False, "could not connect to the other server within 1 s")
+    assert admin.execute(check, ["good"]).fetchone() == (True, None)
+    assert admin.execute(check, ["evil"]).fetchone() == (False, "an earlier attempt to connect has not ended")
+    before = generation(server)
+    worker = background(admin, "link")
+    admin.execute("SELECT pg_terminate_backend(%s)", [worker])
+    until(lambda: background(admin, "link") != worker, "the end of the worker")
+    evil.rounds = 0
+    until(lambda: admin.execute(check, ["evil"]).fetchone()[0], "the next worker's attempt")
+    assert generation(server) == before
+
+
+def test_many_links_to_a_silent_server(new_server):
+    """They wait for an answer, up to a limit; the link of another role, which comes later, works."""
+    own = new_server("silent", **{"max_files_per_process": "150"})
+    own.expect_log("propagation schedule")
+    silent, good = Hostile(), Hostile()
+    silent.silent = True
+    with own.connect() as conn, contextlib.closing(silent), contextlib.closing(good):
+        conn.execute("""CREATE ROLE many; GRANT USAGE ON FOREIGN DATA WRAPPER pgaq_link TO many;
+                        GRANT EXECUTE ON FUNCTION aq.create_queue, aq.propagate TO many; SET ROLE many; SELECT aq.create_queue('q')""")
+        for i in range(45):
+            conn.execute(f"CREATE SERVER s{i} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{silent.port}', dbname 'x', sslmode 'disable', connect_timeout '3600')")
+            conn.execute(f"CREATE USER MAPPING FOR many SERVER s{i} OPTIONS (user 'x', password 'x')")
+            conn.execute(f"SELECT aq.propagate('q', 'd@s{i}')")
+        put(conn, "q", 1)
+        refused = "SELECT count(*) FROM aq.links WHERE error LIKE 'the links have too many connections%'"
+        conn.execute("RESET ROLE")
+        until(lambda: db.value(conn, refused), "the limit")
+        conn.execute(f"CREATE SERVER good FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{good.port}', dbname 'x', sslmode 'disable')")
+        conn.execute("CREATE USER MAPPING FOR postgres SERVER good OPTIONS (user 'x')")
+        assert db.rows(conn, "SELECT connected, message FROM aq.check_link('good', '30 s')") == [{"connected": True, "message": None}]
+        assert db.value(conn, "SELECT count(*) FROM aq.links WHERE state = 'connecting'") > 10
+
+
 class Attack:
     """Servers that answer one statement each with all that is evil, and what makes this one send it."""
 
