@@ -267,7 +267,20 @@ extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *v
 extern void aq_sql_define(const char *command, Oid payload_type);
 extern uint64 aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values);
 extern void aq_sql_give(Oid relation, Oid role);
-extern void aq_sql_run_views(const char *command, int nargs, Oid *types, Datum *values);
+
+/* A view in a user's schema. */
+typedef struct AqView
+{
+	const char *schema;
+	const char *name;
+	const char *query;			/* can name the type "payload_type" */
+	const char *comment;
+	Oid			owner;
+	Oid			payload_type;
+} AqView;
+
+extern void aq_sql_make_view(const AqView *view);
+extern void aq_sql_drop_views(List *views);	/* of OIDs */
 extern void aq_sql_revoke(const char *commands);
 
 /* --- acl.c */

@@ -21,6 +21,7 @@ CREATE FUNCTION public.see_command() RETURNS event_trigger LANGUAGE plpgsql AS $
 CREATE EVENT TRIGGER see_command ON ddl_command_start EXECUTE FUNCTION public.see_command();
 CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.schedule FOR EACH ROW EXECUTE FUNCTION public.see_change();
 CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.propagation FOR EACH ROW EXECUTE FUNCTION public.see_change();
+CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.propagation_link FOR EACH ROW EXECUTE FUNCTION public.see_change();
 CREATE OR REPLACE FUNCTION aq_internal.snapshot_turn() RETURNS interval LANGUAGE sql AS $$ SELECT public.see('a job'); SELECT interval '1 hour' $$;
 CREATE OR REPLACE FUNCTION aq_internal.ash_flush_turn() RETURNS void LANGUAGE sql AS $$ SELECT public.see('another job') $$"""
 
@@ -40,10 +41,33 @@ def test_what_runs_has_no_superuser(server):
         conn.execute("SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.propagate('t', 'made'), aq.set_snapshots(every => '1 hour')")
         put(conn, "made", 2)
         put(conn, "t", 3)
-        expected = {"pgaq worker", "pgaq scheduler", "pgaq propagation", "a job"}
+        host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
+        conn.execute(f"CREATE SERVER itself FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname 'postgres')")
+        conn.execute("CREATE USER MAPPING FOR postgres SERVER itself OPTIONS (user 'postgres')")
+        conn.execute("SELECT aq.create_queue('sent'), aq.propagate('sent', 'q@itself')")
+        put(conn, "sent", 4)
+        expected = {"pgaq worker", "pgaq scheduler", "pgaq propagation", "pgaq link", "a job"}
         until(lambda: expected <= {row[0] for row in conn.execute("SELECT what FROM public.seen")})
         seen = conn.execute("SELECT what, who::text FROM public.seen WHERE what ~ '^(pgaq|a)'").fetchall()
         assert {who for _, who in seen} == {"pgaq"}, seen
+
+
+def test_views_for_users(server):
+    """The views of Oracle's package in a user's schema are made and dropped without a command of a superuser."""
+    with server.connect() as conn:
+        conn.execute("""CREATE ROLE shop LOGIN; CREATE SCHEMA shop AUTHORIZATION shop; GRANT EXECUTE ON FUNCTION aq.create_queue_table TO shop;
+            CREATE TABLE public.ran (command text, who name); GRANT ALL ON public.ran TO PUBLIC;
+            CREATE FUNCTION public.note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (tg_tag, current_user); END $$;
+            CREATE EVENT TRIGGER note ON ddl_command_start EXECUTE FUNCTION public.note()""")
+    with server.connect(user="shop") as shop:
+        shop.execute("CALL dbms_aqadm.create_queue_table('shop.tab', 'JSON', multiple_consumers => true)")
+        owners = "SELECT array_agg(relname::text ORDER BY relname), array_agg(DISTINCT relowner::regrole::text) FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'v'"
+        assert shop.execute(owners).fetchone() == (["aq$tab", "aq$tab_r", "aq$tab_s", "tab"], ["shop"])
+        assert shop.execute('SELECT count(*) FROM shop."aq$tab"').fetchone() == (0,)
+        shop.execute("CALL dbms_aqadm.drop_queue_table('shop.tab')")
+        assert shop.execute(owners).fetchone() == (None, None)
+    with server.connect() as conn:
+        assert conn.execute("SELECT DISTINCT who::text FROM public.ran WHERE who NOT IN ('pgaq', 'shop')").fetchall() == []
 
 
 def test_the_role_is_for_superusers_only(server):

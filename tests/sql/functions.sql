@@ -26,7 +26,7 @@ SET ROLE regress_aq_adam;
 SELECT t.error($$SELECT sys._make_views('eve.tab')$$);
 SELECT t.error($$SELECT sys._make_views('eve.none')$$);
 SELECT t.error($$SELECT sys._make_views('tab')$$);
-SELECT t.error($$SELECT sys._make_table_views('eve.tab')$$);
+SELECT t.error($$SELECT sys._table_view_definitions('eve.tab')$$);
 SET ROLE regress_aq_eve;
 SELECT sys._make_views('eve.tab');
 SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.relnamespace = 'eve'::regnamespace AND c.relkind = 'v' ORDER BY 1;

@@ -45,7 +45,7 @@ END;
 COMMENT ON FUNCTION sys._buffered_messages(text) IS 'Internal: the buffered messages of one queue';
 
 -- q is a row of aq.queues, m one of sys._messages or sys._buffered_messages.
-CREATE FUNCTION sys._view_columns(payload_type regtype, multiple_consumers boolean) RETURNS text
+CREATE FUNCTION sys._view_columns(payload_type text, multiple_consumers boolean) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	RETURN format($view$sys._oracle_case(sys._bare_name(q.queue_name)) AS queue, m.msgid AS msg_id, m.correlation AS corr_id,
@@ -64,7 +64,7 @@ BEGIN
 	CASE WHEN multiple_consumers THEN
 		', sys._oracle_case(m.consumer) AS consumer_name, NULL::text AS address, NULL::integer AS protocol' ELSE '' END);
 END $$;
-COMMENT ON FUNCTION sys._view_columns(regtype, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
+COMMENT ON FUNCTION sys._view_columns(text, boolean) IS 'Internal: columns of a view on messages, from aq.queues q and messages m';
 
 CREATE FUNCTION sys._queue_view_text(native text, of_topics boolean DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -76,7 +76,7 @@ BEGIN
 FROM aq.queues q, LATERAL sys._messages(q.queue_name) m
 WHERE q.queue_id = %2$s AND m.state NOT IN ('PURGED', 'EXPIRED')
 	AND (m.state <> 'PROCESSED' OR m.dequeue_time > now() - q.retention)$view$,
-	sys._view_columns(q.payload_type, coalesce(of_topics, q.multiple_consumers)), q.queue_id);
+	sys._view_columns(q.payload_type::text, coalesce(of_topics, q.multiple_consumers)), q.queue_id);
 END $$;
 COMMENT ON FUNCTION sys._queue_view_text(text, boolean) IS
 'Internal: definition of the view on a sharded queue''s messages, or of the like for a queue of a queue table, of topics or not';
@@ -96,24 +96,23 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION sys._make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
--- The view, unless another role has created an object of its name; identified by its comment, because a queue and a queue table may have the same
--- name.
-CREATE FUNCTION sys._is_message_view(view text, of_what text) RETURNS boolean
+-- Views of these names, unless another role has created an object of the name: identified by its comment, because a queue and a queue table may
+-- have the same name.
+CREATE FUNCTION sys._views_named(schema_name text, names text[], of_what text) RETURNS SETOF oid
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT strpos(obj_description(to_regclass($1), 'pg_class'), $2) > 0 AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-		WHERE r.ev_class = to_regclass($1) AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = 'sys._oracle_case(text)'::regprocedure);
+	SELECT c.oid FROM unnest($2) WITH ORDINALITY x (name, n) JOIN pg_class c ON c.relname = x.name JOIN pg_namespace s ON s.oid = c.relnamespace
+	WHERE s.nspname = $1 AND c.relkind = 'v' AND strpos(obj_description(c.oid, 'pg_class'), $3) > 0
+		AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+			WHERE r.ev_class = c.oid AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = 'sys._oracle_case(text)'::regprocedure)
+	ORDER BY x.n;
 END;
-COMMENT ON FUNCTION sys._is_message_view(text, text) IS 'Internal: is there a view of this name on messages or subscribers?';
+COMMENT ON FUNCTION sys._views_named(text, text[], text) IS 'Internal: the views of these names on messages or subscribers';
 
-CREATE FUNCTION sys._drop_queue_view(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	IF sys._is_message_view(sys._queue_view_name(native), format('of queue %s', native)) THEN
-		PERFORM sys._run_ddl(format('DROP VIEW %s', sys._queue_view_name(native)));
-	END IF;
-END $$;
-COMMENT ON FUNCTION sys._drop_queue_view(text) IS 'Internal: drop the view on a queue''s messages';
+CREATE FUNCTION sys._queue_views(native text) RETURNS SETOF oid
+LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN sys._views_named(sys._name_schema(native), ARRAY['aq$' || sys._bare_name(native)], format('of queue %s', native));
+COMMENT ON FUNCTION sys._queue_views(text) IS 'Internal: the view on a queue''s messages, if there is one';
 
 -- Queue tables
 
@@ -170,24 +169,20 @@ FROM aq.queues q, LATERAL sys._buffered_messages(q.queue_name) m WHERE q.queue_t
 	-- rows of a removed consumer no longer count as messages; the worker deletes them
 	CASE WHEN t.multiple_consumers THEN 'AND coalesce(c."position", 0) >= 0 AND NOT (s.state <> 2 AND c."position" IS NOT NULL '
 		'AND n."position" IS NULL AND q.queue_id IS NOT NULL)' ELSE '' END,
-	sys._view_columns(t.payload_type, t.multiple_consumers));
+	sys._view_columns('payload_type', t.multiple_consumers));
 END $$;
 COMMENT ON FUNCTION sys._table_view_text(text) IS 'Internal: definition of the view aq$... on a queue table''s messages';
 
-CREATE FUNCTION sys._table_views(native text) RETURNS text[]
+CREATE FUNCTION sys._table_views(native text) RETURNS SETOF oid
 LANGUAGE sql STABLE PARALLEL UNSAFE
-BEGIN ATOMIC
-	SELECT coalesce(array_agg(view), '{}')
-	FROM unnest(ARRAY['aq$' || sys._bare_name($1) || '_s', 'aq$' || sys._bare_name($1) || '_r', 'aq$' || sys._bare_name($1),
-		sys._bare_name($1)]) name, format('%I.%I', sys._name_schema($1), name) view
-	WHERE sys._is_message_view(view, format('of queue table %s', $1));
-END;
+RETURN sys._views_named(sys._name_schema(native), ARRAY['aq$' || sys._bare_name(native) || '_s', 'aq$' || sys._bare_name(native) || '_r',
+	'aq$' || sys._bare_name(native), sys._bare_name(native)], format('of queue table %s', native));
 COMMENT ON FUNCTION sys._table_views(text) IS 'Internal: the views of a queue table that there are';
 
--- sys._make_views runs it with the privileges of the extension's owner, because a view on tables in aq_data requires them. The views belong to
--- the queue table's owner.
-CREATE FUNCTION sys._make_table_views(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- sys._make_views makes them: it reads the definitions as the role pgaq, which may use aq_data, with the payload's type for "payload_type", and makes
+-- the views as the queue table's owner, to which they belong.
+CREATE FUNCTION sys._table_view_definitions(native text, OUT view_name text, OUT definition text, OUT comment text)
+RETURNS SETOF record LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	t record;
 	schema_name text := sys._name_schema(native);
@@ -202,7 +197,7 @@ BEGIN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for schema %s', schema_name),
 			HINT = 'The views of a queue table belong to its owner, which needs the CREATE privilege on its schema.';
 	END IF;
-	PERFORM sys._make_owned_view(format('%I.%I', schema_name, table_name), t.owner, format($view$SELECT
+	RETURN QUERY SELECT table_name, format($view$SELECT
 	sys._oracle_case(sys._bare_name(q.queue_name)) AS q_name,
 	m.msgid, m.correlation AS corrid, m.priority, CASE m.state WHEN 5 THEN 0 ELSE least(m.state, 3) END AS state, m.ready_at AS delay,
 	sys._seconds_between(m.expires_at, coalesce(m.ready_at, m.enqueue_time)) AS expiration, m.next_at AS time_manager_info,
@@ -214,43 +209,31 @@ BEGIN
 	NULL::uuid AS dequeue_msgid, m.sender AS sender_name, NULL::text AS sender_address, NULL::integer AS sender_protocol,
 	m.payload AS user_data, m.properties AS user_prop
 FROM aq_data.t%1$s m LEFT JOIN aq.queues q ON q.queue_id = m.queue_id WHERE m."position" >= 0$view$, t.queue_table_id),
-		format('Messages of queue table %s', native));
-	PERFORM sys._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name), t.owner, sys._table_view_text(native),
-		format('Messages of queue table %s, for each consumer', native));
+		format('Messages of queue table %s', native);
+	RETURN QUERY SELECT 'aq$' || table_name, sys._table_view_text(native),
+		format('Messages of queue table %s, for each consumer', native);
 	IF t.multiple_consumers THEN
-		PERFORM sys._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_s'), t.owner, format($view$SELECT
+		RETURN QUERY SELECT 'aq$' || table_name || '_s', format($view$SELECT
 	sys._oracle_case(sys._bare_name(c.queue_name)) AS queue, sys._oracle_case(c.consumer) AS name, NULL::text AS address,
 	NULL::integer AS protocol, sys._oracle_case(c.transformation) AS trans_name, sys._oracle_delivery(c.delivery_mode) AS delivery_mode,
 	'FALSE' AS queue_to_queue
-FROM sys._table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native));
-		PERFORM sys._make_owned_view(format('%I.%I', schema_name, 'aq$' || table_name || '_r'), t.owner, format($view$SELECT
+FROM sys._table_consumers(%L) c WHERE c.subscriber$view$, native), format('Subscribers of queue table %s', native);
+		RETURN QUERY SELECT 'aq$' || table_name || '_r', format($view$SELECT
 	sys._oracle_case(sys._bare_name(c.queue_name)) AS queue, sys._oracle_case(c.consumer) AS name, NULL::text AS address,
 	NULL::integer AS protocol, c.rule, NULL::text AS rule_set, sys._oracle_case(c.transformation) AS trans_name
 FROM sys._table_consumers(%L) c WHERE c.subscriber AND c.rule IS NOT NULL$view$, native),
-			format('Subscribers with rules of queue table %s', native));
+			format('Subscribers with rules of queue table %s', native);
 	END IF;
 END $$;
-COMMENT ON FUNCTION sys._make_table_views(text) IS 'Internal: make the views of a queue table, once';
-REVOKE EXECUTE ON FUNCTION sys._make_table_views(text) FROM PUBLIC;
+COMMENT ON FUNCTION sys._table_view_definitions(text) IS 'Internal: the views of a queue table';
 
 CREATE FUNCTION sys._make_views(native text) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_make_views';
-COMMENT ON FUNCTION sys._make_views(text) IS 'Internal: the same, for the queue table''s owner';
-
-CREATE FUNCTION sys._drop_table_views(native text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-	view text;
-BEGIN
-	FOREACH view IN ARRAY sys._table_views(native) LOOP
-		PERFORM sys._run_ddl(format('DROP VIEW %s', view));
-	END LOOP;
-END $$;
-COMMENT ON FUNCTION sys._drop_table_views(text) IS 'Internal: drop the views of a queue table';
+COMMENT ON FUNCTION sys._make_views(text) IS 'Internal: make the views of a queue table, once';
 
 CREATE FUNCTION sys._drop_views(native text, of_table boolean) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop_views';
-COMMENT ON FUNCTION sys._drop_views(text, boolean) IS 'Internal: the same, or the view of a queue, for every role that can administer it';
+COMMENT ON FUNCTION sys._drop_views(text, boolean) IS 'Internal: drop the views of a queue table, or the view of a queue, for every role that can administer it';
 
 -- Oracle's source.user_data.name is (source.user_data).name in PostgreSQL. Quoted parts are not changed.
 CREATE FUNCTION sys._in_parentheses(expression text, "table" text) RETURNS text
@@ -342,6 +325,8 @@ END $$;
 COMMENT ON FUNCTION sys._purge(text, text, text, boolean, text) IS
 'Internal: purge the queues of a queue table, or a sharded queue';
 
--- These run with the privileges of the extension's owner.
-REVOKE EXECUTE ON FUNCTION sys._drop_queue_view(text), sys._drop_table_views(text), sys._is_message_view(text, text), sys._table_view_text(text),
-	sys._table_views(text) FROM PUBLIC;
+-- These run as the role pgaq.
+REVOKE EXECUTE ON FUNCTION sys._views_named(text, text[], text), sys._queue_views(text), sys._table_view_text(text), sys._table_views(text),
+	sys._table_view_definitions(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sys._views_named(text, text[], text), sys._queue_views(text), sys._table_view_text(text), sys._table_views(text),
+	sys._table_view_definitions(text) TO pgaq;

@@ -13,10 +13,13 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
 #include "catalog/pg_type.h"
 #include "catalog/toasting.h"
+#include "commands/comment.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "commands/tablespace.h"
@@ -25,14 +28,17 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/analyze.h"
 #include "parser/parse_utilcmd.h"
 #include "parser/parser.h"
+#include "storage/lmgr.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/evtcache.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
 static Oid
@@ -65,7 +71,7 @@ typedef struct Command
 	bool		latest;			/* with a new snapshot, also in a transaction that keeps its first one */
 	AqStatement *kept;			/* NULL: its plan is not kept */
 	Oid			payload_type;	/* of a definition that names the type "payload_type" */
-	Oid			role;			/* InvalidOid: the owner of the tables */
+	const AqView *view;			/* NULL, or what text defines */
 } Command;
 
 static SPIPlanPtr
@@ -180,6 +186,48 @@ define(const Command *command)
 	return SPI_OK_UTILITY;
 }
 
+/*
+ * Makes a view as its owner.  The query is read as the owner of the extension,
+ * who may use what it names; it has the type itself, and names nothing else of
+ * users.  Event triggers do not run.
+ */
+static int
+define_view(const Command *command)
+{
+	const AqView *view = command->view;
+	RawStmt    *raw = linitial_node(RawStmt, raw_parser(command->text, RAW_PARSE_DEFAULT));
+	Oid			type = view->payload_type;
+	CreateStmt *table = makeNode(CreateStmt);
+	Query	   *query;
+	ObjectAddress address;
+	Oid			user;
+	int			context;
+	ListCell   *lc;
+
+	(void) set_payload_type(raw->stmt, &type);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	query = parse_analyze_fixedparams(raw, command->text, NULL, 0, NULL);
+	table->relation = makeRangeVar(pstrdup(view->schema), pstrdup(view->name), -1);
+	table->oncommit = ONCOMMIT_NOOP;
+	foreach(lc, query->targetList)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		Node	   *value = (Node *) entry->expr;
+
+		table->tableElts = lappend(table->tableElts, makeColumnDef(entry->resname, exprType(value), exprTypmod(value), exprCollation(value)));
+	}
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(view->owner, context | SECURITY_LOCAL_USERID_CHANGE);
+	address = DefineRelation(table, RELKIND_VIEW, view->owner, NULL, NULL);
+	CommandCounterIncrement();
+	StoreViewQuery(address.objectId, query, false);
+	CreateComments(address.objectId, RelationRelationId, 0, view->comment);
+	SetUserIdAndSecContext(user, context);
+	PopActiveSnapshot();
+	CommandCounterIncrement();
+	return SPI_OK_UTILITY;
+}
+
 /* Runs it in SPI. */
 static int
 execute(const Command *command)
@@ -188,6 +236,8 @@ execute(const Command *command)
 	Snapshot	snapshot;
 	int			result;
 
+	if (command->view != NULL)
+		return define_view(command);
 	if (OidIsValid(command->payload_type))
 		return define(command);
 	if (!command->latest || !IsolationUsesXactSnapshot())
@@ -234,7 +284,7 @@ run(const Command *command, bool connected, uint64 *rows)
 	if (!may_use_default_tablespace())
 		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&save_user, &save_context);
-	SetUserIdAndSecContext(OidIsValid(command->role) ? command->role : owner(), save_context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(owner(), save_context | SECURITY_LOCAL_USERID_CHANGE);
 	if (!OidIsValid(command->payload_type) && !may_use_default_tablespace())
 		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp",
@@ -328,17 +378,34 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 	return rows;
 }
 
-/*
- * Makes or drops views in schemas of users by a function of pgaq_oracle, which
- * gives them to their owners.  That takes a superuser.
- */
+/* Makes a view in a schema of users, as its owner, who needs the privilege to create it there. */
 void
-aq_sql_run_views(const char *command, int nargs, Oid *types, Datum *values)
+aq_sql_make_view(const AqView *view)
 {
-	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.role = BOOTSTRAP_SUPERUSERID};
+	Command		all = {.text = view->query,.view = view};
 	uint64		rows;
 
 	(void) run(&all, false, &rows);
+}
+
+/*
+ * Drops views, of which the caller needs not be the owner; an error if something
+ * depends on them.  No SQL runs.
+ */
+void
+aq_sql_drop_views(List *views)
+{
+	ListCell   *lc;
+
+	foreach(lc, views)
+	{
+		ObjectAddress address = {RelationRelationId, lfirst_oid(lc), 0};
+
+		LockRelationOid(address.objectId, AccessExclusiveLock);
+		if (get_rel_relkind(address.objectId) == RELKIND_VIEW)
+			performDeletion(&address, DROP_RESTRICT, 0);
+	}
+	CommandCounterIncrement();
 }
 
 /*

@@ -341,6 +341,31 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* The views of a queue table; only their names and texts come from SQL. */
+static List *
+read_views(Datum name, Oid owner, Oid payload_type, const char *schema)
+{
+	Oid			type = TEXTOID;
+	MemoryContext context = CurrentMemoryContext;
+	List	   *views = NIL;
+
+	aq_sql_run("SELECT view_name, definition, comment FROM sys._table_view_definitions($1)", 1, &type, &name, NULL, true);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		MemoryContext spi = MemoryContextSwitchTo(context);
+		AqView	   *view = palloc(sizeof(AqView));
+
+		*view = (AqView) {.schema = schema,.name = SPI_getvalue(row, SPI_tuptable->tupdesc, 1),
+			.query = SPI_getvalue(row, SPI_tuptable->tupdesc, 2),.comment = SPI_getvalue(row, SPI_tuptable->tupdesc, 3),
+			.owner = owner,.payload_type = payload_type};
+		views = lappend(views, view);
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	return views;
+}
+
 /*
  * Creates the views on a queue table, whose owner has no access to the tables
  * that they use.
@@ -353,13 +378,13 @@ aq_queue_table_make_views(PG_FUNCTION_ARGS)
 	TableName	split = split_name(name);
 	AqQueueTableRow row;
 	Oid			owner;
-	Oid			types[] = {TEXTOID};
-	Datum		values[] = {PG_GETARG_DATUM(0)};
+	ListCell   *lc;
 
 	if (split.schema == NULL || !find_row(split.schema, split.table, &row, &owner) ||
 		!has_privs_of_role(GetUserId(), owner))
 		no_queue_table(name);
-	aq_sql_run_views("SELECT sys._make_table_views($1)", 1, types, values);
+	foreach(lc, read_views(PG_GETARG_DATUM(0), owner, row.payload_type, split.schema))
+		aq_sql_make_view(lfirst(lc));
 	PG_RETURN_VOID();
 }
 
@@ -374,15 +399,13 @@ aq_queue_table_drop_views(PG_FUNCTION_ARGS)
 {
 	const char *name = aq_args_name(fcinfo, 0, "name");
 	bool		of_table = PG_GETARG_BOOL(1);
-	Oid			types[] = {TEXTOID};
-	Datum		values[] = {PG_GETARG_DATUM(0)};
 
 	if (of_table)
 		(void) aq_queue_table_get(name, true);
 	else
 		(void) aq_catalog_get(name, AQ_RIGHT_OWNER);
-	aq_sql_run_views(of_table ? "SELECT sys._drop_table_views($1)" : "SELECT sys._drop_queue_view($1)",
-					 1, types, values);
+	aq_sql_drop_views(aq_sql_oids(psprintf("SELECT * FROM sys.%s(%s)", of_table ? "_table_views" : "_queue_views",
+										   quote_literal_cstr(name))));
 	PG_RETURN_VOID();
 }
 
