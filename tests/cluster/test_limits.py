@@ -566,3 +566,21 @@ def test_lock_table_used_up(new_server):
         assert "aq.drop_queues" not in hint(refused(conn, "53200", "SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 20000) n"))
         conn.execute("CALL aq.drop_queues('q%')")
         assert db.value(conn, "SELECT count(*) FROM aq.queues") == 0
+
+
+@pytest.mark.sharded("the tables of a partition")
+def test_errors_name_the_queue(server, conn, queue):
+    """An error about a table of aq_data says whose it is: by name if the session has used the queue, otherwise where to look."""
+    put(conn, queue, 1)
+    number = db.value(conn, "SELECT queue_id FROM aq.queues WHERE queue_name = %s", [queue])
+    table = f"q{number}_1"
+    with server.connect() as other:
+        other.execute(f"BEGIN; LOCK TABLE aq_data.{table}")
+        assert refused(conn, "55P03", f"BEGIN; LOCK TABLE aq_data.{table} NOWAIT").diag.context == f'aq_data.{table} belongs to queue "{queue}"'
+        conn.execute("ROLLBACK")
+        other.execute("ROLLBACK")
+        error = refused(other, "42809", f"DROP VIEW aq_data.{table}")  # its text has no schema, and anybody can have a table of this name
+        assert error.diag.context is None
+        error = refused(other, "42P01", f"TABLE aq_data.q{number}_99")
+        assert error.diag.context == f"aq_data.q{number}_99 belongs to the queue with queue_id {number} in aq.queues"
+    assert refused(conn, "22012", f"SELECT 1 / 0 AS {table}").diag.context is None

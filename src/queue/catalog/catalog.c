@@ -524,6 +524,18 @@ aq_catalog_get_by_name(const char *name)
 	return lookup(name);
 }
 
+/*
+ * The queue's name by the session's description, which may be old; NULL: there
+ * is none.  Reads and allocates nothing.
+ */
+const char *
+aq_catalog_known_name(int32 id)
+{
+	IdEntry    *known = queues_by_id != NULL ? hash_search(queues_by_id, &id, HASH_FIND, NULL) : NULL;
+
+	return known != NULL ? known->queue->name : NULL;
+}
+
 /* The session's description of this id, if it is current. */
 static AqQueue *
 known_by_id(int32 id)

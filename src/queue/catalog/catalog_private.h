@@ -112,6 +112,7 @@ extern void aq_pending_converted(int32 id);
 extern void aq_pending_table_left(int32 id);
 extern void aq_catalog_forget(int32 id);
 extern void aq_catalog_tidy(void);
+extern const char *aq_catalog_known_name(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
 extern void aq_pending_stopping(int32 id, int bits);
 extern void aq_pending_revoked(int32 id);

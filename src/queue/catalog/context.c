@@ -2,7 +2,8 @@
  *
  * context.c
  *	  What users see of errors: CONTEXT without internal calls of the extension,
- *	  and hints for errors of the server.
+ *	  but with the queues that tables of aq_data belong to, and hints for errors
+ *	  of the server.
  *
  * Oracle's packages and some functions of schema aq are PL/pgSQL.  The CONTEXT
  * of an error in one of them has a line for each function and the text of each
@@ -19,6 +20,9 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include <ctype.h>
+
+#include "lib/stringinfo.h"
 #include "storage/lock.h"
 
 static emit_log_hook_type previous_hook;
@@ -144,6 +148,89 @@ explain_locks(ErrorData *error)
 							   "CALL aq.drop_queues(...) drops many queues, and commits in between.", max_locks_per_xact);
 }
 
+/* A relation of aq_data in a text: its name's beginning and length, and the number in it. */
+typedef struct Named
+{
+	const char *name;
+	int			length;
+	int32		number;
+} Named;
+
+/*
+ * Is there a relation of aq_data at this place of the text?  Without the schema,
+ * only the tables of a queue that the session knows: others can have such names.
+ */
+static bool
+is_named(const char *text, const char *at, Named *named)
+{
+	bool		qualified = at - text >= 8 && strncmp(at - 8, "aq_data.", 8) == 0;
+	size_t		digits = strspn(at + 1, "0123456789");
+	const char *end = at + 1 + digits;
+	size_t		pair = *end == '_' ? strspn(end + 1, "0123456789") : 0;
+
+	if (strchr("qlbdtck", *at) == NULL || digits == 0 || digits > 9)
+		return false;
+	if (pair > 0)
+		end += 1 + pair;
+	if (isalnum((unsigned char) *end) || *end == '_')
+		return false;
+	*named = (Named) {.name = at,.length = end - at,.number = atoi(at + 1)};
+	if (qualified)
+		return true;
+	return pair > 0 && (at == text || !(isalnum((unsigned char) at[-1]) || strchr("_.", at[-1]) != NULL)) &&
+		aq_catalog_known_name(named->number) != NULL;
+}
+
+/* at most so many of them are explained */
+#define MOST_NAMED 5
+
+/* Finds relations of aq_data in the text that are not in the list yet; returns the new length of the list. */
+static int
+find_named(const char *text, Named *list, int n)
+{
+	for (const char *at = text; at != NULL && *at != '\0' && n < MOST_NAMED; at++)
+	{
+		bool		new = is_named(text, at, &list[n]);
+
+		for (int i = 0; i < n && new; i++)
+			new = list[i].number != list[n].number || *list[i].name != *list[n].name;
+		n += new;
+	}
+	return n;
+}
+
+/*
+ * Names of tables say nothing to users: which queues do they belong to?  By the
+ * descriptions that the session has, because the catalog cannot be read here.
+ */
+static void
+explain_tables(ErrorData *error)
+{
+	Named		list[MOST_NAMED];
+	StringInfoData text;
+	int			n = find_named(error->message, list, 0);
+
+	n = find_named(error->detail, list, n);
+	if (n == 0 && error->schema_name != NULL && error->table_name != NULL && strcmp(error->schema_name, "aq_data") == 0)
+		n = find_named(psprintf("aq_data.%s", error->table_name), list, n);
+	if (n == 0)
+		return;
+	initStringInfo(&text);
+	for (int i = 0; i < n; i++)
+	{
+		bool		of_table = strchr("tck", *list[i].name) != NULL;
+		const char *queue = of_table ? NULL : aq_catalog_known_name(list[i].number);
+
+		appendStringInfo(&text, "%saq_data.%.*s belongs to ", i > 0 ? "\n" : "", list[i].length, list[i].name);
+		if (queue != NULL)
+			appendStringInfo(&text, "queue \"%s\"", queue);
+		else
+			appendStringInfo(&text, of_table ? "the queue table with queue_table_id %d in aq.queue_tables" : "the queue with queue_id %d in aq.queues",
+							 list[i].number);
+	}
+	error->context = error->context != NULL ? psprintf("%s\n%s", error->context, text.data) : text.data;
+}
+
 static void
 context_hook(ErrorData *error)
 {
@@ -156,6 +243,8 @@ context_hook(ErrorData *error)
 								   strstr(error->context, PACKAGES_PREFIX) != NULL ||
 								   strstr(error->context, RECEIVE_PREFIX) != NULL))
 		strip(error);
+	if (error->elevel >= ERROR)
+		explain_tables(error);
 	if (previous_hook != NULL)
 		previous_hook(error);
 }
