@@ -73,6 +73,8 @@ CREATE TABLE aq_internal.queue (
 	rights_id integer NOT NULL,
 	distributed boolean NOT NULL DEFAULT false
 );
+CREATE INDEX queue_exception_queue_id ON aq_internal.queue (exception_queue_id);
+CREATE INDEX queue_rights_id ON aq_internal.queue (rights_id);
 COMMENT ON TABLE aq_internal.queue IS 'One row per queue; its owner and privileges are those of the view aq_data.q<rights_id>';
 COMMENT ON COLUMN aq_internal.queue.queue_id IS 'number of the queue, part of its tables'' names';
 COMMENT ON COLUMN aq_internal.queue.queue_name IS 'name, unique in the database';

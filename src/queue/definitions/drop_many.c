@@ -76,8 +76,8 @@ next_names(Meant *meant)
 	int64		locks = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts) / SHARE;
 	List	   *names = NIL;
 
-	aq_sql_run(psprintf("WITH named AS (SELECT exception_queue_id AS id FROM aq_internal.queue WHERE exception_queue_id <> queue_id GROUP BY 1), "
-						"next AS (SELECT q.queue_id AS id, q.queue_name, EXISTS (SELECT FROM named n WHERE n.id = q.queue_id) AS named "
+	aq_sql_run(psprintf("WITH next AS (SELECT q.queue_id AS id, q.queue_name, q.queue_id IN "
+						"(SELECT exception_queue_id FROM aq_internal.queue WHERE exception_queue_id <> queue_id) AS named "
 						MEANT "ORDER BY 3, 1 LIMIT %d) "
 						"SELECT queue_name FROM (SELECT queue_name, named, row_number() OVER w AS n, %d * row_number() OVER w + %d * "
 						"sum((SELECT count(*) FROM aq_internal.message_table t WHERE t.queue_id = next.id)) OVER w AS locks "
