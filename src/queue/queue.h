@@ -838,6 +838,7 @@ typedef struct AqDequeue
 	int64		lease;			/* microseconds; 0: none */
 	bool		ends;			/* see AqTakeOptions */
 	bool		patient;		/* see AqTakeOptions */
+	AqSeen	   *seen;			/* the same for all attempts of a call that waits; NULL: none */
 	int			unit;			/* see AqTakeOptions */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;

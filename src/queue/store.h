@@ -101,6 +101,24 @@ typedef struct AqMessage
 
 #define AQ_ANY_POSITION (-2)
 
+/*
+ * Up to where a call that waits has looked in vain: no message before is one that it
+ * wants, as long as none becomes ready there again.  Zeros before its first search.
+ */
+#define AQ_SEEN_STREAMS 32
+
+typedef struct AqSeen
+{
+	int			n;
+	struct AqSeenStream
+	{
+		uint32		stream;
+		int			position;
+		uint64		returns;	/* the stream's, when the latest search began */
+		int64		before;		/* an ordinal */
+	}			streams[AQ_SEEN_STREAMS];
+} AqSeen;
+
 typedef struct AqTakeOptions
 {
 	int			position;		/* of the consumer; 0 in single-consumer queues */
@@ -121,6 +139,7 @@ typedef struct AqTakeOptions
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
 	uint32		key;			/* with a filter: only messages with this key, or AQ_ANY_KEY; a store may ignore it */
+	AqSeen	   *seen;			/* with a filter that never changes its mind; NULL: look at all; a store may ignore it */
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
 	void	   *emit_arg;
 } AqTakeOptions;

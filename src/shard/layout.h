@@ -266,6 +266,8 @@ typedef struct Stream
 	uint32		tail;
 	uint32		open;			/* the OPEN partition, or 0 */
 	uint64		enqueued;
+	int64		seen;			/* searches of waiting calls begin at ordinals up to this: see seen.c */
+	uint64		returns;		/* times a message before it became ready */
 	StreamSub	sub0;
 	AqChunk		subs[SUB_DIRECTORY];
 	/*

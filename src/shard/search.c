@@ -150,7 +150,10 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 			continue;
 		*cursor = number + 1;
 		if (!is_own && aq_held_back_is(take, partition, number))
+		{
+			take->passed_over = true;
 			continue;
+		}
 		if (is_own || is_due(take, slot_at(frame_of(partition), number)))
 			candidate_set(take, partition, &take->items[take->nitems++], number, is_own);
 	}
@@ -250,8 +253,12 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 	Buffer		buffer = InvalidBuffer;
 
 	aq_candidate_read(take, rel, item, &m, values, nulls, &buffer);
-	if ((options->filter == NULL || options->filter(options->filter_arg, &m)) &&
-		(item->own || take_allows(take, item->attempts, take->taken)) &&
+	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
+	{
+		ReleaseBuffer(buffer);
+		return;
+	}
+	if ((item->own || take_allows(take, item->attempts, take->taken)) &&
 		(options->mode == AQ_MODE_BROWSE ||
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
@@ -263,6 +270,8 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 			pg_atomic_fetch_add_u64(&take->partition->browsed, 1);
 		take->taken++;
 	}
+	else
+		take->passed_over = true;
 	ReleaseBuffer(buffer);
 }
 
@@ -367,18 +376,20 @@ partition_from(Take *take, Stream *stream, int64 number)
 	}
 }
 
+/* The first ordinal of the stream that can be that of a message that is searched. */
 static int64
-first_number(Take *take, Stream *stream)
+first_ordinal(Take *take, Stream *stream)
 {
 	StreamSub  *ssub;
-	int64		number = 0;
+	int64		ordinal;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
+	ordinal = aq_seen_begin(take, stream);
 	ssub = stream_sub(stream, take->options->position);
 	if (ssub != NULL && ssub->hint != 0 && !take->own_puts && take->options->mode != AQ_MODE_PURGE)
-		number = partition_at(ssub->hint)->number;
+		ordinal = Max(ordinal, ordinal_of(partition_at(ssub->hint), 0));
 	aq_latch_free(&stream->latch);
-	return number;
+	return ordinal;
 }
 
 /*
@@ -388,17 +399,20 @@ first_number(Take *take, Stream *stream)
 void
 aq_search_stream(Take *take, Stream *stream, int64 after)
 {
-	int64		number = after >= 0 ? (after + 1) / PARTITION_SLOTS : first_number(take, stream);
-	uint32		cursor = after >= 0 ? (after + 1) % PARTITION_SLOTS : 0;
+	int64		first = after >= 0 ? after + 1 : first_ordinal(take, stream);
+	int64		number = first / PARTITION_SLOTS;
 
-	while (take->taken < take->limit && partition_from(take, stream, number))
+	while (take->taken < take->limit)
 	{
-		if (take->number != number)
-			cursor = after >= 0 && take->number == (after + 1) / PARTITION_SLOTS ? cursor : 0;
-		number = take->number;
-		if (!look_through(take, stream, cursor))
+		if (!partition_from(take, stream, number))
+		{
+			if (after < 0)
+				aq_seen_end(take);
 			break;
-		cursor = 0;
+		}
+		number = take->number;
+		if (!look_through(take, stream, number == first / PARTITION_SLOTS ? first % PARTITION_SLOTS : 0))
+			break;
 		number++;
 	}
 }

@@ -94,6 +94,11 @@ set_ready(Stream *stream, Partition *partition, int position, uint32 first, uint
 	if (first < sub->first)
 		sub->first = first;
 	ssub->ready += n;
+	if (unlikely(ordinal_of(partition, first) < stream->seen))
+	{
+		stream->seen = 0;		/* see seen.c */
+		stream->returns++;
+	}
 	look_at(stream, position, partition);
 }
 

@@ -157,6 +157,8 @@ aq_stream_make(AqQueueShm *shm, int number)
 		stream->delayed = number % 2;
 		stream->head = stream->tail = stream->open = 0;
 		stream->enqueued = 0;
+		stream->seen = 0;
+		stream->returns++;		/* what was seen of a queue that had it before */
 		memset(&stream->sub0, 0, sizeof(StreamSub));
 		memset(stream->subs, 0, sizeof(stream->subs));
 		aq_slot_stream_not_empty_for_all(stream);

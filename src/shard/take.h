@@ -64,6 +64,10 @@ typedef struct Take
 	int64		number;
 	uint32		file;			/* file to which the items' TIDs refer */
 	uint32		nitems;
+	/* see seen.c */
+	struct AqSeenStream *seen;	/* of the stream that is searched */
+	int64		seen_before;
+	bool		passed_over;
 } Take;
 
 static inline void
@@ -194,6 +198,10 @@ extern bool aq_candidate_await_retries(Take *take, bool only_checks);
 extern void aq_held_back_latch(Take *take, Stream *stream, AqLocation location);	/* takes the latch */
 extern bool aq_held_back_is(const Take *take, const Partition *partition, uint32 slot);
 extern bool aq_held_back_are(const Take *take, const Partition *partition);
+
+/* --- seen.c ------------------------------------------------------------------------ */
+extern int64 aq_seen_begin(Take *take, Stream *stream);
+extern void aq_seen_end(Take *take);
 
 /* --- search.c ---------------------------------------------------------------------- */
 extern void aq_search_stream(Take *take, Stream *stream, int64 after);

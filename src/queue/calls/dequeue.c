@@ -511,11 +511,22 @@ set_lease(Request *request, int64 lease, bool navigates)
 	request->take.lease = lease;
 }
 
+/* In later attempts, the filter need not look at the same messages again. */
+static void
+remember(Request *request, AqSeen *seen)
+{
+	if (request->take.filter != NULL && request->filter == NULL &&
+		(request->condition == NULL || !aq_rule_runs_user_code(request->condition)))
+		request->take.seen = seen;
+}
+
 /* Take messages, or wait for them, when everything is set. */
 static bool
 run(Request *request, const char *navigation, int64 timeout)
 {
 	request->take.patient |= timeout < 0;
+	if (timeout != 0)
+		remember(request, palloc0(sizeof(AqSeen)));
 	find_sources(request, navigation, timeout != 0);
 	if (request->delivery == AQ_BUFFERED && request->nsources > 0)
 		aq_time_queue_is(request->sources[0].queue->id);
@@ -554,6 +565,7 @@ aq_dequeue_now(const AqDequeue *call)
 		set_lease(&request, call->lease, call->navigation != NULL);
 	request.take.ends = call->ends;
 	request.take.unit = call->unit;
+	remember(&request, call->seen);
 	return run(&request, call->navigation, 0);
 }
 

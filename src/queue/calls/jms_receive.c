@@ -366,6 +366,7 @@ typedef struct Receiving
 	char	  **consumers;		/* elements may be NULL */
 	text	  **conditions;		/* elements may be NULL */
 	bool	   *selective;
+	AqSeen	   *seen;
 	int		   *max;
 	int64		lease;			/* 0: none */
 	int64		timeout;		/* -1: none */
@@ -471,6 +472,7 @@ read_sources(FunctionCallInfo fcinfo, Receiving *receiving)
 	receiving->consumers = read_names(fcinfo, ARG_CONSUMERS, "consumers", n);
 	receiving->conditions = read_texts(fcinfo, ARG_CONDITIONS, "conditions", n);
 	receiving->selective = palloc0(Max(n, 1) * sizeof(bool));
+	receiving->seen = palloc0(Max(n, 1) * sizeof(AqSeen));
 	for (int i = 0; i < n; i++)
 	{
 		if (receiving->queues[i] == NULL)
@@ -496,6 +498,7 @@ take_from(Receiving *receiving, int source)
 		.mode = AQ_MODE_REMOVE,
 		.delivery = AQ_PERSISTENT,
 		.patient = receiving->timeout < 0,
+		.seen = &receiving->seen[source],
 		.emit = write_message,
 		.arg = &receiving->writing
 	};

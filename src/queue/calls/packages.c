@@ -376,6 +376,7 @@ typedef struct Attempt
 	Oid			result_type;	/* of payloads */
 	bool		as_text;		/* they are wanted as text, whatever their type */
 	MemoryContext context;		/* of an attempt */
+	AqSeen		seen;			/* by all attempts */
 	/* the attempt's: */
 	AqOracleTake take;
 	int			max;
@@ -471,6 +472,7 @@ take_messages(Attempt *attempt)
 		.id = take->id,
 		.navigation = take->navigation,
 		.delivery = take->delivery,
+		.seen = &attempt->seen,
 		.emit = keep_message,
 		.arg = attempt
 	};
