@@ -277,29 +277,41 @@ refuse_circle(const AqQueue *queue, const char *destination)
 				errhint("Propagate from a topic with a rule that is false for messages that have come from the destination."));
 }
 
+/* The number of the queue's schedule for the destination as text; NULL: there is none. */
+static char *
+schedule_for(int32 queue_id, const char *destination)
+{
+	return aq_sql_text(psprintf("SELECT schedule_id FROM aq_internal.propagation WHERE queue_id = %d AND destination IS NOT DISTINCT FROM %s",
+								queue_id, destination != NULL ? quote_literal_cstr(destination) : "NULL"));
+}
+
+/*
+ * Returns the number of the new schedule; 0: there is one already.  A transaction
+ * that is about to make it is waited for before the command has its snapshot: one
+ * that cannot see the row in the way would fail.
+ */
 static int64
-insert_row(FunctionCallInfo fcinfo, int32 queue_id)
+insert_row(FunctionCallInfo fcinfo, int32 queue_id, const char *destination)
 {
 	Oid			types[7] = {INT4OID, TEXTOID, OIDOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID};
 	Datum		values[7] = {Int32GetDatum(queue_id), 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[8] = "       ";
 	static const int args[7] = {-1, ARG_DESTINATION, -1, ARG_LATENCY, ARG_START, ARG_DURATION, ARG_EVERY};
-	int64		id = 0;
-	bool		isnull;
 
+	if (schedule_for(queue_id, destination) != NULL)
+		return 0;
+	aq_queue_lock_name("propagation", psprintf("%d %s", queue_id, spell(destination)));
 	for (int i = 0; i < lengthof(args); i++)
 		if (args[i] >= 0)
 		{
 			nulls[i] = PG_ARGISNULL(args[i]) ? 'n' : ' ';
 			values[i] = PG_GETARG_DATUM(args[i]);
 		}
-	(void) aq_sql_run("INSERT INTO aq_internal.propagation (queue_id, destination, role, latency, start_time, duration, every) "
+	if (aq_sql_change("INSERT INTO aq_internal.propagation (queue_id, destination, role, latency, start_time, duration, every) "
 					  "VALUES ($1, $2, $3, coalesce($4, '0'), coalesce($5, clock_timestamp()), nullif($6, '0'), nullif($7, '0')) "
-					  "ON CONFLICT DO NOTHING RETURNING schedule_id", lengthof(args), types, values, nulls, true);
-	if (SPI_processed == 1)
-		id = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
-	SPI_finish();
-	return id;
+					  "ON CONFLICT DO NOTHING", lengthof(args), types, values, nulls) == 0)
+		return 0;
+	return strtoi64(schedule_for(queue_id, destination), NULL, 10);
 }
 
 static void
@@ -341,7 +353,7 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 		check_destination(id, name, queue->payload_type, destination, subscribe || !multi);
 	if (destination != NULL && !is_remote(destination))
 		refuse_circle(aq_catalog_get(name, AQ_RIGHT_ANY), destination);
-	schedule = insert_row(fcinfo, id);
+	schedule = insert_row(fcinfo, id, destination);
 	if (is_remote(destination) && schedule != 0)
 		insert_link(schedule);
 	if (schedule == 0)

@@ -183,7 +183,17 @@ lock_queue(const char *name)
 	return aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 }
 
-/* Returns false if there is a schedule of this name. */
+static bool
+exists(const char *name)
+{
+	return aq_sql_text(psprintf("SELECT 1 FROM aq_internal.schedule WHERE schedule_name = %s", quote_literal_cstr(name))) != NULL;
+}
+
+/*
+ * Returns false if there is a schedule of this name.  A transaction that is about
+ * to make one is waited for before the command has its snapshot: one that cannot
+ * see the schedule in the way would fail.
+ */
 static bool
 insert(const AqSchedule *s, const Arguments *args)
 {
@@ -196,6 +206,9 @@ insert(const AqSchedule *s, const Arguments *args)
 	TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
 	char		nulls[] = "             ";
 
+	if (exists(s->name))
+		return false;
+	aq_queue_lock_name("schedule", s->name);
 	nulls[3] = s->payload == NULL ? 'n' : ' ';
 	nulls[5] = s->timing.cron == NULL ? 'n' : ' ';
 	nulls[6] = s->timing.every == NULL ? 'n' : ' ';
