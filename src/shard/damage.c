@@ -87,6 +87,7 @@ damage_number(Target *t, const char *what, int by)
 		if (strcmp(what, numbers[i].name) == 0)
 		{
 			*numbers[i].number += by;
+			aq_slot_count_kept(p);
 			return true;
 		}
 	/* by more than the number of sessions */
