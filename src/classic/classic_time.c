@@ -269,6 +269,7 @@ work_on(int32 id, AqQueueShm *shm)
 void
 aq_classic_time_job(int32 id, AqQueueShm *shm)
 {
-	while (work_on(id, shm))
+	/* if there is more, its time is announced */
+	while (work_on(id, shm) && !aq_worker_turn_is_over())
 		;
 }

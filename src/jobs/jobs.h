@@ -79,6 +79,13 @@ extern int	aq_jobs_worker_pid(void);	/* 0: none is running */
 extern bool aq_worker_is_ending(void);
 
 /*
+ * The worker serves the queues, and jobs with much to do, in turn.  What has used up
+ * its time returns between two transactions, when it has seen to it that it runs again.
+ */
+extern void aq_worker_begin_turn(void);
+extern bool aq_worker_turn_is_over(void);
+
+/*
  * The worker is about to leave, to make room for another database's worker; it
  * is started again at the time that the job returns.  So a job returns 0 if
  * posts are enough to start it.

@@ -36,9 +36,13 @@
  */
 #define LOOK_AGAIN ((int64) 1000000)
 
+/* time of a queue in a round, in microseconds; a job does not stop within a transaction */
+#define QUEUE_TURN ((int64) 50000)
+
 static const AqJob *jobs[MAX_JOBS];
 static AqTrouble troubles[MAX_JOBS];
 static int	njobs;
+static int64 turn_ends;			/* of the queue that is being served; 0: none yet */
 static bool leaving;			/* leaves after this round */
 static AqWorkerEnd ending = AQ_WORKER_FAILED;	/* the reason if the worker ends now */
 static emit_log_hook_type previous_log_hook;
@@ -58,6 +62,19 @@ bool
 aq_worker_is_ending(void)
 {
 	return ShutdownRequestPending;
+}
+
+void
+aq_worker_begin_turn(void)
+{
+	turn_ends = aq_clock_us() + QUEUE_TURN;
+}
+
+/* False in a session, which runs jobs for its own queue. */
+bool
+aq_worker_turn_is_over(void)
+{
+	return turn_ends != 0 && aq_clock_us() >= turn_ends;
 }
 
 bool

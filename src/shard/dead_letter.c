@@ -34,24 +34,35 @@ struct AqStories
 {
 	uint32		n;
 	uint16		numbers[PARTITION_SLOTS];	/* by slot: number in the batch, from 1 on; 0: not in it */
-	Story	   *stories[FLEXIBLE_ARRAY_MEMBER];
+	struct
+	{
+		Story	   *first;
+		Story	  **by_position;	/* NULL: there is one story at most */
+	}			of[FLEXIBLE_ARRAY_MEMBER];	/* by number in the batch */
 };
 
 static Story *
 story_of(AqStories *stories, uint32 i, int position)
 {
-	Story	   *story = stories->stories[i];
+	Story	   *first = stories->of[i].first;
+	Story	   *story;
 
-	while (story != NULL && story->death.position != position)
-		story = story->next;
-	if (story == NULL)
+	if (first != NULL && first->death.position == position)
+		return first;
+	if (first != NULL && stories->of[i].by_position == NULL)
 	{
-		story = palloc0(sizeof(Story));
-		story->death.position = position;
-		story->death.kind = AQ_DEATH_RETRIES;
-		story->next = stories->stories[i];
-		stories->stories[i] = story;
+		stories->of[i].by_position = palloc0(AQ_MAX_CONSUMERS * sizeof(Story *));
+		stories->of[i].by_position[first->death.position] = first;
 	}
+	if (first != NULL && stories->of[i].by_position[position] != NULL)
+		return stories->of[i].by_position[position];
+	story = palloc0(sizeof(Story));
+	story->death.position = position;
+	story->death.kind = AQ_DEATH_RETRIES;
+	story->next = first;
+	stories->of[i].first = story;
+	if (first != NULL)
+		stories->of[i].by_position[position] = story;
 	return story;
 }
 
@@ -125,7 +136,7 @@ read_row(AqStories *stories, const Partition *partition, const LogRow *row)
 AqStories *
 aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
 {
-	AqStories  *stories = palloc0(offsetof(AqStories, stories) + n * sizeof(Story *));
+	AqStories  *stories = palloc0(offsetof(AqStories, of) + n * sizeof(stories->of[0]));
 	Relation	log = table_open(partition->log, AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	TableScanDesc scan = table_beginscan(log, snapshot, 0, NULL);
@@ -157,7 +168,7 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 	uint32		n = 0;
 	uint32		room = 1;
 
-	for (const Story *story = stories->stories[i]; story != NULL; story = story->next)
+	for (const Story *story = stories->of[i].first; story != NULL; story = story->next)
 		room += story->failed;
 	/* a log that is damaged must not keep the message from being moved */
 	if (room == 1)
@@ -168,7 +179,7 @@ aq_dead_letter_make(AqStories *stories, uint32 i, AqQueue *queue, const AqMessag
 		story->death.died = GetCurrentTimestamp();
 	}
 	*each = palloc0(room * sizeof(AqPutOptions));
-	for (Story *story = stories->stories[i]; story != NULL; story = story->next)
+	for (Story *story = stories->of[i].first; story != NULL; story = story->next)
 	{
 		if (!story->failed)
 			continue;

@@ -14,6 +14,9 @@
  */
 #include "shard/shard_private.h"
 
+/* (message, consumer)s in one transaction of the worker */
+#define MOST_VIEWS 5000
+
 /* --- making a frame ----------------------------------------------------------- */
 
 /*
@@ -183,6 +186,29 @@ aq_frame_next_sub(const Frame *frame, int position)
 			return position;
 	}
 	return -1;
+}
+
+/* As many consumers can have a view without another chunk. */
+uint32
+aq_frame_count_subs(const Frame *frame)
+{
+	uint32		n = 1;
+
+	for (int i = 0; i < SUB_DIRECTORY; i++)
+		n += frame->subs[i] != 0 ? SUBS_PER_CHUNK : 0;
+	return n;
+}
+
+/* How many messages the worker handles in one transaction, or under one latch, for all their consumers. */
+uint32
+aq_frame_most_messages(const Frame *frame)
+{
+	uint32		n = 1;
+	int			position = -1;
+
+	while ((position = aq_frame_next_sub(frame, position)) >= 0)
+		n++;
+	return Max(MOST_VIEWS / n, 1);
 }
 
 /* --- attempts ---------------------------------------------------------------------------- */

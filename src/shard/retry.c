@@ -664,17 +664,20 @@ move_message(Move *move, AqQueue *queue)
 static void undo_move(void *move, int64 unused);
 
 /*
- * Collects up to MOVE_BATCH failed slots with which all consumers have
- * finished.
+ * Collects failed slots with which all consumers have finished, so many as are
+ * moved in one transaction.
  */
 static void
 collect_failed(Move *move)
 {
 	Partition  *partition = move->partition;
+	uint32		most = 0;
 
 	aq_claim_reserve(1);
 	aq_latch_get(&move->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
-	for (uint32 s = 0; s < PARTITION_SLOTS && partition->frame != 0 && move->n < MOVE_BATCH; s++)
+	if (partition->frame != 0)
+		most = Min(MOVE_BATCH, aq_frame_most_messages(frame_of(partition)));
+	for (uint32 s = 0; s < PARTITION_SLOTS && move->n < most; s++)
 	{
 		Slot	   *slot;
 
@@ -803,7 +806,12 @@ move_failed(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		move_batch(id, &move);
 		if (move.nmoved == move.n)
 			shard_queue(shm)->move_pause = 0;
-	} while (move.nmoved == move.n);
+	} while (move.nmoved == move.n && !aq_worker_turn_is_over());
+	if (move.nmoved == move.n)
+	{
+		aq_work_post(shm, AQ_WORK_FAILED);
+		return;
+	}
 
 	/* the exception queue had no table, or could not be used */
 	aq_work_later(shm, AQ_WORK_FAILED, move.soon && !aq_pool_is_empty() ? 1000 : next_pause(shm, move.nmoved > 0));
@@ -826,6 +834,11 @@ aq_retry_failed_job(int32 id, AqQueueShm *shm)
 
 		while ((partition = aq_stream_partition_from(stream, from, has_failed)) != NULL)
 		{
+			if (aq_worker_turn_is_over())
+			{
+				aq_work_post(shm, AQ_WORK_FAILED);
+				return;
+			}
 			from = partition->number + 1;
 			move_failed(id, shm, stream, partition);
 		}

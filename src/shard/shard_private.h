@@ -343,6 +343,8 @@ extern void aq_frame_prepare(Stream *stream, Frame *frame, uint32 first, uint32 
 extern FrameSub *aq_frame_sub_make(Frame *frame, int position);
 extern StreamSub *aq_frame_stream_sub_make(Stream *stream, int position);
 extern int	aq_frame_next_sub(const Frame *frame, int position);
+extern uint32 aq_frame_count_subs(const Frame *frame);
+extern uint32 aq_frame_most_messages(const Frame *frame);
 extern void aq_frame_free(Partition *partition);
 extern int	aq_frame_attempts(Frame *frame, int position, uint32 slot);
 extern void aq_frame_set_attempts(Frame *frame, int position, uint32 slot, int attempts);

@@ -72,7 +72,9 @@ static void undo_round(void *round, int64 unused);
 static void
 pop_timers(Round *round)
 {
-	while (round->ntimers < TIMER_BATCH &&
+	uint32		most = Min(TIMER_BATCH, aq_frame_most_messages(frame_of(round->partition)));
+
+	while (round->ntimers < most &&
 		   aq_frame_pop_timer(round->partition, round->now, &round->timers[round->ntimers]))
 	{
 		round->ntimers++;
@@ -143,27 +145,32 @@ take_expired(Round *round, uint32 i)
 		round->again[i] = true;
 }
 
+static int
+compare_expired(const void *a, const void *b)
+{
+	const Expired *x = a;
+	const Expired *y = b;
+
+	return x->position != y->position ? x->position - y->position : (int) x->slot - (int) y->slot;
+}
+
+/* Writes the rows of one consumer after the other. */
 static void
 log_expired(Round *round)
 {
 	uint16	   *slots = palloc(round->nexpired * sizeof(uint16));
-	bool	   *written = palloc0(round->nexpired * sizeof(bool));
+	uint32		n = 0;
 
-	/* write one log row for each consumer */
+	qsort(round->expired, round->nexpired, sizeof(Expired), compare_expired);
 	for (uint32 i = 0; i < round->nexpired; i++)
 	{
-		uint32		n = 0;
+		int			position = round->expired[i].position;
 
-		for (uint32 j = i; j < round->nexpired && !written[i]; j++)
-			if (round->expired[j].position == round->expired[i].position && !written[j])
-			{
-				slots[n++] = round->expired[j].slot;
-				if (j != i)
-					written[j] = true;
-			}
-		if (n > 0)
-			aq_heap_write_log(round->partition, LOG_FAILED, 0, round->expired[i].position,
-						 slots, n);
+		slots[n++] = round->expired[i].slot;
+		if (i + 1 < round->nexpired && round->expired[i + 1].position == position)
+			continue;
+		aq_heap_write_log(round->partition, LOG_FAILED, 0, position, slots, n);
+		n = 0;
 	}
 }
 
@@ -238,16 +245,6 @@ end_delays(Round *round)
 
 /* --- a round --------------------------------------------------------------------------------- */
 
-static uint32
-count_subs(Frame *frame)
-{
-	uint32		n = 1;
-
-	for (int i = 0; i < SUB_DIRECTORY; i++)
-		n += frame->subs[i] != 0 ? SUBS_PER_CHUNK : 0;
-	return n;
-}
-
 /* Release of a claim: returns the messages and timers of the round. */
 static void
 undo_round(void *round, int64 unused)
@@ -292,7 +289,7 @@ run_batch(Round *round, bool loaded)
 		return false;
 	}
 	pop_timers(round);
-	round->expired_size = round->ntimers * count_subs(frame_of(round->partition));
+	round->expired_size = round->ntimers * aq_frame_count_subs(frame_of(round->partition));
 	end_delays(round);
 	if (loaded)
 		wake_for_loaded(round);
@@ -368,6 +365,8 @@ run_partition(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 		more = run_batch(round, loaded);
 		if (!more)
 			aq_job_commit(false);
+		if (aq_worker_turn_is_over())
+			break;
 	}
 	MemoryContextSwitchTo(TopMemoryContext);
 	MemoryContextReset(context);
@@ -384,7 +383,7 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 		Partition  *partition;
 		int64		from = 0;
 
-		while ((partition = aq_stream_partition_from(stream, from, is_due)) != NULL)
+		while (!aq_worker_turn_is_over() && (partition = aq_stream_partition_from(stream, from, is_due)) != NULL)
 		{
 			from = partition->number + 1;
 			run_partition(id, shm, stream, partition);
@@ -404,6 +403,6 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 	{
 		TimestampTz now = GetCurrentTimestamp();
 
-		aq_work_announce_time(shm, next > now ? next : now + TIMERS_AGAIN);
+		aq_work_announce_time(shm, next > now ? next : aq_worker_turn_is_over() ? now : now + TIMERS_AGAIN);
 	}
 }

@@ -110,3 +110,19 @@ def test_propagation(server, conn, queue, slow):
     error(conn, "propagations", what)
     for name in ("quick_from", *(f"from{n}" for n in range(8))):
         conn.execute("SELECT aq.drop_queue(%s, true)", [name])
+
+
+def test_work_of_another_owner(server, conn, queue):
+    """A message's delay ends while the worker makes 90,000 dead letters for the queue of another role: before it has made all."""
+    conn.execute("CREATE ROLE busy; GRANT EXECUTE ON FUNCTION aq.create_queue TO busy; SET ROLE busy")
+    conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('busy', multiple_consumers => true, shards => 1, exception_queue => 'dead')")
+    conn.execute("SELECT aq.subscribe('busy', 's' || n) FROM generate_series(1, 300) n")
+    conn.execute("SELECT aq.enqueue_array('busy', array_agg(to_jsonb(n)), expiration => '10 ms') FROM generate_series(1, 300) n")
+    conn.execute("RESET ROLE")
+    letters = "SELECT ready FROM aq.metrics('dead')"
+    until(lambda: db.value(conn, letters) > 0, "the first dead letters")
+    conn.execute("SELECT aq.enqueue(%s, '1', delay => '20 ms')", [queue])
+    assert arrived(conn, queue, 1) == [1]
+    assert db.value(conn, letters) < 90_000
+    conn.execute("SELECT aq.drop_queue('busy', true), aq.drop_queue('dead', true)")
+    conn.execute("DROP OWNED BY busy; DROP ROLE busy")

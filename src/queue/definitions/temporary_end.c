@@ -251,10 +251,15 @@ remove_ended(void)
 	if (!locked)
 		return there ? GetCurrentTimestamp() + FIRST_PAUSE : 0;
 	this_round++;
+	aq_worker_begin_turn();
 	foreach(lc, list)
+	{
+		if (aq_worker_turn_is_over())
+			break;
 		try_one(lfirst(lc));
+	}
 	MemoryContextDelete(context);
-	return next_try();
+	return lc != NULL ? GetCurrentTimestamp() : next_try();
 }
 
 static TimestampTz

@@ -35,6 +35,9 @@
 /* ... if a user has locked its tables */
 #define LOCKED_AGAIN ((int64) 2000000)
 
+/* time of an owner's queues in a round, in microseconds */
+#define OWNER_TURN ((int64) 200000)
+
 static void (*on_watched) (int32 id, AqQueueShm *shm);
 
 static void
@@ -218,33 +221,76 @@ collect_work(AqQueueShm *shm)
 	}
 }
 
-static void
+/* The time that the queues of an owner have used in the current round. */
+typedef struct OwnerTime
+{
+	Oid			owner;
+	int64		used;
+} OwnerTime;
+
+static OwnerTime *owners;
+static int	nowners;
+static int	owners_room;
+
+static OwnerTime *
+time_of(Oid owner)
+{
+	for (int i = 0; i < nowners; i++)
+		if (owners[i].owner == owner)
+			return &owners[i];
+	owners = aq_array_room(owners, &owners_room, nowners + 1, sizeof(OwnerTime));
+	owners[nowners] = (OwnerTime) {.owner = owner};
+	return &owners[nowners++];
+}
+
+/* Returns false if the owner's queues have had their time; the work stays. */
+static bool
 serve_queue(AqObject *object)
 {
 	AqQueueShm *shm = aq_shm_by_index(object->index);
+	Oid			owner = shm->owner;
+	int64		began = aq_clock_us();
 	uint32		work;
 
+	if (!has_work(shm))
+		return true;
+	if (time_of(owner)->used >= OWNER_TURN)
+		return false;
 	/* until it is pinned, the handle may be reused for another queue */
-	if (!has_work(shm) || !aq_pins_keep(object))
-		return;
+	if (!aq_pins_keep(object))
+		return true;
 	collect_work(shm);
 	work = pg_atomic_exchange_u32(&shm->work, 0);
+	aq_worker_begin_turn();
 	run_stores(work, object->id, shm);
 	run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
 	aq_pins_release();
+	time_of(owner)->used += aq_clock_us() - began;
+	return true;
 }
 
-static void
+/* A round.  The next one begins with the first queue whose turn did not come; returns whether there is one. */
+static bool
 serve_all_queues(void)
 {
-	for (int i = 1; i <= aq_handle_limit; i++)
+	static int	first = 1;
+	int			begin = first;
+	bool		left = false;
+
+	nowners = 0;
+	for (int i = 0; i < aq_handle_limit; i++)
 	{
-		AqObject   *object = aq_handle_by_index(i);
+		int			index = (begin - 1 + i) % aq_handle_limit + 1;
+		AqObject   *object = aq_handle_by_index(index);
 
 		CHECK_FOR_INTERRUPTS();
-		if (object->state == AQ_OBJECT_VALID && object->database == MyDatabaseId)
-			serve_queue(object);
+		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId || serve_queue(object))
+			continue;
+		if (!left)
+			first = index;
+		left = true;
 	}
+	return left;
 }
 
 /* A default exception queue without tables takes no memory before its first message. */
@@ -447,8 +493,7 @@ upkeep(void)
 			load_at = again == 0 ? DT_NOEND : now + again;
 		}
 	}
-	serve_all_queues();
-	return next_time(load_at);
+	return serve_all_queues() ? now : next_time(load_at);
 }
 
 /* Does the database have a queue? */
