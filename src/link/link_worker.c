@@ -164,7 +164,8 @@ aq_link_worker_main(Datum arg)
 	pg_atomic_fetch_or_u32(&database->work, AQ_LINK_STREAMS | AQ_LINK_CHECK);
 	database->proc = MyProc;
 	pgstat_report_activity(STATE_IDLE, NULL);
-	while (!ShutdownRequestPending && work())
+	/* after a step back of the clock, the next process has no pauses that would last longer */
+	while (!ShutdownRequestPending && !aq_clock_was_set_back() && work())
 	{
 		MemoryContextReset(context);
 		if (ConfigReloadPending)

@@ -69,8 +69,8 @@ typedef struct Notifier
 	bool		wanted;			/* since its round began */
 	bool		ends;			/* its place is needed */
 	int			failures;		/* processes in a row that have ended with an error */
-	TimestampTz since;			/* of the state */
-	TimestampTz rest_until;
+	int64		since;			/* of the state; this and the next one: aq_clock_us */
+	int64		rest_until;
 } Notifier;
 
 typedef struct Pool
@@ -110,13 +110,20 @@ unlock(void)
 	aq_latch_free(&pool->latch);
 }
 
+/* The time of day of a time of the monotonic clock; 0 remains. */
+static TimestampTz
+time_of(int64 clock)
+{
+	return clock == 0 ? 0 : GetCurrentTimestamp() + (clock - aq_clock_us());
+}
+
 /* --- under the latch ---------------------------------------------------------------------- */
 
 static void
 set_state(Notifier *notifier, NotifierState state)
 {
 	notifier->state = state;
-	notifier->since = GetCurrentTimestamp();
+	notifier->since = aq_clock_us();
 }
 
 static void
@@ -196,7 +203,7 @@ static Notifier *
 find_longest(NotifierState state, int64 time)
 {
 	Notifier   *found = NULL;
-	TimestampTz before = GetCurrentTimestamp() - time;
+	int64		before = aq_clock_us() - time;
 
 	for (int i = 0; i < max_worker_processes; i++)
 	{
@@ -263,8 +270,8 @@ take_entry(Notifier *notifier, Oid role)
 TimestampTz
 aq_notifier_pool_want(Oid role)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz again = 0;
+	int64		now = aq_clock_us();
+	int64		again = 0;
 	Notifier   *notifier,
 			   *new = NULL;
 	uint32		serial = 0;
@@ -293,18 +300,18 @@ aq_notifier_pool_want(Oid role)
 		again = now + PLACE_AGAIN;
 	unlock();
 	if (new == NULL)
-		return again;
+		return time_of(again);
 	if (start_process(new, serial))
 	{
 		aq_room_got();
-		return now + START_PATIENCE;
+		return time_of(now + START_PATIENCE);
 	}
 	lock();
 	if (new->serial == serial && new->pid == 0)
 		free_entry(new);
 	unlock();
 	aq_room_ask();
-	return now + PLACE_AGAIN;
+	return time_of(now + PLACE_AGAIN);
 }
 
 /*
@@ -314,10 +321,10 @@ aq_notifier_pool_want(Oid role)
 Oid
 aq_notifier_pool_rested(TimestampTz *next, bool *connected)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = aq_clock_us();
+	int64		first = 0;
 	Oid			role = InvalidOid;
 
-	*next = 0;
 	lock();
 	for (int i = 0; i < max_worker_processes && !OidIsValid(role); i++)
 	{
@@ -330,10 +337,11 @@ aq_notifier_pool_rested(TimestampTz *next, bool *connected)
 			role = notifier->role;
 			*connected = notifier->connected;
 		}
-		else if (*next == 0 || notifier->rest_until < *next)
-			*next = notifier->rest_until;
+		else if (first == 0 || notifier->rest_until < first)
+			first = notifier->rest_until;
 	}
 	unlock();
+	*next = time_of(first);
 	return role;
 }
 
@@ -418,7 +426,7 @@ aq_notifier_pool_next(bool may_end, int64 *left)
 		own->failures = 0;
 		if (count_processes() > limit())
 			own->ends = true;	/* the limit was lowered */
-		*left = own->since + (int64) aq_notify_settings_idle_timeout_ms * 1000 - GetCurrentTimestamp();
+		*left = own->since + (int64) aq_notify_settings_idle_timeout_ms * 1000 - aq_clock_us();
 		if (own->ends || (*left <= 0 && may_end))
 		{
 			free_entry(own);
@@ -441,7 +449,7 @@ aq_notifier_pool_exit(void)
 	lock();
 	rest = Min(FIRST_REST << Min(own->failures, 16), LAST_REST);
 	own->failures++;
-	own->rest_until = GetCurrentTimestamp() + rest;
+	own->rest_until = aq_clock_us() + rest;
 	own->pid = 0;
 	own->proc = NULL;
 	own->ends = false;
@@ -508,7 +516,7 @@ AQ_ROWS(aq_notifier_pool_view)
 		aq_rows_put(row, ObjectIdGetDatum(notifier.role));
 		aq_rows_int_if(row, notifier.pid != 0, notifier.pid);
 		aq_rows_text(row, states[notifier.state]);
-		aq_rows_time(row, notifier.since);
+		aq_rows_time(row, time_of(notifier.since));
 		aq_rows_int(row, notifier.failures);
 		aq_rows_end(row);
 	}

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import arrived, at_rest, end_server, make_server, put, take, until, waiting_for
+from conftest import arrived, at_rest, background, end_server, make_server, put, take, until, waiting_for
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -143,6 +143,38 @@ def test_set_back(moved):
         assert arrived(conn, "back", 1) == [2]
         first.close()
         second.close()
+
+
+def test_a_notifier_that_rests(moved):
+    """One that has ended with an error is started again after its pause, also if the clock is set back meanwhile."""
+    server, clock = moved
+    server.expect_log("terminating background worker \"pgaq notifier\"")
+    with server.connect() as conn:
+        conn.execute("""CREATE TABLE seen (payload text);
+                        CREATE PROCEDURE note(n aq.notification) LANGUAGE sql AS 'INSERT INTO public.seen VALUES (convert_from(n.payload, ''UTF8''))'""")
+        conn.execute("SELECT aq.create_queue('told'), aq.register('told', 'plsql://public.note', with_payload => true)")
+        put(conn, "told", 1)
+        until(lambda: db.value(conn, "SELECT count(*) FROM seen") == 1, "the first notification")
+        conn.execute("SELECT pg_terminate_backend(pid) FROM aq.notifiers")
+        until(lambda: db.value(conn, "SELECT state = 'resting' FROM aq.notifiers"), "its rest")
+        clock.move(-1)
+        put(conn, "told", 2)
+        until(lambda: db.value(conn, "SELECT count(*) FROM seen") == 2, "the second notification")
+        conn.execute("SELECT aq.unregister(registration_id) FROM aq.registrations")
+
+
+def test_the_link_worker(moved):
+    """It is replaced after a step back, so none of its pauses lasts longer."""
+    server, clock = moved
+    with server.connect() as conn:
+        conn.execute("CREATE SERVER nowhere FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '/nowhere', dbname 'far')")
+        conn.execute("CREATE USER MAPPING FOR postgres SERVER nowhere OPTIONS (user 'postgres')")
+        conn.execute("SELECT aq.create_queue('away'), aq.propagate('away', 'there@nowhere')")
+        put(conn, "away", 1)
+        first = until(lambda: background(conn, "link"), "the link worker")
+        clock.move(-1)
+        until(lambda: background(conn, "link") not in (None, first), "the next one")
+        conn.execute("SELECT aq.drop_queue('away', force => true)")
 
 
 def test_order_after_a_restart(moved):
