@@ -607,6 +607,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_IDLE		0x4000	/* free the positions of recipients without messages */
 #define AQ_WORK_SESSION_LEASES 0x8000	/* end leases of sessions that have ended */
 #define AQ_WORK_WATCHED		0x10000 /* a watched queue has had a wake-up: see aq_waiters_watch */
+#define AQ_WORK_AGE			0x20000	/* truncate old tables without messages */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);

@@ -42,9 +42,6 @@
  */
 #define RECLAIM_AGAIN ((int64) 200000)
 
-/* relfrozenxid is advanced when it is this many transactions old */
-#define FREEZE_AGE 1000000
-
 /*
  * partitions processed under one hold of the stream's latch, after a consumer
  * was removed
@@ -85,7 +82,7 @@ truncate_table(Oid relid)
 	Relation	rel = table_open(relid, NoLock);
 
 	heap_truncate_one_rel(rel);
-	aq_compat_after_truncate(rel, FREEZE_AGE);
+	aq_compat_after_truncate(rel, aq_age_to_advance());
 	table_close(rel, NoLock);
 }
 

@@ -59,6 +59,7 @@ define_parameters(void)
 	aq_keep_register();
 	aq_utility_on_prepared_end(aq_doubt_sweep_ended);
 	aq_lease_session_register();
+	aq_age_register();
 	aq_store_register(&shard_store);
 }
 
@@ -203,6 +204,7 @@ static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_REMOVED, aq_reclaim_removed_job},
 	{AQ_WORK_RECOUNT, aq_reclaim_recount_job},
 	{AQ_WORK_FAILED, aq_retry_failed_job},
+	{AQ_WORK_AGE, aq_age_queue_job},
 	{AQ_WORK_RECLAIM, aq_reclaim_job},
 	{AQ_WORK_SURPLUS, aq_tables_surplus_job},
 	{AQ_WORK_SESSION_LEASES, aq_lease_session_job},

@@ -387,6 +387,7 @@ extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
 extern void aq_tables_xact_end(void);
 extern bool aq_tables_ready_for_worker(AqQueue *queue);
+extern Partition *aq_tables_take_empty(AqQueueShm *shm);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_tables_check_surplus(AqQueueShm *shm);
 extern void aq_tables_surplus_job(int32 id, AqQueueShm *shm);
@@ -486,10 +487,14 @@ extern bool aq_positions_free(AqQueue *queue, AqRemoved *removed);
 extern TransactionId aq_horizon_newest(void);
 extern TransactionId aq_horizon_oldest(void);
 
-/* --- jobs of the worker: reclaim.c, retry.c, lease_end.c, timers.c ------------------------- */
+/* --- jobs of the worker: age.c, reclaim.c, retry.c, lease_end.c, timers.c ------------------------- */
 extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition);
 extern void aq_lease_end_block(int32 id, Oid owner_view, AqQueueShm *shm, Stream *stream, Partition *partition,
 							   int64 block);
+extern int32 aq_age_to_advance(void);
+extern void aq_age_queue_job(int32 id, AqQueueShm *shm);
+extern void aq_age_register(void);
+
 extern int	aq_reclaim_grace_ms;
 extern int	aq_reclaim_idle_ms;
 extern void aq_reclaim_job(int32 id, AqQueueShm *shm);

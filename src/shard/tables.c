@@ -20,7 +20,9 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
+#include "postmaster/autovacuum.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -55,12 +57,30 @@
 /* pause before the next try if surplus tables are in use, in microseconds */
 #define SURPLUS_AGAIN ((int64) 1000000)
 
+/* the least value of the storage parameter autovacuum_freeze_max_age */
+#define LEAST_FREEZE_AGE 100000
+
 /* --- making ------------------------------------------------------------------------ */
 
 static void
 run_ddl(const char *command)
 {
 	(void) aq_sql_run(command, 0, NULL, NULL, NULL, false);
+}
+
+/*
+ * Storage parameters.  There is nothing to vacuum, but autovacuum freezes tables that
+ * keep messages for very long: it begins with each at an age of its own, between half
+ * of the server's limit and the whole, so not with all at the same time.
+ */
+static char *
+storage(int32 id, int table_no, const char *prefix)
+{
+	uint32		hash = hash_combine(hash_uint32((uint32) id), hash_uint32((uint32) table_no));
+	int64		half = autovacuum_freeze_max_age / 2;
+
+	return psprintf("%sautovacuum_enabled = false, %sautovacuum_freeze_max_age = %d", prefix, prefix,
+					(int) Max(LEAST_FREEZE_AGE, half + half * (hash % 1000) / 1000));
 }
 
 static void
@@ -72,11 +92,11 @@ create_tables(AqQueue *queue, int table_no)
 					 "correlation text, properties jsonb, ready_at timestamptz, "
 					 "expires_at timestamptz, sender text, exception_queue text, "
 					 "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
-					 "WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false)",
-					 queue->id, table_no), queue->payload_type);
+					 "WITH (%s, %s)",
+					 queue->id, table_no, storage(queue->id, table_no, ""), storage(queue->id, table_no, "toast.")), queue->payload_type);
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
-					 "WITH (autovacuum_enabled = false)",
-					 queue->id, table_no));
+					 "WITH (%s)",
+					 queue->id, table_no, storage(queue->id, table_no, "")));
 	run_ddl(psprintf("INSERT INTO aq_internal.message_table (queue_id, table_no) VALUES (%d, %d)",
 					 queue->id, table_no));
 }
@@ -433,6 +453,21 @@ claim_empty(ShardQueue *sq)
 	partition->state = PARTITION_TAKEN;
 	partition->claimant = aq_session_own_number;
 	aq_claim_enter(give_back_unused, partition, 0);
+	return partition;
+}
+
+/* The same for the worker, as a claim that it ends with aq_tables_used() or aq_tables_unused(); NULL: none. */
+Partition *
+aq_tables_take_empty(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	Partition  *partition = NULL;
+
+	aq_claim_reserve(1);
+	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
+	if (sq->empty != 0)
+		partition = claim_empty(sq);
+	aq_latch_free(&sq->latch);
 	return partition;
 }
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import PATIENCE, arrived, at_rest, end_server, make_server, put, put_many, stopped_worker, take, until
 from pgaq import db, places
 from pgaq.load.tables import inserted, size
+from pgaq.subjects import RULES
 from test_xmin import PARTITION, ROUNDS
 
 SETTINGS = {"pgaq.message_cache_size": "4MB", "pgaq.reuse_grace": "0", "max_wal_size": "2GB"}
@@ -295,6 +296,73 @@ def test_truncation_keeps_tables_young(new_server):
         dequeue_numbers(conn, "q", 1, PARTITION + 1)
         until(lambda: db.value(conn, TRUNCATED, ["q"]) == 1, "truncated")
         assert db.value(conn, age) < 1000
+
+def burn(conn, number):
+    """Use up transaction ids."""
+    conn.execute(f"DO $$BEGIN FOR i IN 1..{number} LOOP BEGIN INSERT INTO burnt VALUES (i); EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END$$")
+
+
+@pytest.mark.sharded("VACUUM keeps queue tables young")
+def test_unused_tables_stay_young(new_server):
+    """Those in reserve, and those of a queue that is not used any more: before autovacuum would have to freeze them."""
+    limit = 100_000
+    own = new_server("unused", **SETTINGS, autovacuum_freeze_max_age=limit, autovacuum="off")
+    ages = "SELECT relname::text, age(relfrozenxid) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[ql][0-9]+_' ORDER BY 2 DESC"
+    with own.connect() as conn:
+        conn.execute("CREATE TABLE burnt (i integer)")
+        db.execute(conn, "SELECT aq.create_queue('quiet', shards => 1), aq.create_queue('full', shards => 1), aq.create_queue('backlog', shards => 1)")
+        for name in ("quiet", "full", "backlog"):
+            put_many(conn, name, 1, 3 if name == "quiet" else PARTITION + 1)
+            take(conn, name, number=3 if name == "backlog" else PARTITION + 1)
+        until(lambda: db.value(conn, TRUNCATED, ["full"]) == 1, "tables in reserve")
+        backlog = {row[0] for row in conn.execute("SELECT unnest(ARRAY[messages, log])::regclass::text FROM aq.partitions WHERE queue_name = 'backlog' AND state IN ('open', 'closed')").fetchall()}
+        backlog = {name.removeprefix("aq_data.") for name in backlog}
+        assert len(backlog) == 4
+        burn(conn, limit // 3)
+        assert max(age for name, age in conn.execute(ages).fetchall() if name not in backlog) > limit // 4
+        conn.execute("SELECT pg_reload_conf()")  # the worker looks around
+        until(lambda: max(age for name, age in conn.execute(ages).fetchall() if name not in backlog) < limit // 8, "all others young")
+        old = {name for name, age in conn.execute(ages).fetchall() if age > limit // 4}
+        assert old == backlog, "the tables with messages are left to autovacuum"
+        put_many(conn, "quiet", 4, 5)
+        assert take(conn, "quiet") == [4, 5]
+        assert take(conn, "full") == []
+        assert len(take(conn, "backlog", number=PARTITION)) == PARTITION - 2
+
+
+@pytest.mark.sharded("VACUUM keeps queue tables young")
+def test_tables_have_different_freeze_limits(server, conn):
+    """So autovacuum does not freeze all at the same time: each between half of its limit and the whole."""
+    for number in range(8):
+        db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", [f"spread {number}"])
+        put(conn, f"spread {number}", 1)
+    query = """SELECT split_part(o, '=', 2)::integer FROM pg_class, unnest(reloptions) o WHERE relnamespace = 'aq_data'::regnamespace
+        AND relname ~ '^[ql][0-9]+_' AND o ~ '^autovacuum_freeze_max_age='"""
+    limits = [row[0] for row in conn.execute(query).fetchall()]
+    assert len(limits) >= 16 and len(set(limits)) >= 6
+    assert all(100_000_000 <= limit <= 200_000_000 for limit in limits)
+    for number in range(8):
+        db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [f"spread {number}"])
+
+
+@pytest.mark.sharded("VACUUM keeps queue tables young")
+def test_doctor_finds_tables_that_autovacuum_cannot_freeze(new_server):
+    """A session that keeps a table locked, while transaction ids pass the limit."""
+    limit = 100_000
+    own = new_server("unfrozen", **SETTINGS, autovacuum_freeze_max_age=limit, autovacuum="off")
+    rule = next(rule for rule in RULES if rule.name == "old_tables")
+    with own.connect() as conn, own.connect(autocommit=False) as other:
+        conn.execute("CREATE TABLE burnt (i integer)")
+        db.execute(conn, "SELECT aq.create_queue('q', shards => 1)")
+        put(conn, "q", 1)
+        assert conn.execute(rule.query).fetchall() == []
+        messages = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = 'q' AND state = 'open'")
+        other.execute(f"LOCK TABLE {messages} IN SHARE UPDATE EXCLUSIVE MODE")
+        burn(conn, limit * 12 // 10)
+        assert db.value(conn, f"SELECT age(relfrozenxid) FROM pg_class WHERE oid = '{messages}'::regclass") > limit
+        assert [row[0] for row in conn.execute(rule.query).fetchall()] == ["autovacuum"]
+        other.rollback()
+        assert take(conn, "q") == [1]
 
 
 def through_a_cache(new_server, size):

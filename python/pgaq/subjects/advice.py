@@ -81,6 +81,12 @@ RULES: tuple[Rule, ...] = (
          """SELECT gid AS case, format('prepared %s s ago by %s', round(extract(epoch FROM clock_timestamp() - prepared)), owner) AS found
             FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - interval '5 minutes'""",
          "Finish it with COMMIT PREPARED or ROLLBACK PREPARED: its messages are locked."),
+    Rule("old_tables", "problem", "Autovacuum does not freeze the tables of queues in time.",
+         """SELECT 'autovacuum' AS case, format('%s of %s tables of queues are older than autovacuum_freeze_max_age, the oldest %s million transactions',
+                count(*) FILTER (WHERE old), count(*), round(max(age) / 1e6)) AS found
+            FROM (SELECT age(relfrozenxid) AS age, age(relfrozenxid) > 1.1 * current_setting('autovacuum_freeze_max_age')::int AS old
+                FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r') t HAVING bool_or(old)""",
+         "See pg_stat_progress_vacuum and locks; raise autovacuum_max_workers and autovacuum_vacuum_cost_limit, or run VACUUM (FREEZE).", live=False),
     Rule("workers_limit", "warning", "Background worker slots are scarce.",
          """SELECT 'max_worker_processes' AS case, format('it is %s, for every extension of the server', setting) AS found
             FROM pg_settings WHERE name = 'max_worker_processes' AND setting::int < 8""",

@@ -127,7 +127,7 @@ aq_shm_queue_of_latch(int child, uint32 *database)
  * work that the worker finds again when the queue is loaded, and that can wait
  * until then
  */
-#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE)
+#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE | AQ_WORK_AGE)
 
 /*
  * Can the entry be freed, because the tables have all its information, and the
