@@ -270,6 +270,26 @@ aq_definition_drop(const char *name, bool force)
 	drop_definition(id, own_view);
 }
 
+/*
+ * Rules and transformations run with the privileges of the role that has the
+ * functions in them now.
+ */
+static void
+reassign_subscribers(Oid from, Oid to)
+{
+	char	   *query = psprintf("SELECT DISTINCT queue_id::oid FROM aq_internal.subscriber "
+								 "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from);
+	ListCell   *lc;
+
+	foreach(lc, aq_sql_oids(query))
+		aq_pending_changed((int32) lfirst_oid(lc));
+	aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET rule_role = CASE rule_role::oid WHEN %1$u THEN %2$u::oid ELSE rule_role::oid END, "
+						   "transformation_role = CASE transformation_role::oid WHEN %1$u THEN %2$u::oid ELSE transformation_role::oid END, "
+						   "owner = CASE owner::oid WHEN %1$u THEN %2$u::oid ELSE owner::oid END "
+						   "WHERE %1$u IN (rule_role::oid, transformation_role::oid, owner::oid)", from, to), 0, NULL, NULL, NULL);
+	aq_catalog_changed();
+}
+
 /* REASSIGN OWNED: what works with a role's privileges goes along, as its queues do. */
 static void
 reassign(Oid from, Oid to)
@@ -277,6 +297,7 @@ reassign(Oid from, Oid to)
 	Oid			types[] = {OIDOID, OIDOID};
 	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
 
+	reassign_subscribers(from, to);
 	aq_sql_change("UPDATE aq_internal.schedule SET owner = $2 WHERE owner::oid = $1", lengthof(types), types, values, NULL);
 	aq_sql_change("UPDATE aq_internal.propagation SET role = $2 WHERE role::oid = $1", lengthof(types), types, values, NULL);
 }
