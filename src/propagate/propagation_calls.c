@@ -297,10 +297,9 @@ insert_row(FunctionCallInfo fcinfo, int32 queue_id, const char *destination)
 	Datum		values[7] = {Int32GetDatum(queue_id), 0, ObjectIdGetDatum(GetUserId())};
 	char		nulls[8] = "       ";
 	static const int args[7] = {-1, ARG_DESTINATION, -1, ARG_LATENCY, ARG_START, ARG_DURATION, ARG_EVERY};
+	char	   *key = psprintf("%d %s", queue_id, spell(destination));
 
-	if (schedule_for(queue_id, destination) != NULL)
-		return 0;
-	aq_queue_lock_name("propagation", psprintf("%d %s", queue_id, spell(destination)));
+	aq_queue_lock_name("propagation", key);
 	for (int i = 0; i < lengthof(args); i++)
 		if (args[i] >= 0)
 		{
@@ -310,7 +309,10 @@ insert_row(FunctionCallInfo fcinfo, int32 queue_id, const char *destination)
 	if (aq_sql_change("INSERT INTO aq_internal.propagation (queue_id, destination, role, latency, start_time, duration, every) "
 					  "VALUES ($1, $2, $3, coalesce($4, '0'), coalesce($5, clock_timestamp()), nullif($6, '0'), nullif($7, '0')) "
 					  "ON CONFLICT DO NOTHING", lengthof(args), types, values, nulls) == 0)
+	{
+		aq_queue_unlock_name("propagation", key);
 		return 0;
+	}
 	return strtoi64(schedule_for(queue_id, destination), NULL, 10);
 }
 

@@ -183,12 +183,6 @@ lock_queue(const char *name)
 	return aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 }
 
-static bool
-exists(const char *name)
-{
-	return aq_sql_text(psprintf("SELECT 1 FROM aq_internal.schedule WHERE schedule_name = %s", quote_literal_cstr(name))) != NULL;
-}
-
 /*
  * Returns false if there is a schedule of this name.  A transaction that is about
  * to make one is waited for before the command has its snapshot: one that cannot
@@ -206,18 +200,19 @@ insert(const AqSchedule *s, const Arguments *args)
 	TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
 	char		nulls[] = "             ";
 
-	if (exists(s->name))
-		return false;
 	aq_queue_lock_name("schedule", s->name);
 	nulls[3] = s->payload == NULL ? 'n' : ' ';
 	nulls[5] = s->timing.cron == NULL ? 'n' : ' ';
 	nulls[6] = s->timing.every == NULL ? 'n' : ' ';
 	nulls[10] = s->timing.until == DT_NOEND ? 'n' : ' ';
 	nulls[12] = is_given(args, ARG_COMMENT) ? ' ' : 'n';
-	return aq_sql_change("INSERT INTO aq_internal.schedule (schedule_name, queue_id, owner, payload, options, cron, every, "
-						 "time_zone, catch_up, start_at, until, next_run, comment) "
-						 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, NULLIF($13, '')) ON CONFLICT DO NOTHING",
-						 lengthof(types), types, values, nulls) > 0;
+	if (aq_sql_change("INSERT INTO aq_internal.schedule (schedule_name, queue_id, owner, payload, options, cron, every, "
+					  "time_zone, catch_up, start_at, until, next_run, comment) "
+					  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, NULLIF($13, '')) ON CONFLICT DO NOTHING",
+					  lengthof(types), types, values, nulls) > 0)
+		return true;
+	aq_queue_unlock_name("schedule", s->name);
+	return false;
 }
 
 static Datum

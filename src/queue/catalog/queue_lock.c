@@ -71,6 +71,16 @@ aq_queue_lock_name(const char *table, const char *name)
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
+/* The caller has found the name taken, and does not give it away. */
+void
+aq_queue_unlock_name(const char *table, const char *name)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation(table), hash_bytes((const unsigned char *) name, strlen(name)), 3);
+	(void) LockRelease(&tag, ExclusiveLock, false);
+}
+
 /* aq_internal.lock_name(table_name, name) */
 PG_FUNCTION_INFO_V1(aq_queue_lock_name_sql);
 Datum
