@@ -270,24 +270,38 @@ aq_definition_drop(const char *name, bool force)
 	drop_definition(id, own_view);
 }
 
+static void
+reassign_column(const char *column, Oid from, Oid to)
+{
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %1$s = %3$u::oid WHERE %1$s::oid = %2$u", column, from, to), 0, NULL, NULL, NULL);
+}
+
 /*
  * Rules and transformations run with the privileges of the role that has the
- * functions in them now.
+ * functions in them now; not of a superuser, because they may call functions of
+ * anybody.
  */
 static void
 reassign_subscribers(Oid from, Oid to)
 {
-	char	   *query = psprintf("SELECT DISTINCT queue_id::oid FROM aq_internal.subscriber "
-								 "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from);
+	List	   *queues = aq_sql_oids(psprintf("SELECT DISTINCT queue_id::oid FROM aq_internal.subscriber "
+											  "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from));
 	ListCell   *lc;
 
-	foreach(lc, aq_sql_oids(query))
+	reassign_column("owner", from, to);
+	if (!superuser_arg(to) || superuser_arg(from))
+	{
+		reassign_column("rule_role", from, to);
+		reassign_column("transformation_role", from, to);
+	}
+	else if (aq_sql_finds(psprintf("SELECT FROM aq_internal.subscriber WHERE %u IN (rule_role::oid, transformation_role::oid)", from)))
+		ereport(WARNING,
+				(errmsg("rules and transformations of subscribers still run with the privileges of role \"%s\"", GetUserNameFromId(from, false)),
+				 errhint("Set them again with aq.alter_subscriber, as a role with the privileges that they need.")));
+	foreach(lc, queues)
 		aq_pending_changed((int32) lfirst_oid(lc));
-	aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET rule_role = CASE rule_role::oid WHEN %1$u THEN %2$u::oid ELSE rule_role::oid END, "
-						   "transformation_role = CASE transformation_role::oid WHEN %1$u THEN %2$u::oid ELSE transformation_role::oid END, "
-						   "owner = CASE owner::oid WHEN %1$u THEN %2$u::oid ELSE owner::oid END "
-						   "WHERE %1$u IN (rule_role::oid, transformation_role::oid, owner::oid)", from, to), 0, NULL, NULL, NULL);
-	aq_catalog_changed();
+	if (queues != NIL)
+		aq_catalog_changed();
 }
 
 /* REASSIGN OWNED: what works with a role's privileges goes along, as its queues do. */
