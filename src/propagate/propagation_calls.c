@@ -310,7 +310,7 @@ insert_row(FunctionCallInfo fcinfo, int32 queue_id, const char *destination)
 					  "VALUES ($1, $2, $3, coalesce($4, '0'), coalesce($5, clock_timestamp()), nullif($6, '0'), nullif($7, '0')) "
 					  "ON CONFLICT DO NOTHING", lengthof(args), types, values, nulls) == 0)
 	{
-		aq_queue_unlock_name("propagation", key);
+		aq_queue_lock_name_free("propagation", key);
 		return 0;
 	}
 	return strtoi64(schedule_for(queue_id, destination), NULL, 10);

@@ -211,7 +211,7 @@ insert(const AqSchedule *s, const Arguments *args)
 					  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, NULLIF($13, '')) ON CONFLICT DO NOTHING",
 					  lengthof(types), types, values, nulls) > 0)
 		return true;
-	aq_queue_unlock_name("schedule", s->name);
+	aq_queue_lock_name_free("schedule", s->name);
 	return false;
 }
 

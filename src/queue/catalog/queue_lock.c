@@ -73,7 +73,7 @@ aq_queue_lock_name(const char *table, const char *name)
 
 /* The caller has found the name taken, and does not give it away. */
 void
-aq_queue_unlock_name(const char *table, const char *name)
+aq_queue_lock_name_free(const char *table, const char *name)
 {
 	LOCKTAG		tag;
 
