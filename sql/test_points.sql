@@ -22,6 +22,9 @@ RETURNS bigint LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_waiting';
 CREATE OR REPLACE FUNCTION aq.point_await(name text, arrivals bigint DEFAULT 1, seconds integer DEFAULT 60)
 RETURNS boolean LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_await';
 
+CREATE OR REPLACE FUNCTION aq.point_uninterrupted(name text)
+RETURNS boolean LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_uninterrupted';
+
 CREATE OR REPLACE FUNCTION aq.point_reset()
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_point_reset';
 

@@ -422,6 +422,17 @@ aq_point_await(PG_FUNCTION_ARGS)
 	}
 }
 
+/* Waits at the point as a function does that never looks at interrupts. */
+PG_FUNCTION_INFO_V1(aq_point_uninterrupted);
+Datum
+aq_point_uninterrupted(PG_FUNCTION_ARGS)
+{
+	HOLD_INTERRUPTS();
+	aq_point_held(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	RESUME_INTERRUPTS();
+	PG_RETURN_BOOL(true);
+}
+
 /* Names stay in the table, because waiting sessions point to their entries. */
 PG_FUNCTION_INFO_V1(aq_point_reset);
 Datum

@@ -6,7 +6,8 @@
  *
  * A turn is one transaction for one role.  It is cancelled after
  * pgaq.turn_timeout; if the role's code ignores that, the process ends GRACE
- * later, and the next one learns whose turn that was.  A round serves the roles that have
+ * later, or is replaced, and another one learns whose turn that was: see stuck.c.
+ * A round serves the roles that have
  * used the least time of late first, and ends when AQ_FAIR_ROUND is over.  So a
  * role waits for the turn that is running, and for those of roles that have used
  * less time than itself, however many turns others want.
@@ -17,11 +18,8 @@
  */
 #include "jobs/jobs_private.h"
 
-#include <signal.h>
-
 #include "miscadmin.h"
 #include "utils/guc.h"
-#include "utils/timeout.h"
 
 /* after the cancellation of a turn, in milliseconds */
 #define GRACE 1000
@@ -32,13 +30,10 @@
 int			aq_fair_turn_ms;
 
 static AqFairShares *shares;		/* in the database's entry */
-static TimeoutId ending;
-static int64 turn_key;
+static AqStuckKind stuck;
 static Oid	turn_role;
 static int64 turn_began;
 static int64 spent;				/* by all roles, in this process */
-static volatile sig_atomic_t is_ending;
-static emit_log_hook_type previous_log_hook;
 
 void
 aq_fair_define_parameters(void)
@@ -79,45 +74,34 @@ find(Oid role, bool make)
 
 /* Two processes of a kind may run for a moment: what they do to each other's entries changes only the order of turns. */
 static void
-charge(int64 time)
+charge(Oid role, int64 time)
 {
-	AqFairShare    *share = find(turn_role, true);
+	AqFairShare    *share = find(role, true);
 
-	share->used = time + (share->role == turn_role ? used(share) : 0);
+	share->used = time + (share->role == role ? used(share) : 0);
 	share->at = aq_clock_us();
-	share->role = turn_role;
+	share->role = role;
 	spent += time;
 }
 
-/* The turn has ignored its cancellation.  Called by a signal handler. */
-static void
-end_process(void)
-{
-	charge(aq_clock_us() - turn_began);
-	pg_atomic_write_u64(&shares->ended_in, (uint64) turn_key);
-	is_ending = true;
-	kill(MyProcPid, SIGTERM);
-}
-
-/* The line about its end is a short one: where the role's code was at that time is the role's text, and may be long. */
-static void
-shorten_log(ErrorData *error)
-{
-	if (is_ending)
-		error->hide_ctx = true;
-	if (previous_log_hook != NULL)
-		previous_log_hook(error);
-}
-
-/* Called by a process before its first turn; returns the key of the turn that ended the last one, 0: none has. */
-int64
+/* Called by a process that has entered stuck.c, before its first turn. */
+void
 aq_fair_enter(AqFairKind kind)
 {
 	shares = &aq_jobs_own_database()->shares[kind];
-	ending = RegisterTimeout(USER_TIMEOUT, end_process);
-	previous_log_hook = emit_log_hook;
-	emit_log_hook = shorten_log;
-	return (int64) pg_atomic_exchange_u64(&shares->ended_in, 0);
+	stuck = (AqStuckKind) kind;
+}
+
+/* The key of a turn that has ended its process, which the caller takes note of; 0: none. */
+int64
+aq_fair_ended(void)
+{
+	Oid			role;
+	int64		key = aq_stuck_take_ended(stuck, &role);
+
+	if (key != 0)
+		charge(role, (int64) (aq_fair_turn_ms + GRACE) * 1000);
+	return key;
 }
 
 /* A turn of the role begins; the key is not 0. */
@@ -125,21 +109,17 @@ void
 aq_fair_begin(Oid role, int64 key)
 {
 	turn_role = role;
-	turn_key = key;
+	aq_stuck_watch(role, key, aq_fair_turn_ms, GRACE);
 	turn_began = aq_clock_us();
-	enable_timeout_after(STATEMENT_TIMEOUT, aq_fair_turn_ms);
-	enable_timeout_after(ending, aq_fair_turn_ms + GRACE);
 }
 
 /* The turn is over, or its transaction has failed.  counts: there was something to do. */
 void
 aq_fair_end(bool counts)
 {
-	disable_timeout(STATEMENT_TIMEOUT, false);
-	disable_timeout(ending, false);
-	QueryCancelPending = false;
+	aq_stuck_over();
 	if (counts)
-		charge(aq_clock_us() - turn_began);
+		charge(turn_role, aq_clock_us() - turn_began);
 }
 
 /* Microseconds that the role has used of late. */

@@ -68,8 +68,6 @@ aq_jobs_shmem_init(void *ptr, bool found)
 		pg_atomic_init_u32(&db->work, 0);
 		pg_atomic_init_u32(&db->check, 0);
 		pg_atomic_init_u64(&db->next_at, 0);
-		for (int kind = 0; kind < AQ_FAIR_KINDS; kind++)
-			pg_atomic_init_u64(&db->shares[kind].ended_in, 0);
 	}
 }
 
@@ -130,11 +128,7 @@ make_database(Oid database)
 		pg_atomic_write_u32(&db->check, 0);
 		pg_atomic_write_u32(&db->restored, 0);
 		pg_atomic_write_u64(&db->next_at, 0);
-		for (int kind = 0; kind < AQ_FAIR_KINDS; kind++)
-		{
-			pg_atomic_write_u64(&db->shares[kind].ended_in, 0);
-			memset(db->shares[kind].of, 0, sizeof(db->shares[kind].of));
-		}
+		memset(db->shares, 0, sizeof(db->shares));
 	}
 	return db;
 }
@@ -500,17 +494,22 @@ wake_worker(AqDatabase *db)
 		SetLatch(&proc->procLatch);
 }
 
+/* A signal handler can call it. */
 void
-aq_jobs_post(void)
+aq_jobs_post_to(AqDatabase *db)
 {
-	AqDatabase *db = entry_to_post();
-
 	/*
 	 * the exchange is a full barrier: the worker clears the flag before it
 	 * looks for work
 	 */
 	if (db != NULL && pg_atomic_exchange_u32(&db->work, 1) == 0)
 		wake_worker(db);
+}
+
+void
+aq_jobs_post(void)
+{
+	aq_jobs_post_to(entry_to_post());
 }
 
 /*

@@ -120,13 +120,31 @@ extern bool aq_trouble_may_log(uint32 who);
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
 /*
+ * Processes that run code of roles, which may be impossible to interrupt: see stuck.c.
+ */
+typedef enum AqStuckKind
+{
+	AQ_STUCK_SCHEDULER,
+	AQ_STUCK_PROPAGATION,
+	AQ_STUCK_NOTIFIER
+} AqStuckKind;
+
+extern void aq_stuck_enter(AqStuckKind kind);
+extern void aq_stuck_watch(Oid role, int64 key, int limit, int grace);
+extern void aq_stuck_over(void);
+extern uint32 aq_stuck_changes(void);
+extern bool aq_stuck_is_given_up(int pid);
+extern bool aq_stuck_bars(AqStuckKind kind, Oid role);
+extern Datum aq_stuck_roles(AqStuckKind kind);
+
+/*
  * Processes that run code of several roles: each turn is limited, and the role
  * that has used the least time of late has the next one, see fair.c.
  */
 typedef enum AqFairKind
 {
-	AQ_FAIR_SCHEDULES,
-	AQ_FAIR_PROPAGATION,
+	AQ_FAIR_SCHEDULES = AQ_STUCK_SCHEDULER,
+	AQ_FAIR_PROPAGATION = AQ_STUCK_PROPAGATION,
 	AQ_FAIR_KINDS
 } AqFairKind;
 
@@ -134,7 +152,8 @@ typedef enum AqFairKind
 
 extern int	aq_fair_turn_ms;	/* pgaq.turn_timeout */
 
-extern int64 aq_fair_enter(AqFairKind kind);
+extern void aq_fair_enter(AqFairKind kind);
+extern int64 aq_fair_ended(void);
 extern void aq_fair_begin(Oid role, int64 key);
 extern void aq_fair_end(bool counts);
 extern int64 aq_fair_used(Oid role);

@@ -14,13 +14,27 @@ define_parameters(void)
 {
 	aq_jobs_define_parameters();
 	aq_fair_define_parameters();
+	aq_stuck_register();
 	aq_utility_install();
 	aq_launcher_register();
+}
+
+static Size
+shmem_size(void)
+{
+	return add_size(MAXALIGN(aq_jobs_shmem_size()), aq_stuck_shmem_size());
+}
+
+static void
+shmem_init(void *area, bool found)
+{
+	aq_jobs_shmem_init(area, found);
+	aq_stuck_shmem_init((char *) area + MAXALIGN(aq_jobs_shmem_size()), found);
 }
 
 const AqPart aq_jobs_part = {
 	.name = "jobs",
 	.define_parameters = define_parameters,
-	.shmem_size = aq_jobs_shmem_size,
-	.shmem_init = aq_jobs_shmem_init,
+	.shmem_size = shmem_size,
+	.shmem_init = shmem_init,
 };

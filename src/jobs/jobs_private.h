@@ -39,7 +39,6 @@ typedef struct AqFairShare
 
 typedef struct AqFairShares
 {
-	pg_atomic_uint64 ended_in;	/* key of the turn that has ended the process; 0: none */
 	AqFairShare		of[16];			/* the roles that have used most */
 } AqFairShares;
 
@@ -111,6 +110,7 @@ extern Size aq_jobs_shmem_size(void);
 extern void aq_jobs_shmem_init(void *area, bool found);
 extern void aq_jobs_wake_launcher(void);
 extern AqDatabase *aq_jobs_own_database(void);
+extern void aq_jobs_post_to(AqDatabase *db);
 extern bool aq_jobs_ask(Oid database, bool *asked);
 extern void aq_jobs_forget_database(Oid database, bool unused_only);
 extern AqDatabase *aq_jobs_stop(Oid database);
@@ -133,6 +133,12 @@ extern bool aq_jobs_lower_time(AqDatabase *db, TimestampTz when);
 /* job.c */
 extern void aq_job_enter_worker(void);
 extern void aq_job_lose_patience(void);
+
+/* stuck.c */
+extern Size aq_stuck_shmem_size(void);
+extern void aq_stuck_shmem_init(void *area, bool found);
+extern void aq_stuck_register(void);
+extern int64 aq_stuck_take_ended(AqStuckKind kind, Oid *role);
 
 /* fair.c */
 extern void aq_fair_define_parameters(void);

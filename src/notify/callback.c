@@ -39,10 +39,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/timeout.h"
 #include "utils/varlena.h"
-
-#include <signal.h>
 
 #define SCHEME "plsql://"
 #define CLIENT "client://"
@@ -277,38 +274,9 @@ statement_of(const char *name, const Procedure *procedure)
 					format_type_be(procedure->types[4]));
 }
 
-/* The call has ignored its cancellation. */
-static void
-end_process(void)
-{
-	kill(MyProcPid, SIGTERM);
-}
-
-static TimeoutId ends = MAX_TIMEOUTS;	/* until it is registered */
-
-static void
-start_timers(void)
-{
-	if (ends == MAX_TIMEOUTS)
-		ends = RegisterTimeout(USER_TIMEOUT, end_process);
-	enable_timeout_after(STATEMENT_TIMEOUT, aq_notify_settings_call_timeout_ms);
-	enable_timeout_after(ends, (int) Min((int64) aq_notify_settings_call_timeout_ms + CANCEL_GRACE, INT_MAX));
-}
-
-/* The transaction of a call has ended, or failed. */
-void
-aq_callback_over(void)
-{
-	if (ends == MAX_TIMEOUTS)
-		return;
-	disable_timeout(STATEMENT_TIMEOUT, false);
-	disable_timeout(ends, false);
-	QueryCancelPending = false;
-}
-
 /*
  * Calls the procedure, in a transaction of a notifier.  Errors are raised.  The
- * timers run until aq_callback_over(), also while the transaction commits.
+ * timers run until aq_stuck_over(), also while the transaction commits.
  */
 void
 aq_callback_call(const AqRegistration *registration, Datum notification)
@@ -324,7 +292,7 @@ aq_callback_call(const AqRegistration *registration, Datum notification)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("procedure %s has another owner than when it was registered", name),
 				 errhint("If it is the right one, register again.")));
-	start_timers();
+	aq_stuck_watch(GetUserId(), 0, aq_notify_settings_call_timeout_ms, CANCEL_GRACE);
 	SPI_connect();
 	if (SPI_execute_with_args(statement_of(name, &procedure), 1, &type, &notification, NULL, false, 0) < 0)
 		elog(ERROR, "could not call procedure %s", name);

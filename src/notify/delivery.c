@@ -60,7 +60,7 @@ static void
 commit(void)
 {
 	aq_job_commit(false);
-	aq_callback_over();
+	aq_stuck_over();
 	SetUserIdAndSecContext(GetSessionUserId(), 0);
 	MemoryContextSwitchTo(turn != NULL ? turn : TopMemoryContext);
 }
@@ -523,7 +523,7 @@ try_to_serve(AqRegistration *r)
 		error = CopyErrorData();
 		FlushErrorState();
 		AbortCurrentTransaction();
-		aq_callback_over();
+		aq_stuck_over();
 		SetUserIdAndSecContext(GetSessionUserId(), 0);
 		MemoryContextSwitchTo(context);
 		next = fail(r, error->message, aq_error_is_of_timed_user(error->sqlerrcode));

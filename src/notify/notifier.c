@@ -106,6 +106,7 @@ aq_notifier_main(Datum arg)
 	memcpy(&serial, MyBgworkerEntry->bgw_extra, sizeof(serial));
 	if (!aq_notifier_pool_enter(DatumGetInt32(arg), serial, &database, &role))
 		proc_exit(0);
+	aq_stuck_enter(AQ_STUCK_NOTIFIER);
 	before_shmem_exit(notifier_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(database, role, 0);
 	aq_process_set_parameters("pgaq notifier");

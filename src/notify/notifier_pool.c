@@ -15,6 +15,9 @@
  *	| IDLE | wanted, or it is time: BUSY; idle for long, or its place is needed: FREE |
  *	| RESTING | the pause is over, and its database's worker wants it again: STARTING |
  *
+ * A notifier that is BUSY with a call that cannot be interrupted (jobs/stuck.c) does not
+ * count; it keeps its entry, so its role gets no other one in this database.
+ *
  * A notifier takes wanted before a round, and its entry becomes free under the
  * latch and only while wanted is not set: so no request is lost.  A process that
  * dies, or ends with something to do, leaves its entry RESTING, and posts the
@@ -137,6 +140,13 @@ free_entry(Notifier *notifier)
 	notifier->failures = 0;
 }
 
+/* Its call cannot be interrupted. */
+static bool
+is_stuck(const Notifier *notifier)
+{
+	return notifier->state == NOTIFIER_BUSY && aq_stuck_is_given_up(notifier->pid);
+}
+
 static bool
 has_process(const Notifier *notifier)
 {
@@ -186,7 +196,7 @@ count_processes(void)
 	int			n = 0;
 
 	for (int i = 0; i < max_worker_processes; i++)
-		n += has_process(&pool->notifiers[i]);
+		n += has_process(&pool->notifiers[i]) && !is_stuck(&pool->notifiers[i]);
 	return n;
 }
 
@@ -209,7 +219,7 @@ find_longest(NotifierState state, int64 time)
 	{
 		Notifier   *notifier = &pool->notifiers[i];
 
-		if (notifier->state == state && notifier->since <= before && (found == NULL || notifier->since < found->since))
+		if (notifier->state == state && notifier->since <= before && !is_stuck(notifier) && (found == NULL || notifier->since < found->since))
 			found = notifier;
 	}
 	return found;
@@ -515,7 +525,7 @@ AQ_ROWS(aq_notifier_pool_view)
 		aq_rows_put(row, ObjectIdGetDatum(notifier.database));
 		aq_rows_put(row, ObjectIdGetDatum(notifier.role));
 		aq_rows_int_if(row, notifier.pid != 0, notifier.pid);
-		aq_rows_text(row, states[notifier.state]);
+		aq_rows_text(row, is_stuck(&notifier) ? "stuck" : states[notifier.state]);
 		aq_rows_time(row, time_of(notifier.since));
 		aq_rows_int(row, notifier.failures);
 		aq_rows_end(row);

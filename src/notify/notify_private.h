@@ -73,7 +73,6 @@ extern bool aq_callback_parse(const char *callback, char **schema, char **proced
 extern Oid	aq_callback_check(const char *schema, const char *procedure);	/* returns its owner */
 extern Oid	aq_callback_notification_type(void);
 extern void aq_callback_call(const AqRegistration *registration, Datum notification);
-extern void aq_callback_over(void);
 
 /* --- outgoing.c: notifications to addresses outside of the database */
 extern void aq_outgoing_check(void);

@@ -48,7 +48,7 @@
 /* what schedules have done is written at most so often, microseconds */
 #define SAVE_EVERY ((int64) 2000000)
 
-/* with more routes than can be waited for, how often the others are looked at, microseconds */
+/* with more routes than can be waited for, or a stuck process, how often the others are looked at, microseconds */
 #define LOOK_EVERY ((int64) 1000000)
 
 PGDLLEXPORT void aq_propagator_main(Datum arg);
@@ -169,7 +169,7 @@ note_failure(const AqRoute *route, MemoryContext context)
 	record_failure(schedule, route->destination, aq_fair_message(error), error->detail, aq_error_is_of_timed_user(error->sqlerrcode));
 }
 
-/* The last process was ended in the turn of this schedule. */
+/* A process was ended in the turn of this schedule. */
 static void
 note_ended(int64 id)
 {
@@ -240,9 +240,12 @@ is_due(const AqPropagation *schedule, TimestampTz now, TimestampTz *next)
 	sooner(next, change);
 	if (!open || (schedule->busy && schedule->arrivals == aq_propagator_area_arrivals()))
 		return false;
-	if (schedule->not_before <= now)
+	if (aq_stuck_bars(AQ_STUCK_PROPAGATION, schedule->role))
+		sooner(next, now + LOOK_EVERY);
+	else if (schedule->not_before <= now)
 		return true;
-	sooner(next, schedule->not_before);
+	else
+		sooner(next, schedule->not_before);
 	return false;
 }
 
@@ -429,15 +432,15 @@ look(void)
 
 /* Returns when there is no schedule any more. */
 static void
-propagate(int64 ended)
+propagate(void)
 {
 	for (;;)
 	{
 		List	   *routes = look();
+		int64		ended;
 
-		if (ended != 0)
+		while ((ended = aq_fair_ended()) != 0)
 			note_ended(ended);
-		ended = 0;
 		MemoryContextSwitchTo(round_context);
 		/* pauses that end at times of day would last too long; another process has none */
 		if (aq_propagation_all() == NIL || aq_clock_was_set_back())
@@ -487,10 +490,12 @@ aq_propagator_main(Datum arg)
 	aq_session_attach();
 	if (!aq_propagator_area_enter(database))
 		proc_exit(0);
+	aq_stuck_enter(AQ_STUCK_PROPAGATION);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	set_parameters();
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgaq propagation", ALLOCSET_DEFAULT_SIZES);
-	propagate(aq_fair_enter(AQ_FAIR_PROPAGATION));
+	aq_fair_enter(AQ_FAIR_PROPAGATION);
+	propagate();
 	proc_exit(0);
 }
 
@@ -519,7 +524,7 @@ start_process(void)
 {
 	static uint32 seen;			/* 0: not yet */
 	static TimestampTz again;
-	uint32		changes = aq_propagator_area_changes();
+	uint32		changes = aq_propagator_area_changes() + aq_stuck_changes();
 	bool		locked;
 
 	if (changes == seen && (again == 0 || GetCurrentTimestamp() < again))

@@ -200,6 +200,8 @@ aq_propagator_area_start(void)
 
 	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_PROPAGATION);
 	process = find(MyDatabaseId, true);
+	if (process != NULL && process->pid != 0 && aq_stuck_is_given_up(process->pid))
+		process->pid = 0;
 	if (process == NULL)
 		later = now + NO_SLOT;
 	else if (process->pid == 0 && process->asked_at != 0 && now < process->asked_at + START_PATIENCE)

@@ -141,7 +141,7 @@ start_scheduler(void)
 	return started;
 }
 
-/* Is there a scheduler?  *ended: it has ended since the last call. */
+/* Is there a scheduler that is not stuck?  *ended: it has ended since the last call. */
 static bool
 scheduler_runs(bool *ended)
 {
@@ -152,11 +152,11 @@ scheduler_runs(bool *ended)
 	if (scheduler == NULL)
 		return false;
 	status = GetBackgroundWorkerPid(scheduler, &pid);
-	if (status == BGWH_STARTED || status == BGWH_NOT_YET_STARTED)
+	if (status == BGWH_NOT_YET_STARTED || (status == BGWH_STARTED && !aq_stuck_is_given_up(pid)))
 		return true;
 	pfree(scheduler);
 	scheduler = NULL;
-	*ended = true;
+	*ended = status != BGWH_STARTED;
 	return false;
 }
 
@@ -174,15 +174,15 @@ read_table(void)
 {
 	Due			due;
 	bool		isnull;
-	Oid			type = TIMESTAMPTZOID;
-	Datum		started = TimestampTzGetDatum(started_at);
+	Oid			types[] = {TIMESTAMPTZOID, OIDARRAYOID};
+	Datum		values[] = {TimestampTzGetDatum(started_at), aq_stuck_roles(AQ_STUCK_SCHEDULER)};
 	Datum		next;
 
 	aq_sql_run("SELECT count(*) FILTER (WHERE t <= now())::int, min(t) FILTER (WHERE t > now()), "
 			   "count(*) FILTER (WHERE t <= $1)::int "
 			   "FROM (SELECT GREATEST(next_run, retry_at) FROM aq_internal.schedule "
-			   "WHERE NOT paused AND NOT disabled AND next_run IS NOT NULL) s(t)",
-			   1, &type, &started, NULL, true);
+			   "WHERE NOT paused AND NOT disabled AND next_run IS NOT NULL AND owner::oid <> ALL ($2)) s(t)",
+			   lengthof(types), types, values, NULL, true);
 	due.count = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	next = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull);
 	due.next = isnull ? DT_NOEND : DatumGetTimestampTz(next);
@@ -239,7 +239,7 @@ schedules(void)
 	static bool known = false;
 	static uint32 changes_seen;
 	static TimestampTz next;
-	uint32		changes = pg_atomic_read_u32(&shared->changes);
+	uint32		changes = pg_atomic_read_u32(&shared->changes) + aq_stuck_changes();
 	bool		ended;
 	Due			due;
 

@@ -6,8 +6,8 @@
  *
  * It is not the database's worker, because enqueueing can wait for that, and
  * runs users' code.  If two schedulers run, because the worker was ended and
- * has started another one, each passes over the rows that the other has
- * locked.
+ * has started another one, or cannot interrupt the first, each passes over the
+ * rows that the other has locked.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -72,8 +72,8 @@ compare(const ListCell *a, const ListCell *b)
 
 /*
  * Serves some of the schedules, until it is time to see what else is due; returns
- * their number.  Adds the names of those that are locked to *passed_over, in the
- * current memory context.
+ * their number.  Adds the names of those that are locked, or whose role is stuck, to
+ * *passed_over, in the current memory context.
  */
 static int
 make_round(List *due, List **passed_over, MemoryContext turn)
@@ -98,7 +98,7 @@ make_round(List *due, List **passed_over, MemoryContext turn)
 		MemoryContextReset(turn);
 		MemoryContextSwitchTo(turn);
 		pgstat_report_activity(STATE_RUNNING, schedule->name);
-		if (aq_turn_take(schedule, turn))
+		if (!aq_stuck_bars(AQ_STUCK_SCHEDULER, schedule->owner) && aq_turn_take(schedule, turn))
 			served++;
 		else
 		{
@@ -124,8 +124,12 @@ serve(MemoryContext context, MemoryContext turn)
 	List	   *passed_over = NIL;
 	List	   *due;
 	int			served = 0;
+	int64		key;
 
 	MemoryContextReset(context);
+	MemoryContextSwitchTo(context);
+	while ((key = aq_fair_ended()) != 0)
+		aq_turn_has_ended(key);
 	round = AllocSetContextCreate(context, "pgaq scheduler round", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(round);
 	while (aq_schedule_job_enabled && (due = due_schedules(passed_over)) != NIL)
@@ -148,12 +152,12 @@ aq_scheduler_main(Datum arg)
 {
 	MemoryContext context,
 				turn;
-	int64		key;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	aq_session_attach();
+	aq_stuck_enter(AQ_STUCK_SCHEDULER);
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
 	aq_schedule_job_in_scheduler();
 	set_parameters();
@@ -161,9 +165,7 @@ aq_scheduler_main(Datum arg)
 	context = AllocSetContextCreate(TopMemoryContext, "pgaq scheduler", ALLOCSET_DEFAULT_SIZES);
 	turn = AllocSetContextCreate(TopMemoryContext, "pgaq schedule", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
-	key = aq_fair_enter(AQ_FAIR_SCHEDULES);
-	if (key != 0)
-		aq_turn_has_ended(key);
+	aq_fair_enter(AQ_FAIR_SCHEDULES);
 	while (aq_schedule_job_enabled && serve(context, turn))
 		;
 	proc_exit(0);

@@ -255,7 +255,7 @@ aq_turn_take(const AqScheduleDue *due, MemoryContext context)
 	return schedule != NULL;
 }
 
-/* The last scheduler was ended in the turn of this schedule. */
+/* A scheduler was ended in the turn of this schedule. */
 void
 aq_turn_has_ended(int64 id)
 {

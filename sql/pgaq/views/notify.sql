@@ -10,9 +10,9 @@ SELECT r.registration_id, r.role::text AS role, r.namespace,
 	r.consumer, r.callback, CASE WHEN pg_has_role(r.role::oid, 'USAGE') THEN r.context END AS context,
 	r.reliable, r.once, r.with_payload, r.created, r.expires_at,
 	r.group_time, r.group_type, r.group_start, r.groups_left, r.group_end,
-	r.status, r.failures, CASE WHEN r.status <> 'disabled' THEN r.next_at END AS next_at, r.last_error, r.last_error_time,
+	CASE WHEN k.error IS NOT NULL AND r.status <> 'disabled' THEN 'stuck' ELSE r.status END AS status, r.failures, CASE WHEN r.status <> 'disabled' THEN r.next_at END AS next_at, coalesce(k.error, r.last_error) AS last_error, r.last_error_time,
 	r.notifications, r.last_notification
-FROM aq_internal.registration r
+FROM aq_internal.registration r, LATERAL (SELECT CASE WHEN r.procedure_name IS NOT NULL THEN aq_internal.stuck(2, r.role) END) k(error)
 WHERE (pg_has_role(r.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE'))
 	AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp());
 COMMENT ON VIEW aq.registrations IS 'Registrations for notification of the roles whose member the current role is; members of pg_monitor see all';
@@ -33,7 +33,7 @@ COMMENT ON COLUMN aq.registrations.group_type IS 'summary or last; null: no grou
 COMMENT ON COLUMN aq.registrations.group_start IS 'from when on groups are counted';
 COMMENT ON COLUMN aq.registrations.groups_left IS 'groups until every message has a call of its own; null: no limit';
 COMMENT ON COLUMN aq.registrations.group_end IS 'end of the group that has messages; null: none has';
-COMMENT ON COLUMN aq.registrations.status IS 'enabled; retrying: the last call failed, the next one is at next_at; disabled: it failed pgaq.notification_failures times in a row, or its role cannot log in; aq.register enables it again';
+COMMENT ON COLUMN aq.registrations.status IS 'enabled; retrying: the last call failed, the next one is at next_at; stuck: a call of the role cannot be interrupted, and the others wait until it ends; disabled: it failed pgaq.notification_failures times in a row, or its role cannot log in; aq.register enables it again';
 COMMENT ON COLUMN aq.registrations.failures IS 'failed calls in a row';
 COMMENT ON COLUMN aq.registrations.next_at IS 'when it is tried again; null: when there is a message';
 COMMENT ON COLUMN aq.registrations.last_error IS 'error of the last failed call; null: none';
@@ -50,7 +50,7 @@ COMMENT ON VIEW aq.notifiers IS 'Background workers that call registered procedu
 COMMENT ON COLUMN aq.notifiers.database IS 'name of the database';
 COMMENT ON COLUMN aq.notifiers.role IS 'role as which it runs';
 COMMENT ON COLUMN aq.notifiers.pid IS 'process id; null: no process';
-COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; idle: it ends after pgaq.notifier_idle_timeout; resting: it ended with an error, and is started again after a pause';
+COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; resting: it ended with an error, and is started again after a pause';
 COMMENT ON COLUMN aq.notifiers.since IS 'when this state began';
 COMMENT ON COLUMN aq.notifiers.failures IS 'how many times in a row it has ended with an error';
 GRANT SELECT ON aq.notifiers TO PUBLIC;

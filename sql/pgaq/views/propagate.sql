@@ -2,7 +2,7 @@
 
 CREATE VIEW aq.propagations AS
 SELECT p.schedule_id, q.queue_name, p.destination,
-	CASE WHEN l.diverged THEN 'diverged' WHEN NOT p.enabled THEN 'disabled' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
+	CASE WHEN l.diverged THEN 'diverged' WHEN NOT p.enabled THEN 'disabled' WHEN aq_internal.stuck(1, p.role) IS NOT NULL THEN 'stuck' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = p.role) AS role,
 	p.latency, p.start_time, p.duration, p.every, p.created,
 	(SELECT coalesce(sum(b.messages), 0) FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)
@@ -11,7 +11,7 @@ SELECT p.schedule_id, q.queue_name, p.destination,
 		WHERE (NOT q.multiple_consumers
 			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination OR p.destination LIKE '@%' AND substring(s.consumer, '(@.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
 	p.messages, p.bytes, p.batches, p.elapsed AS elapsed_us, p.most_messages, p.most_bytes, p.last_run,
-	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN p.last_error END AS last_error, p.last_error_time
+	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN coalesce(aq_internal.stuck(1, p.role), p.last_error) END AS last_error, p.last_error_time
 FROM aq_internal.propagation p JOIN aq_internal.queue q ON q.queue_id = p.queue_id
 	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id
 WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
@@ -19,7 +19,7 @@ COMMENT ON VIEW aq.propagations IS 'Propagation schedules of the queues that the
 COMMENT ON COLUMN aq.propagations.schedule_id IS 'number of the schedule';
 COMMENT ON COLUMN aq.propagations.queue_name IS 'the queue whose messages go on';
 COMMENT ON COLUMN aq.propagations.destination IS 'the queue that gets them, queue@server for one in another database; null, @server: all queues of this database, or there, that are named by consumers and have no schedule of their own';
-COMMENT ON COLUMN aq.propagations.state IS 'enabled; waiting: for start_time; retrying: after an error; disabled: by a role, or after 16 errors in a row; diverged: disabled, because the other database has not got what it should have, or more';
+COMMENT ON COLUMN aq.propagations.state IS 'enabled; waiting: for start_time; retrying: after an error; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: by a role, or after 16 errors in a row; diverged: disabled, because the other database has not got what it should have, or more';
 COMMENT ON COLUMN aq.propagations.role IS 'role that has scheduled it, whose privileges count; null: dropped';
 COMMENT ON COLUMN aq.propagations.latency IS 'pause after the queue was found empty; 0: none';
 COMMENT ON COLUMN aq.propagations.start_time IS 'when the first window begins';

@@ -11,11 +11,11 @@ COMMENT ON FUNCTION aq_internal.may_stop_schedule(integer, oid) IS
 'Internal: is the current role a member of this one, or may it administer the queue with this rights_id?';
 
 CALL aq_internal.make_view('aq', 'schedules', 'Schedules of the current role, of roles of which it is a member, and of its queues; members of pg_monitor see all',
-	$$FROM (SELECT s.*, q.queue_name, aq_internal.may_stop_schedule(q.rights_id, s.owner) AS shown FROM aq_internal.schedule s JOIN aq_internal.queue q USING (queue_id)) s
+	$$FROM (SELECT s.*, q.queue_name, aq_internal.may_stop_schedule(q.rights_id, s.owner) AS shown, aq_internal.stuck(0, s.owner) AS stuck FROM aq_internal.schedule s JOIN aq_internal.queue q USING (queue_id)) s
 WHERE s.shown OR pg_has_role('pg_monitor', 'USAGE')$$, $$
 	schedule_name = s.schedule_name | name
 	queue_name = s.queue_name | queue of its messages
-	state = CASE WHEN s.paused THEN 'paused' WHEN s.disabled THEN 'disabled' WHEN s.next_run IS NULL THEN 'ended' WHEN s.failures > 0 THEN 'failing' ELSE 'active' END | active; paused: by aq.pause_schedule; failing: the last try failed, and it is tried again; disabled: after 16 failures in a row, until aq.resume_schedule; ended: no time is left
+	state = CASE WHEN s.paused THEN 'paused' WHEN s.disabled THEN 'disabled' WHEN s.next_run IS NULL THEN 'ended' WHEN s.stuck IS NOT NULL THEN 'stuck' WHEN s.failures > 0 THEN 'failing' ELSE 'active' END | active; paused: by aq.pause_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.resume_schedule; ended: no time is left
 	cron = s.cron | its cron expression; null: an interval
 	every = s.every | its interval; null: a cron expression
 	time_zone = s.time_zone | time zone of the expression, and of the interval's days and months
@@ -24,7 +24,7 @@ WHERE s.shown OR pg_has_role('pg_monitor', 'USAGE')$$, $$
 	last_run = s.last_run | when it last enqueued a message; null: never
 	runs = s.runs | number of times for which it has enqueued a message
 	failures = s.failures | failures in a row; 0: the last try succeeded
-	last_error = s.last_error | SQLSTATE and message of its last failure; null: none
+	last_error = coalesce('57014: ' || s.stuck, s.last_error) | SQLSTATE and message of its last failure; null: none
 	error_time = s.error_time | when that was
 	catch_up = s.catch_up | what happens to missed times: skip, one or all
 	start_at = s.start_at | no message before this time; an interval counts from it

@@ -28,15 +28,22 @@
  *	| state | caller | next |
  *	| STARTING | the session that starts it, or none | the process connects: BUSY or IDLE |
  *	| IDLE | none | BUSY, or ENDING after pgaq.immediate_idle_timeout or when its slot is needed |
- *	| BUSY | a session, or none | after an answer to a request: RESETTING; the caller leaves without a request: IDLE |
+ *	| BUSY | a session, or none | after an answer to a request: RESETTING; the caller leaves without a request: IDLE; its call cannot be interrupted: STUCK |
  *	| RESETTING | none | the state left by the call is removed: IDLE |
  *	| ENDING | none | the process ends: FREE |
+ *	| STUCK | none | the process ends: FREE |
  *
  * A caller's place in line, or its helper, is a claim, so that the helper is
  * released or the call cancelled whenever the caller ends.  If a helper ends,
  * aq_helper_pool_exit() notifies the caller.  The session that starts a
  * process notices if the process does not start; if that session has ended,
  * the entry is freed after START_PATIENCE.
+ *
+ * A call can execute code that cannot be interrupted.  While sessions are in line, a
+ * helper that is BUSY when GRACE has passed since its call was cancelled is
+ * terminated, and one more GRACE later it is STUCK: it does not count any more, and
+ * its login role gets no helper until it has ended.  As each keeps one of
+ * max_worker_processes, a quarter of these can be STUCK.
  *
  * A helper's call may need another helper.  Such callers enter at the front of
  * the line; if all helpers would wait for another one, the last one gets an
@@ -48,11 +55,16 @@
  */
 #include "queue/calls/helper_area.h"
 
+#include <signal.h>
+
 #include "miscadmin.h"
 #include "storage/proc.h"
 
 /* a helper is not replaced by one with another key before this time */
 #define TURN ((int64) 50000)
+
+/* how long a helper may go on after its call was cancelled, and after SIGTERM */
+#define GRACE ((int64) 1000000)
 
 /* how long a registered process may take to start */
 #define START_PATIENCE ((int64) 10000000)
@@ -117,7 +129,7 @@ same_key(const AqHelperKey *a, const AqHelperKey *b)
 static int
 limit(void)
 {
-	return Min(aq_parameters_immediate_helpers, max_worker_processes);
+	return Min(aq_parameters_immediate_helpers, max_worker_processes - aq_helper_area->stuck);
 }
 
 static void
@@ -136,12 +148,15 @@ void
 aq_helper_area_free(Helper *helper)
 {
 	Assert(helper->state != HELPER_FREE);
+	if (helper->state == HELPER_STUCK)
+		aq_helper_area->stuck--;
+	else
+		aq_helper_area->used--;
 	helper->state = HELPER_FREE;
 	helper->serial++;
 	helper->pid = 0;
 	helper->proc = NULL;
 	helper->caller = NO_CALLER;
-	aq_helper_area->used--;
 }
 
 void
@@ -172,7 +187,7 @@ grant(Call *call, Helper *helper, HelperState state)
 	aq_helper_area->waiting--;
 	helper->state = state;
 	helper->caller = aq_helper_area_caller(call);
-	helper->given = helper->cancelled = helper->blocked = false;
+	helper->given = helper->cancelled = helper->terminated = helper->blocked = false;
 	call->helper = (int) (helper - aq_helper_area->helpers);
 	call->state = CALL_GRANTED;
 	aq_helper_area_wake(call);
@@ -300,6 +315,42 @@ serve_call(Call *call, int64 now, int64 *again)
 	}
 }
 
+/* A helper goes on although its call was cancelled long ago. */
+static void
+press(Helper *helper)
+{
+	if (!helper->terminated)
+	{
+		helper->terminated = true;
+		kill(helper->pid, SIGTERM);
+	}
+	else if (aq_helper_area->stuck < Max(max_worker_processes / 4, 1))
+	{
+		helper->state = HELPER_STUCK;
+		aq_helper_area->used--;
+		aq_helper_area->stuck++;
+	}
+}
+
+static void
+press_cancelled(int64 now, int64 *again)
+{
+	for (int i = 0; i < aq_helper_area->high; i++)
+	{
+		Helper	   *helper = &aq_helper_area->helpers[i];
+
+		if (helper->state != HELPER_BUSY || !helper->cancelled)
+			continue;
+		if (now >= helper->told + GRACE)
+		{
+			press(helper);
+			helper->told = now;
+		}
+		if (helper->state == HELPER_BUSY)
+			sooner(again, helper->told + GRACE);
+	}
+}
+
 /* Can any session in line be served?  Not while all helpers are busy. */
 static bool
 has_something(void)
@@ -341,12 +392,16 @@ aq_helper_area_dispatch(void)
 	int64		now;
 	int64		again = 0;
 
-	if (aq_helper_area->waiting == 0 || !has_something())
+	if (aq_helper_area->waiting == 0)
 		return;
 	now = aq_clock_us();
-	forget_missing(now, &again);
-	dlist_foreach_modify(iter, &aq_helper_area->line)
-		serve_call(dlist_container(Call, node, iter.cur), now, &again);
+	press_cancelled(now, &again);
+	if (has_something())
+	{
+		forget_missing(now, &again);
+		dlist_foreach_modify(iter, &aq_helper_area->line)
+			serve_call(dlist_container(Call, node, iter.cur), now, &again);
+	}
 	tell_first(again);
 }
 
@@ -384,8 +439,18 @@ aq_helper_area_all_blocked(void)
 	{
 		Helper	   *helper = &aq_helper_area->helpers[i];
 
-		if (helper->state != HELPER_FREE && (helper->state != HELPER_BUSY || !helper->blocked))
+		if (helper->state != HELPER_FREE && helper->state != HELPER_STUCK && (helper->state != HELPER_BUSY || !helper->blocked))
 			return false;
 	}
 	return aq_helper_area->used >= limit();
+}
+
+/* The process of a stuck helper with this login role; 0: there is none. */
+int
+aq_helper_area_stuck(Oid login)
+{
+	for (int i = 0; i < aq_helper_area->high && aq_helper_area->stuck > 0; i++)
+		if (aq_helper_area->helpers[i].state == HELPER_STUCK && aq_helper_area->helpers[i].key.login == login)
+			return aq_helper_area->helpers[i].pid;
+	return 0;
 }

@@ -25,7 +25,8 @@ typedef enum HelperState
 	HELPER_IDLE,
 	HELPER_BUSY,
 	HELPER_RESETTING,
-	HELPER_ENDING
+	HELPER_ENDING,
+	HELPER_STUCK
 } HelperState;
 
 /* Protected by the latch. */
@@ -43,6 +44,8 @@ typedef struct Helper
 	bool		connected;
 	bool		given;			/* the caller has passed its request */
 	bool		cancelled;		/* the caller has cancelled the call */
+	bool		terminated;		/* it has ignored that */
+	int64		told;			/* when it was cancelled, or terminated */
 	bool		blocked;		/* its call waits for another helper */
 	bool		ends;			/* ends instead of becoming idle */
 	bool		wanted;			/* in dispatch(): a session in line waits for this one */
@@ -72,7 +75,8 @@ typedef struct AqHelperPool
 	AqLatch		latch;
 	dlist_head	line;
 	int			waiting;		/* in line */
-	int			used;			/* number of used entries */
+	int			used;			/* number of used entries, without those that are stuck */
+	int			stuck;			/* number of those */
 	int			high;			/* this and the following entries were never used */
 	int			failures;		/* failures in a row to register a process */
 	int64		retry_at;		/* no process is registered before */
@@ -97,5 +101,6 @@ extern void aq_helper_area_end(Helper *helper);
 extern void aq_helper_area_make_idle(Helper *helper);
 extern bool aq_helper_area_give_place(void);
 extern bool aq_helper_area_all_blocked(void);
+extern int	aq_helper_area_stuck(Oid login);
 
 #endif							/* AQ_HELPER_AREA_H */

@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
+#include "storage/ipc.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
 
@@ -34,6 +35,7 @@ cancel_call(Helper *helper)
 	if (!helper->given || helper->cancelled)
 		return;
 	helper->cancelled = true;
+	helper->told = aq_clock_us();
 	if (helper->state == HELPER_BUSY)
 		kill(helper->pid, SIGINT);
 }
@@ -97,6 +99,15 @@ aq_helper_pool_leave(void)
 	leave(aq_helper_area_own_call(), 0);
 }
 
+static void
+refuse_stuck(int pid)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_WORKER_MISSING, "a call with immediate visibility of this role cannot be interrupted"),
+			errdetail("Process %d was to end because the call was cancelled, and still runs it.", pid),
+			errhint("Wait until the function that it executes has returned."));
+}
+
 /*
  * Enters the line; the session's place is a claim until
  * aq_helper_pool_leave().
@@ -105,9 +116,16 @@ void
 aq_helper_pool_join(const AqHelperKey *key)
 {
 	Call	   *call = aq_helper_area_own_call();
+	int			stuck;
 
 	aq_claim_reserve(1);
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+	stuck = aq_helper_area_stuck(key->login);
+	if (stuck != 0)
+	{
+		aq_latch_free(&aq_helper_area->latch);
+		refuse_stuck(stuck);
+	}
 	call->key = *key;
 	aq_helper_area_stand_in_line(call, own_helper != NULL);
 	if (own_helper != NULL)
@@ -393,15 +411,23 @@ aq_helper_pool_next(dsm_handle *request)
 	}
 }
 
-/* The answer is known: from now on, the caller cannot cancel the call. */
+/* The answer is known: from now on, the caller cannot cancel the call.  A process that was given up ends. */
 void
 aq_helper_pool_answers(void)
 {
+	bool		stuck;
+
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
-	own_helper->state = HELPER_RESETTING;
-	own_helper->caller = NO_CALLER;
-	own_helper->given = false;
+	stuck = own_helper->state == HELPER_STUCK;
+	if (!stuck)
+	{
+		own_helper->state = HELPER_RESETTING;
+		own_helper->caller = NO_CALLER;
+		own_helper->given = false;
+	}
 	aq_latch_free(&aq_helper_area->latch);
+	if (stuck)
+		proc_exit(1);
 }
 
 /* The helper is ready for another caller. */
