@@ -121,6 +121,7 @@ RESET ROLE;
 SELECT aq.enqueue('f', '12', priority => 1) IS NOT NULL;
 REASSIGN OWNED BY regress_rf_old TO regress_rf_new;
 BEGIN;
+SET LOCAL log_min_messages = error;
 REASSIGN OWNED BY regress_rf_new TO CURRENT_USER;
 ROLLBACK;
 SELECT aq.enqueue('f', '13', priority => 1) IS NOT NULL;
