@@ -158,7 +158,7 @@ aq_classic_tables_drop_queue(AqQueue *queue, bool force)
 	if (!force && holds_messages(queue))
 		ereport(ERROR,
 				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", name),
-				errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+				errhint("Dequeue or purge them, or drop the queue with force => true."));
 	if (OidIsValid(table.messages) && OidIsValid(aq_body_row_table(table.id)))
 		run_ddl(psprintf("DELETE FROM aq_data.k%d WHERE msgid IN (SELECT msgid FROM aq_data.%s WHERE queue_id = %d)",
 						 table.id, aq_schema_message_table(table.id), id));

@@ -156,7 +156,7 @@ drop(AqQueue *queue, bool force)
 		if (holds_messages(queue))
 			ereport(ERROR,
 					aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "queue \"%s\" holds messages", queue->name),
-					errhint("Dequeue or purge them, or call aq.drop_queue with force => true."));
+					errhint("Dequeue or purge them, or drop the queue with force => true."));
 	}
 	aq_tables_drop(queue);
 }

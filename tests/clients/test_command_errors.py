@@ -156,7 +156,7 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
 def test_hints_name_commands() -> None:
     for hint, words in (
         ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
-        ("Dequeue or purge them, or call aq.drop_queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
+        ("Dequeue or purge them, or drop the queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
         ("Drop one with aq.drop_queue, or wait.", "Drop one with pgaq queue drop, or wait."),
         ("Use aq.rtpctx_start() and aq.rtpctx_report(), which store nothing.", "Use pgaq report rtpctx, which stores nothing."),
         ("The view aq.subscribers counts them; aq.drop_queue_table drops it.", "The view aq.subscribers counts them; aq.drop_queue_table drops it."),

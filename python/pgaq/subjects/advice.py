@@ -40,6 +40,11 @@ RULES: tuple[Rule, ...] = (
          """SELECT n.server::text AS case, format('it is %s, and holds %s shards of distributed queues', n.state, count(*)) AS found
             FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
          "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
+    Rule("lost_tables", "problem", "Tables of a queue are missing.",
+         """SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found FROM (
+                SELECT queue_name FROM aq.metrics() WHERE ready IS NULL
+                UNION SELECT queue_name FROM aq.partitions WHERE messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') q""",
+         "Restore the table from a backup, or drop the queue: SELECT aq.drop_queue('{case}', force => true). aq.check() names the table."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found

@@ -141,6 +141,10 @@ aq_drop_many(PG_FUNCTION_ARGS)
 		meant.nulls[2] = ' ';
 	}
 	all = count(&meant);
+	if (all == 0)
+		ereport(NOTICE,
+				(errmsg("dropped no queue: none that you can drop has such a name"),
+				 errhint("The pattern is that of LIKE; aq.queues shows names and owners.")));
 	while ((n = drop_some(&meant, force)) > 0)
 	{
 		aq_sql_commit();
