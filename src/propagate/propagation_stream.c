@@ -46,7 +46,8 @@ typedef struct Sending
 	int64		first;			/* its number; of the question: the first one that is kept */
 	int64		last;			/* of the question: of the last batch taken */
 	TimestampTz sent;
-	TimestampTz not_before;		/* a session has the schedule locked */
+	TimestampTz not_before;		/* a session has the schedule locked, or it has failed */
+	int			failures;		/* in a row, if it waits because of these; else 0 */
 } Sending;
 
 static Sending *
@@ -113,7 +114,7 @@ list(void)
 										   DatumGetObjectId(SPI_getbinval(tuple, desc, 2, &isnull)),
 										   DatumGetObjectId(SPI_getbinval(tuple, desc, 3, &isnull)));
 
-		/* a schedule that was altered is tried at once */
+		/* one that was enabled has no failures, and is tried at once */
 		aq_link_wake_stream(stream);
 	}
 	SPI_finish();
@@ -236,17 +237,28 @@ has_batch(int64 schedule)
 	return found;
 }
 
+/* So often in a row; altering a schedule, which is tried at once then, begins anew. */
+static bool
+has_failed(int64 schedule, int failures)
+{
+	bool		found = run(psprintf("SELECT FROM aq_internal.propagation WHERE schedule_id = $1 AND failures = %d", failures), schedule) == 1;
+
+	SPI_finish();
+	return found;
+}
+
 static bool
 next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Sending    *sending = sending_of(stream);
 	bool		found;
 
-	if (GetCurrentTimestamp() < sending->not_before)
+	if (GetCurrentTimestamp() < sending->not_before && (sending->failures == 0 || has_failed(stream->key, sending->failures)))
 	{
 		*again = sending->not_before;
 		return false;
 	}
+	sending->failures = 0;
 	if (!has_batch(stream->key))
 		return false;
 	if (!sending->asked && !lock_link(stream->key))
@@ -374,7 +386,10 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	message = failure->detail != NULL ? psprintf("%s: %s", failure->message, failure->detail) : failure->message;
 	if (note_failure(stream->key, message, failure->sqlstate, diverged, &failures))
 		return 0;
-	return GetCurrentTimestamp() + aq_propagation_pause(failures);
+	/* the batches of other schedules wake this stream, too */
+	sending->failures = failures;
+	sending->not_before = GetCurrentTimestamp() + aq_propagation_pause(failures);
+	return sending->not_before;
 }
 
 static const AqLinkKind batches = {

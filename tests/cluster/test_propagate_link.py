@@ -100,6 +100,22 @@ def test_small_values_with_large_texts(pair):
     pair.there("SELECT aq.purge_queue('target')")
 
 
+def test_pause_on_a_busy_link(pair):
+    """A schedule that fails waits longer each time, also while messages of another one go over the link; altered, it is tried at once."""
+    with pair.server.connect() as conn, pair.server.connect("far") as far:
+        conn.execute("SELECT aq.create_queue('wrong'), aq.propagate('wrong', 'nope@there'), aq.enqueue('wrong', '1')")
+        of_wrong = "FROM aq.propagations WHERE queue_name = 'wrong'"
+        until(lambda: db.value(conn, f"SELECT failures > 0 {of_wrong}"), "the first failure")
+        for n in range(30):
+            put_many(conn, "source", n, n)
+            assert arrived(far, "target", 1) == [n]
+        assert db.value(conn, f"SELECT failures < 16 {of_wrong}")
+        far.execute("SELECT aq.create_queue('nope')")
+        conn.execute("SELECT aq.alter_propagation('wrong', 'nope@there', enabled => true)")
+        assert arrived(far, "nope", 1) == [1]
+        conn.execute("SELECT aq.drop_queue('wrong', force => true)")
+
+
 def test_destination_is_wrong(pair):
     """What is wrong there is in last_error; when it is mended, the messages arrive."""
     pair.there("SELECT aq.stop_queue('target', dequeue => false)")
