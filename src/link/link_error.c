@@ -136,6 +136,9 @@ aq_link_error_of_connection(AqLinkError *error, const PGconn *conn)
 	else if (strstr(message, "certificate") != NULL || strstr(message, "SSL") != NULL)
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL,
 						  _("A link to another machine needs TLS with a certificate that names the host, unless the option \"sslmode\" says otherwise. Set \"sslrootcert\" to the file with the authority's certificate."));
+	else if (strncmp(message, "invalid ", 8) == 0)
+		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL,
+						  _("Correct the option with ALTER SERVER or ALTER USER MAPPING."));
 	else if (conn != NULL && PQstatus(conn) == CONNECTION_BAD && PQsocket(conn) < 0 && (address == NULL || address[0] == '\0') &&
 			 host != NULL && host[0] != '\0' && host[0] != '/' && host[0] != '@')
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, message, NULL,
