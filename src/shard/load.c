@@ -431,11 +431,12 @@ stop_loading(void *ptr, int64 unused)
 
 /*
  * Marks the partition as being loaded; returns false if another session has
- * loaded it or it is not in its stream any more.
+ * loaded it, or, if it is not wanted whole, counted it, or it is not in its stream any
+ * more.
  */
 static bool
 begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stream,
-		   int64 number)
+		   int64 number, bool whole)
 {
 	bool		mine = false;
 
@@ -449,7 +450,7 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 		wait = partition->stream == in_stream && partition->number == number &&
 			partition->loading;
 		if (!wait && partition->stream == in_stream && partition->number == number &&
-			partition->state == PARTITION_CLOSED && partition->frame == 0)
+			partition->state == PARTITION_CLOSED && partition->frame == 0 && (whole || !partition->counted))
 		{
 			mine = partition->loading = true;
 			partition->claimant = aq_session_own_number;
@@ -597,7 +598,7 @@ load(AqQueueShm *shm, Partition *partition, bool whole, bool reopen, uint32 spar
 		return;
 	for (int i = 0; i < lengthof(tables); i++)
 		aq_heap_lock_against_drop(shm->object->index, partition, tables[i], AccessShareLock);
-	if (begin_load(shm, stream, partition, in_stream, number))
+	if (begin_load(shm, stream, partition, in_stream, number, whole))
 		load_marked(shm, stream, partition, whole, reopen, spare);
 	for (int i = 0; i < lengthof(tables); i++)
 		UnlockRelationOid(tables[i], AccessShareLock);

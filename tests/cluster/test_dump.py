@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import arrived, install, look, put, put_many, ready, take, until
+from conftest import arrived, install, look, on_queue_tables, put, put_many, ready, take, until
 from pgaq import db
 from test_backup import FACTS, Facts, assert_facts
 from test_wait import Waiter
@@ -83,7 +83,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
     restore(server, how, tmp_path / "dump", other)
     for name in ("postgres", other):
         with server.connect(name) as conn:
-            assert db.value(conn, NUMBERS) >= used > 1, "the numbers of partitions begin again"
+            assert db.value(conn, NUMBERS) >= used > (not on_queue_tables), "the numbers of partitions begin again"
             until(lambda: len(look(conn, "jobs")) == 72, "the delayed one is ready")
             found = []
             while more := db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 100)"):  # smaller batches after an attempt
@@ -132,6 +132,7 @@ def test_roles_in_the_catalog(server, other, tmp_path):
     rules = "SELECT consumer, rule_role FROM aq.subscribers WHERE queue_name = 'news'"
     tables = "SELECT split_part(queue_table, '.', 2), owner FROM aq.queue_tables"
     binary = "COPY aq_internal.{} {} (FORMAT binary)"
+    server.expect_log("rules and transformations of subscribers still run")
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('news', multiple_consumers => true); GRANT CREATE ON SCHEMA public TO PUBLIC")
         for role in roles:
