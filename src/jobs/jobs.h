@@ -79,8 +79,8 @@ extern int	aq_jobs_worker_pid(void);	/* 0: none is running */
 extern bool aq_worker_is_ending(void);
 
 /*
- * The worker serves the queues, and jobs with much to do, in turn.  What has used up
- * its time returns between two transactions, when it has seen to it that it runs again.
+ * The worker serves the queues in turn.  A job that has used up its time returns
+ * between two transactions, when it has seen to it that it runs again.
  */
 extern void aq_worker_begin_turn(void);
 extern bool aq_worker_turn_is_over(void);

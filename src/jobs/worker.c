@@ -36,7 +36,7 @@
  */
 #define LOOK_AGAIN ((int64) 1000000)
 
-/* time of a queue in a round, in microseconds; a job does not stop within a transaction */
+/* time of a queue's job in a round, in microseconds; it does not stop within a transaction */
 #define QUEUE_TURN ((int64) 50000)
 
 static const AqJob *jobs[MAX_JOBS];

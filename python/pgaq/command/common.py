@@ -266,7 +266,7 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
 
 # what the server's hints call, and the command that does it; the longer forms first
 COMMANDS = (
-    ("drop the queue with force => true", "pgaq queue drop --force"), ("aq.drop_queue with force => true", "pgaq queue drop --force"),
+    ("drop the queue with force => true", "use pgaq queue drop --force"), ("aq.drop_queue with force => true", "pgaq queue drop --force"),
     ("aq.rtpctx_start() and aq.rtpctx_report(), which store nothing", "pgaq report rtpctx, which stores nothing"),
     ("SELECT aq.take_snapshot", "pgaq snapshot"), ("aq.grant_queue", "pgaq queue grant"), ("aq.revoke_queue", "pgaq queue revoke"), ("aq.drop_queue", "pgaq queue drop"),
     ("aq.create_queue", "pgaq queue create"), ("aq.start_queue", "pgaq queue start"), ("aq.stop_queue", "pgaq queue stop"),

@@ -28,6 +28,14 @@ RULES: tuple[Rule, ...] = (
          """SELECT server::text AS case, COALESCE(problem, format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for its owner'))) AS found
             FROM aq.links WHERE problem IS NOT NULL OR state IN ('failed', 'backing off')""",
          "The hint in aq.links says what helps; SELECT * FROM aq.check_link(...) tries the link at once."),
+    Rule("propagation", "problem", "A propagation schedule fails.",
+         """SELECT queue_name || ' -> ' || COALESCE(destination, 'all queues') AS case, format('it is %s after %s errors in a row: %s', state, failures,
+                COALESCE(last_error, 'the message is for its role')) AS found FROM aq.propagations WHERE failures > 0 OR state IN ('diverged', 'stuck')""",
+         "Mend the destination; then aq.alter_propagation(..., enabled => true) tries it at once."),
+    Rule("schedule", "problem", "A schedule fails.",
+         """SELECT schedule_name AS case, format('it is %s after %s errors in a row: %s', state, failures, last_error) AS found
+            FROM aq.schedules WHERE failures > 0 OR state = 'stuck'""",
+         "Correct what the message says; aq.resume_schedule enables one that is disabled."),
     Rule("node", "problem", "A node does not answer, or this database is a copy of one.",
          """SELECT server::text AS case, CASE state WHEN 'copy' THEN 'this database is a copy of a node, and does not act as it'
                 ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found
@@ -42,7 +50,7 @@ RULES: tuple[Rule, ...] = (
          "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
     Rule("lost_tables", "problem", "Tables of a queue are missing.",
          """SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found FROM (
-                SELECT queue_name FROM aq.metrics() WHERE ready IS NULL
+                SELECT queue_name FROM aq.metrics() WHERE lag IS NULL
                 UNION SELECT queue_name FROM aq.partitions WHERE messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') q""",
          "Restore the table from a backup, or drop the queue: SELECT aq.drop_queue('{case}', force => true). aq.check() names the table."),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",

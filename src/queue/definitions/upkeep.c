@@ -130,6 +130,7 @@ run_job(const AqStoreJob *job, char store, int32 id, AqQueueShm *shm)
 	}
 	PG_TRY();
 	{
+		aq_worker_begin_turn();
 		job->run(id, shm);
 		Assert(!IsTransactionState());
 		if (known != NULL)
@@ -261,7 +262,6 @@ serve_queue(AqObject *object)
 		return true;
 	collect_work(shm);
 	work = pg_atomic_exchange_u32(&shm->work, 0);
-	aq_worker_begin_turn();
 	run_stores(work, object->id, shm);
 	run_jobs(common_jobs, lengthof(common_jobs), work, 0, object->id, shm);
 	aq_pins_release();
