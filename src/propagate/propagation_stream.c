@@ -386,6 +386,8 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	message = failure->detail != NULL ? psprintf("%s: %s", failure->message, failure->detail) : failure->message;
 	if (note_failure(stream->key, message, failure->sqlstate, diverged, &failures))
 		return 0;
+	if (failure->phase != AQ_LINK_REFUSED)
+		return 0;				/* the link has its own pause */
 	/* the batches of other schedules wake this stream, too */
 	sending->failures = failures;
 	sending->not_before = GetCurrentTimestamp() + aq_propagation_pause(failures);

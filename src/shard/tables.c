@@ -253,6 +253,18 @@ tables_made(void *arg)
 }
 
 /*
+ * A session that waits has checked the share of the queue's owner.  In advance, for the
+ * next session, the worker makes tables only within it: or no session would check.
+ */
+static bool
+may_make(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+
+	return sq->worker_wants || pg_atomic_read_u32(&sq->wanting) > 0 || aq_share_allows(AQ_SHARE_PARTITIONS, shm, 1);
+}
+
+/*
  * The worker's job: creates tables, as long as the pool has partitions.
  * Sessions that wait too long raise an error, see aq_tables_provide.
  */
@@ -283,6 +295,11 @@ aq_tables_job(int32 id, AqQueueShm *shm)
 			aq_job_commit(false);
 			if (queue != NULL)
 				aq_work_later(shm, AQ_WORK_TABLES, 100000);
+			return;
+		}
+		if (!may_make(shm))
+		{
+			aq_job_commit(false);
 			return;
 		}
 		PG_TRY();

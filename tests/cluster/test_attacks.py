@@ -101,10 +101,11 @@ def test_data_of_others_are_hidden(server, hidden, tmp_path):
         conn.execute("CREATE DATABASE again")
     done = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(tmp_path / "dump"), dbname="again")
     assert done.returncode == 0, done.stderr
-    rows = "SELECT count(*) AS number, sum(hashtext(to_jsonb(t)::text)) AS hash FROM aq_internal.{} t".format
+    # samples: those of the test; both databases are sampled meanwhile
+    rows = "SELECT count(*) AS number, sum(hashtext(to_jsonb(t)::text)) AS hash FROM aq_internal.{0} t WHERE '{0}' <> 'active_session' OR to_jsonb(t)->>'module' = '{1}'".format
     with server.connect("again") as conn:
         for table in ["snapshot", "snapshot_data", "notified", "propagation_link", *tables]:
-            assert db.rows(conn, rows(table)) == db.rows(hidden, rows(table)), table
+            assert db.rows(conn, rows(table, HIDDEN)) == db.rows(hidden, rows(table, HIDDEN)), table
         assert db.value(conn, "SELECT count(*) FROM aq_internal.dump_row") == 0
     with server.connect() as conn:
         conn.execute("DROP DATABASE again WITH (FORCE)")
