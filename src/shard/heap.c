@@ -148,7 +148,8 @@ aq_heap_leave_tables(const Partition *partition)
  * misses no row whose slot has a TID of the old file, because a rewrite waits
  * for all lock holders, and slots get their TIDs under a lock.  A slot whose row is
  * gone, because it was rolled back or somebody has truncated the table, gets no
- * valid TID.
+ * valid TID.  When another session has done it meanwhile, nothing is left to do:
+ * that session may have inserted rows that this scan has not seen.
  */
 static void
 relocate(Partition *partition, Relation rel)
@@ -169,11 +170,12 @@ relocate(Partition *partition, Relation rel)
 			places[ordinal % PARTITION_SLOTS] = tuple->t_self;
 	}
 	table_endscan(scan);
+	aq_point("rows-found");
 
 	if (stream != NULL)
 	{
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
-		if (partition->stream == stream->index && partition->number == number)
+		if (partition->stream == stream->index && partition->number == number && partition->file != aq_relation_file(rel))
 		{
 			Frame	   *frame = partition->frame != 0 ? frame_of(partition) : NULL;
 

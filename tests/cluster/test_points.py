@@ -40,7 +40,7 @@ RARE = {
 CLASSIC = {"uncommitted-met", "change-met", "ranges-copied"}
 # these are only on the way of sharded queues
 SHARDED = {
-    "slots-reserved", "rows-formed", "tables-provided", "before-log", "after-log", "messages-published",
+    "slots-reserved", "rows-found", "rows-formed", "tables-provided", "before-log", "after-log", "messages-published",
     "consumed-listed", "before-truncation", "between-truncations", "after-truncation", "candidates-found", "counts-written-out", "loading", "prepared-finished",
 }  # fmt: skip
 LONG_RUNS = 200
@@ -237,6 +237,22 @@ def test_load_ends_early(points_server, action):
             assert second.result(PATIENCE) == list(range(1, 11))
         finally:
             db.execute(third, "SELECT aq.point_reset()")
+
+
+@pytest.mark.sharded("queue tables keep no places of rows in memory")
+def test_two_sessions_find_a_new_partition(points_server):
+    """Each looks for the rows that are in its table already: the one that ends last leaves the rows that the other has inserted meanwhile."""
+    with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('found', shards => 1)")
+        db.execute(other, "SET pgaq.test_point = 'rows-found:wait'")
+        late = pool.submit(put_many, other, "found", 1, 10)
+        try:
+            until(lambda: db.value(conn, "SELECT aq.point_waiting('rows-found') = 1"), "the session that looks for rows")
+            put_many(conn, "found", 11, 20)
+        finally:
+            db.execute(conn, "SELECT aq.point_reset()")
+        late.result(PATIENCE)
+        assert sorted(take(conn, "found", number=20)) == list(range(1, 21))
 
 
 @pytest.mark.parametrize("action", ENDS)
