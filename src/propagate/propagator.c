@@ -26,7 +26,6 @@
 
 #include "access/xact.h"
 #include "common/pg_prng.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -504,16 +503,11 @@ aq_propagator_main(Datum arg)
 static bool
 schedules_exist(bool *locked)
 {
-	bool		exist = false;
+	bool		exist;
 
 	aq_job_begin();
 	*locked = aq_job_lock_extension();
-	if (*locked)
-	{
-		(void) aq_sql_run("SELECT FROM aq_internal.propagation WHERE enabled LIMIT 1", 0, NULL, NULL, NULL, true);
-		exist = SPI_processed > 0;
-		SPI_finish();
-	}
+	exist = *locked && aq_sql_finds("SELECT FROM aq_internal.propagation WHERE enabled LIMIT 1");
 	aq_job_commit(false);
 	return exist;
 }

@@ -262,6 +262,7 @@ extern void aq_sql_commit(void);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
 extern char *aq_sql_text(const char *query);
 extern List *aq_sql_oids(const char *query);	/* of the first column */
+extern List *aq_sql_numbers(const char *query); /* the same of int4 */
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
 						  const char *nulls);
 extern void aq_sql_define(const char *command, Oid payload_type);

@@ -149,9 +149,6 @@ static int64 pause_end;			/* aq_clock_us() */
 static void
 find_old(void)
 {
-	List	   *found;
-	MemoryContext old;
-
 	if (context == NULL)
 		context = AllocSetContextCreate(TopMemoryContext, "pgaq old tables", ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(context);
@@ -159,11 +156,11 @@ find_old(void)
 	aq_job_begin();
 	if (aq_job_extension() == AQ_EXTENSION_THERE)
 	{
-		found = aq_sql_oids(psprintf("SELECT DISTINCT substr(split_part(relname, '_', 1), 2)::oid FROM pg_class "
-									 "WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' "
-									 "AND relname ~ '^[ql][0-9]+_[0-9]+$' AND age(relfrozenxid) > %d", old_age()));
-		old = MemoryContextSwitchTo(context);
-		old_queues = list_copy(found);
+		MemoryContext old = MemoryContextSwitchTo(context);
+
+		old_queues = aq_sql_numbers(psprintf("SELECT DISTINCT substr(split_part(relname, '_', 1), 2)::int FROM pg_class "
+											 "WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' "
+											 "AND relname ~ '^[ql][0-9]+_[0-9]+$' AND age(relfrozenxid) > %d", old_age()));
 		MemoryContextSwitchTo(old);
 	}
 	aq_job_commit(false);
@@ -178,7 +175,7 @@ ask_queues(void)
 {
 	for (int n = 0; n < QUEUES_AT_A_TIME && old_queues != NIL; n++)
 	{
-		AqObject   *object = aq_object_find(MyDatabaseId, llast_oid(old_queues));
+		AqObject   *object = aq_object_find(MyDatabaseId, llast_int(old_queues));
 
 		/* read without a lock: if the handle is reused, the post is harmless */
 		if (object != NULL)

@@ -17,7 +17,6 @@
 #include "access/tableam.h"
 #include "access/twophase.h"
 #include "access/xlog.h"
-#include "executor/spi.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -128,25 +127,13 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 static void
 load_doubtful(AqQueueShm *shm)
 {
-	List	   *locked = NIL;
-	MemoryContext context = CurrentMemoryContext;
+	List	   *locked;
 
 	if (max_prepared_xacts == 0)
 		return;
-	aq_sql_run("SELECT DISTINCT l.relation FROM pg_catalog.pg_locks l "
-			   "WHERE l.locktype = 'relation' AND l.pid IS NULL AND l.mode = 'RowExclusiveLock' "
-			   "AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())",
-			   0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		bool		isnull;
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		locked = lappend_oid(locked, DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i],
-																	SPI_tuptable->tupdesc, 1, &isnull)));
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
+	locked = aq_sql_oids("SELECT DISTINCT l.relation FROM pg_catalog.pg_locks l "
+						 "WHERE l.locktype = 'relation' AND l.pid IS NULL AND l.mode = 'RowExclusiveLock' "
+						 "AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())");
 	if (locked == NIL)
 		return;
 

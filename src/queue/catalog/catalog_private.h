@@ -228,4 +228,7 @@ extern void aq_rule_index_make(AqQueue *queue);
 extern int	aq_rule_index_others(const AqQueue *queue, AqConsumer *const **others);
 extern Bitmapset *aq_rule_index_find(const AqQueue *queue, const AqMessage *message, Bitmapset *positions);
 
+/* --- sql.c */
+extern List *aq_sql_texts(const char *query, int nargs, Oid *types, Datum *values, const char *nulls);
+
 #endif							/* AQ_CATALOG_PRIVATE_H */

@@ -495,25 +495,49 @@ aq_sql_revoke(const char *commands)
 	AtEOXact_GUC(true, nest);
 }
 
-/* The OIDs in the first column of the query's rows, in the current memory context. */
-List *
-aq_sql_oids(const char *query)
+/* The first column of the command's rows, in the current memory context: a list of OIDs, of int4 numbers, or of texts. */
+static List *
+first_column(const Command *command, NodeTag kind)
 {
 	MemoryContext context = CurrentMemoryContext;
-	List	   *oids = NIL;
+	List	   *list = NIL;
+	uint64		rows;
 
-	aq_sql_run(query, 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
+	(void) run(command, true, &rows);
+	for (uint64 i = 0; i < rows; i++)
 	{
 		bool		isnull;
-		Oid			oid = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
+		Datum		value = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
 		MemoryContext spi = MemoryContextSwitchTo(context);
 
-		oids = lappend_oid(oids, oid);
+		if (kind == T_OidList)
+			list = lappend_oid(list, DatumGetObjectId(value));
+		else if (kind == T_IntList)
+			list = lappend_int(list, DatumGetInt32(value));
+		else
+			list = lappend(list, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
 		MemoryContextSwitchTo(spi);
 	}
 	SPI_finish();
-	return oids;
+	return list;
+}
+
+List *
+aq_sql_oids(const char *query)
+{
+	return first_column(&(Command) {.text = query}, T_OidList);
+}
+
+List *
+aq_sql_numbers(const char *query)
+{
+	return first_column(&(Command) {.text = query}, T_IntList);
+}
+
+List *
+aq_sql_texts(const char *query, int nargs, Oid *types, Datum *values, const char *nulls)
+{
+	return first_column(&(Command) {.text = query,.nargs = nargs,.types = types,.values = values,.nulls = nulls}, T_List);
 }
 
 /* Does the query return a row? */

@@ -14,7 +14,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -399,13 +398,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 static bool
 was_used(int32 id)
 {
-	bool		used;
-
-	aq_sql_run(psprintf("SELECT 1 FROM aq_internal.message_table WHERE queue_id = %d LIMIT 1", id),
-			   0, NULL, NULL, NULL, true);
-	used = SPI_processed > 0;
-	SPI_finish();
-	return used;
+	return aq_sql_finds(psprintf("SELECT FROM aq_internal.message_table WHERE queue_id = %d LIMIT 1", id));
 }
 
 /*

@@ -34,7 +34,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "access/transam.h"
-#include "executor/spi.h"
 #include "storage/procarray.h"
 
 /* interval between the worker's checks of the queue table, in microseconds */
@@ -360,14 +359,8 @@ const AqStore aq_convert_store = {
 static bool
 has_other_priorities(const AqQueue *queue)
 {
-	bool		found;
-
-	aq_sql_run(psprintf("SELECT 1 FROM aq_data.t%d WHERE queue_id = %d AND state <> 2 "
-						"AND priority NOT BETWEEN 0 AND %d LIMIT 1", queue->table.id, queue->id,
-						AQ_PRIORITIES - 1), 0, NULL, NULL, NULL, true);
-	found = SPI_processed > 0;
-	SPI_finish();
-	return found;
+	return aq_sql_finds(psprintf("SELECT FROM aq_data.t%d WHERE queue_id = %d AND state <> 2 "
+								 "AND priority NOT BETWEEN 0 AND %d LIMIT 1", queue->table.id, queue->id, AQ_PRIORITIES - 1));
 }
 
 typedef struct Obstacle

@@ -12,7 +12,6 @@
 
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -235,20 +234,10 @@ forget_lost_tables(int32 id)
 		"FROM aq_internal.message_table p, to_regclass(format('aq_data.q%%s_%%s', queue_id, table_no)) q, "
 		"to_regclass(format('aq_data.l%%s_%%s', queue_id, table_no)) l WHERE queue_id = %d";
 	char	   *lost = psprintf(pairs, id);
-	MemoryContext context = CurrentMemoryContext;
-	List	   *commands = NIL;
+	List	   *commands = aq_sql_texts(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
+										0, NULL, NULL, NULL);
 	ListCell   *lc;
 
-	aq_sql_run(psprintf("SELECT format('DROP TABLE %%s', coalesce(q, l)) %s AND (q IS NULL) <> (l IS NULL)", lost),
-			   0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		commands = lappend(commands, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
 	foreach(lc, commands)
 		aq_sql_change(lfirst(lc), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE (queue_id, table_no) IN "
@@ -284,8 +273,8 @@ reassign_column(const char *column, Oid from, Oid to)
 static void
 reassign_subscribers(Oid from, Oid to)
 {
-	List	   *queues = aq_sql_oids(psprintf("SELECT DISTINCT queue_id::oid FROM aq_internal.subscriber "
-											  "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from));
+	List	   *queues = aq_sql_numbers(psprintf("SELECT DISTINCT queue_id FROM aq_internal.subscriber "
+												 "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from));
 	ListCell   *lc;
 
 	reassign_column("owner", from, to);
@@ -299,7 +288,7 @@ reassign_subscribers(Oid from, Oid to)
 				(errmsg("rules and transformations of subscribers still run with the privileges of role \"%s\"", GetUserNameFromId(from, false)),
 				 errhint("Set them again with aq.alter_subscriber, as a role with the privileges that they need.")));
 	foreach(lc, queues)
-		aq_pending_changed((int32) lfirst_oid(lc));
+		aq_pending_changed(lfirst_int(lc));
 	if (queues != NIL)
 		aq_catalog_changed();
 }

@@ -72,27 +72,16 @@ count(Meant *meant)
 static List *
 next_names(Meant *meant)
 {
-	MemoryContext context = CurrentMemoryContext;
 	int64		locks = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts) / SHARE;
-	List	   *names = NIL;
 
-	aq_sql_run(psprintf("WITH next AS (SELECT q.queue_id AS id, q.queue_name, q.queue_id IN "
-						"(SELECT exception_queue_id FROM aq_internal.queue WHERE exception_queue_id <> queue_id) AS named "
-						MEANT "ORDER BY 3, 1 LIMIT %d) "
-						"SELECT queue_name FROM (SELECT queue_name, named, row_number() OVER w AS n, %d * row_number() OVER w + %d * "
-						"sum((SELECT count(*) FROM aq_internal.message_table t WHERE t.queue_id = next.id)) OVER w AS locks "
-						"FROM next WINDOW w AS (ORDER BY named, id)) s WHERE n = 1 OR NOT named AND locks <= %d ORDER BY n",
-						Max(aq_handle_limit / SHARE / 2, 1), QUEUE_LOCKS, PAIR_LOCKS, (int) Min(locks, MOST_LOCKS)),
-			   lengthof(meant->types), meant->types, meant->values, meant->nulls, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
-	return names;
+	return aq_sql_texts(psprintf("WITH next AS (SELECT q.queue_id AS id, q.queue_name, q.queue_id IN "
+								"(SELECT exception_queue_id FROM aq_internal.queue WHERE exception_queue_id <> queue_id) AS named "
+								MEANT "ORDER BY 3, 1 LIMIT %d) "
+								"SELECT queue_name FROM (SELECT queue_name, named, row_number() OVER w AS n, %d * row_number() OVER w + %d * "
+								"sum((SELECT count(*) FROM aq_internal.message_table t WHERE t.queue_id = next.id)) OVER w AS locks "
+								"FROM next WINDOW w AS (ORDER BY named, id)) s WHERE n = 1 OR NOT named AND locks <= %d ORDER BY n",
+								Max(aq_handle_limit / SHARE / 2, 1), QUEUE_LOCKS, PAIR_LOCKS, (int) Min(locks, MOST_LOCKS)),
+						lengthof(meant->types), meant->types, meant->values, meant->nulls);
 }
 
 static int

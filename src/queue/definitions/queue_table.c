@@ -276,20 +276,8 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 static List *
 queues_of(int32 id)
 {
-	List	   *names = NIL;
-	MemoryContext context = CurrentMemoryContext;
-
-	aq_sql_run(psprintf("SELECT queue_name FROM aq_internal.queue WHERE queue_table_id = %d "
-						"ORDER BY queue_type = 'exception', queue_id", id), 0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
-	return names;
+	return aq_sql_texts(psprintf("SELECT queue_name FROM aq_internal.queue WHERE queue_table_id = %d "
+								 "ORDER BY queue_type = 'exception', queue_id", id), 0, NULL, NULL, NULL);
 }
 
 /*

@@ -21,7 +21,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "commands/trigger.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
@@ -95,8 +94,7 @@ aq_restored_pause(void)
 List *
 aq_restored_complete(List *ids, bool *all)
 {
-	MemoryContext context = CurrentMemoryContext;
-	List	   *complete = NIL;
+	List	   *complete;
 
 	if (aq_jobs_take_restored())
 		begin_restoring();
@@ -105,23 +103,12 @@ aq_restored_complete(List *ids, bool *all)
 		return ids;
 	if (restoring_since == 0)
 		begin_restoring();
-	aq_sql_run("SELECT q.queue_id FROM aq_internal.queue q WHERE q.queue_id <= " LAST_NUMBER " AND NOT EXISTS ("
-			   "SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
-			   "WHERE l.locktype = 'relation' AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock') "
-			   "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-			   "AND c.relnamespace = 'aq_data'::regnamespace "
-			   "AND (c.relname ~ ('^[ql]' || q.queue_id || '_') OR c.relname ~ ('^[a-z]' || q.queue_table_id || '$')))",
-			   0, NULL, NULL, NULL, true);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		bool		isnull;
-		int32		id = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull));
-		MemoryContext spi = MemoryContextSwitchTo(context);
-
-		complete = lappend_int(complete, id);
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
+	complete = aq_sql_numbers("SELECT q.queue_id FROM aq_internal.queue q WHERE q.queue_id <= " LAST_NUMBER " AND NOT EXISTS ("
+							  "SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
+							  "WHERE l.locktype = 'relation' AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock') "
+							  "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+							  "AND c.relnamespace = 'aq_data'::regnamespace "
+							  "AND (c.relname ~ ('^[ql]' || q.queue_id || '_') OR c.relname ~ ('^[a-z]' || q.queue_table_id || '$')))");
 	*all = list_length(complete) >= list_length(ids);
 	if (*all)
 	{
