@@ -148,6 +148,14 @@ extern void aq_claim_uncount(pg_atomic_uint32 *counter);
 /* --- clock --------------------------------------------------------------- */
 extern int64 aq_clock_us(void); /* monotonic, microseconds */
 extern bool aq_clock_was_set_back(void);	/* the time of day, since the first call in this process */
+
+/* *next becomes the earlier of the two times; 0: never. */
+static inline void
+aq_clock_sooner(int64 *next, int64 time)
+{
+	if (time != 0 && (*next == 0 || time < *next))
+		*next = time;
+}
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
 extern int64 aq_clock_cpu_ns(void);	/* CPU time of this process */
 extern int64 aq_clock_cpu_ns_of(int pid); /* of another process; -1: not known */

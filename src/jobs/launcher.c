@@ -185,13 +185,6 @@ database_state(Oid database)
 
 /* --- workers ------------------------------------------------------------------------ */
 
-static void
-sooner(int64 *next, int64 at)
-{
-	if (*next == 0 || at < *next)
-		*next = at;
-}
-
 /* Converts a time of the jobs to a time of aq_clock_us(). */
 static int64
 clock_at(TimestampTz time)
@@ -262,7 +255,7 @@ ask_databases(int probes, int64 *next)
 			if (!aq_jobs_ask(oid, &asked))
 			{
 				complain_of_directory();
-				sooner(next, aq_clock_us() + LONG_REST);
+				aq_clock_sooner(next, aq_clock_us() + LONG_REST);
 				return;
 			}
 			probes += asked;
@@ -305,7 +298,7 @@ wants_worker(AqDatabase *db, int64 *next)
 	if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
 	{
 		if (db->worker_pid == 0)
-			sooner(next, now + START_PATIENCE);
+			aq_clock_sooner(next, now + START_PATIENCE);
 		return false;
 	}
 	if (!db->used && !db->ask)
@@ -315,7 +308,7 @@ wants_worker(AqDatabase *db, int64 *next)
 	}
 	if (now < rest_until)
 	{
-		sooner(next, rest_until);
+		aq_clock_sooner(next, rest_until);
 		return false;
 	}
 	if (db->left && !db->ask && !aq_jobs_is_due(db))
@@ -323,7 +316,7 @@ wants_worker(AqDatabase *db, int64 *next)
 		uint64		at = pg_atomic_read_u64(&db->next_at);
 
 		if (at != 0)
-			sooner(next, Min(clock_at((TimestampTz) at), now + AQ_EVENT_CLOCK));
+			aq_clock_sooner(next, Min(clock_at((TimestampTz) at), now + AQ_EVENT_CLOCK));
 		return false;
 	}
 	return true;
@@ -358,7 +351,7 @@ list_wanting(int64 *next)
 				if (aq_jobs_begin_answer(db))
 					aq_jobs_forget_database(oid, true);
 				else
-					sooner(next, aq_clock_us() + LONG_REST);
+					aq_clock_sooner(next, aq_clock_us() + LONG_REST);
 				break;
 			case DATABASE_OPEN:
 				aq_room_want(db);
@@ -380,7 +373,7 @@ await_place(List *wanting, int64 *next)
 	AqDatabase *first = wanting != NIL ? linitial(wanting) : NULL;
 
 	aq_room_make(list_length(wanting), next);
-	sooner(next, aq_clock_us() + SHORT_REST);
+	aq_clock_sooner(next, aq_clock_us() + SHORT_REST);
 	if (first == NULL || complained || aq_clock_us() < first->wanted_since + PATIENCE)
 		return;
 	complained = true;
@@ -405,7 +398,7 @@ start_missing(void)
 	while (wanting != NIL && !aq_room_guest_is_first(linitial(wanting)) && aq_jobs_start_worker(linitial(wanting)))
 	{
 		wanting = list_delete_first(wanting);
-		sooner(&next, aq_clock_us() + START_PATIENCE);
+		aq_clock_sooner(&next, aq_clock_us() + START_PATIENCE);
 	}
 	if (wanting == NIL)
 		complained = false;

@@ -159,8 +159,7 @@ can_leave(AqDatabase *db, int64 *next)
 	at = db->came_at + (aq_jobs_is_due(db) ? BUSY_STAY : STAY);
 	if (at <= aq_clock_us())
 		return true;
-	if (*next == 0 || at < *next)
-		*next = at;
+	aq_clock_sooner(next, at);
 	return false;
 }
 

@@ -165,12 +165,7 @@ run_jobs(void)
 	if (leaving)
 		aq_point("worker-last-round");
 	for (int i = 0; i < njobs && !ShutdownRequestPending; i++)
-	{
-		TimestampTz at = run_job(i);
-
-		if (at != 0 && (next == 0 || at < next))
-			next = at;
-	}
+		aq_clock_sooner(&next, run_job(i));
 	if (next != 0)
 		(void) aq_jobs_lower_time(database, next);
 	pgstat_report_activity(STATE_IDLE, NULL);

@@ -164,8 +164,7 @@ aq_link_check_sockets(AqSocket *sockets, int room, int *connecting, int64 *next)
 		if (peer == NULL)
 			continue;
 		(*connecting)++;
-		if (*next == 0 || peer->deadline < *next)
-			*next = peer->deadline;
+		aq_clock_sooner(next, peer->deadline);
 		if (!aq_link_peer_wants(peer, &wanted))
 			continue;
 		if (n < room)

@@ -447,13 +447,6 @@ aq_link_route_work(int64 now)
 /* --- waiting --------------------------------------------------------------------------------- */
 
 static void
-sooner(int64 *next, int64 at)
-{
-	if (*next == 0 || at < *next)
-		*next = at;
-}
-
-static void
 look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
 {
 	ListCell   *lc;
@@ -463,16 +456,15 @@ look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
 		AqPeer	   *peer = ((Line *) lfirst(lc))->peer;
 
 		if (peer->state == AQ_PEER_ANSWERED || peer->state == AQ_PEER_BROKEN)
-			sooner(next, 1);	/* at once */
-		if (peer->deadline != 0)
-			sooner(next, peer->deadline);
+			aq_clock_sooner(next, 1);	/* at once */
+		aq_clock_sooner(next, peer->deadline);
 		if (peer->state == AQ_PEER_READY)
-			sooner(next, peer->ready_since + route->target->idle_timeout * INT64CONST(1000000));
+			aq_clock_sooner(next, peer->ready_since + route->target->idle_timeout * INT64CONST(1000000));
 		*in_flight += peer->state == AQ_PEER_BUSY;
 		*connecting += peer->state < AQ_PEER_READY;
 	}
 	if (route->failures > 0 && !dlist_is_empty(&route->line) && (route->target == NULL || route->target->enabled))
-		sooner(next, Max(route->next_attempt, 1));
+		aq_clock_sooner(next, Max(route->next_attempt, 1));
 }
 
 /*
@@ -509,7 +501,7 @@ aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecti
 		AqStream   *stream = lfirst(lc);
 
 		if (stream->again != 0)
-			sooner(next, aq_clock_us() + Max(stream->again - GetCurrentTimestamp(), 0));
+			aq_clock_sooner(next, aq_clock_us() + Max(stream->again - GetCurrentTimestamp(), 0));
 	}
 	list_free(all);
 	return n;

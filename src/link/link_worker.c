@@ -97,8 +97,7 @@ is_over(int nconnections, int64 now, int64 *next)
 		idle_since = now;
 	if (idle_since == 0)
 		return false;
-	if (*next == 0 || idle_since + STAY < *next)
-		*next = idle_since + STAY;
+	aq_clock_sooner(next, idle_since + STAY);
 	return now - idle_since >= STAY && pg_atomic_read_u32(&database->work) == 0;
 }
 

@@ -508,13 +508,6 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	add_number(request, INT8OID, unit->row.epoch);
 }
 
-static void
-sooner(TimestampTz *again, TimestampTz when)
-{
-	if (when != 0 && (*again == 0 || when < *again))
-		*again = when;
-}
-
 /* Messages that come while some are gathered go with these. */
 static bool
 woken(AqLinkStream *stream)
@@ -579,7 +572,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 
 		if (unit->not_before > now)
 		{
-			sooner(again, unit->not_before);
+			aq_clock_sooner(again, unit->not_before);
 			continue;
 		}
 		if (!first && (unit->row.recalled || !has_room(forwarding, &delivery, unit)))
@@ -592,7 +585,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		if (first)
 			forwarding->turn = (turn + i + 1) % n;
 		try_deliver(stream, &delivery, unit, &later);
-		sooner(again, later);
+		aq_clock_sooner(again, later);
 		if (first && unit->failures > 0 && forwarding->nparcels > 0)
 			break;
 	}

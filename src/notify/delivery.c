@@ -561,14 +561,10 @@ aq_delivery_round(void)
 	known = list_length(list);
 	foreach(lc, list)
 	{
-		TimestampTz at;
-
 		if (aq_notifier_pool_yields())
 			break;
 		MemoryContextSwitchTo(turn = own);
-		at = try_to_serve(lfirst(lc));
-		if (at != 0 && (next == 0 || at < next))
-			next = at;
+		aq_clock_sooner(&next, try_to_serve(lfirst(lc)));
 		MemoryContextReset(own);
 	}
 	turn = NULL;

@@ -41,13 +41,6 @@ wait_for_place(Oid role)
 	MemoryContextSwitchTo(old);
 }
 
-static void
-earlier(TimestampTz *next, TimestampTz when)
-{
-	if (when != 0 && (*next == 0 || when < *next))
-		*next = when;
-}
-
 /* Wants the notifier; one that cannot be started yet is wanted again at *next. */
 static void
 want(Oid role, TimestampTz *next)
@@ -56,7 +49,7 @@ want(Oid role, TimestampTz *next)
 
 	if (again != 0)
 		wait_for_place(role);
-	earlier(next, again);
+	aq_clock_sooner(next, again);
 }
 
 /* Wakes the programs that wait for the registrations whose numbers the query returns.  In a transaction. */
@@ -180,7 +173,7 @@ want_rested(TimestampTz *next)
 		want(role, next);
 		last = role;			/* it is still resting if there is no place */
 	}
-	earlier(next, rested);
+	aq_clock_sooner(next, rested);
 }
 
 static void
@@ -199,7 +192,7 @@ look_at_all(bool first, TimestampTz *next)
 	foreach(lc, roles)
 		want(lfirst_oid(lc), next);
 	want_rested(next);
-	earlier(next, read_next_due());
+	aq_clock_sooner(next, read_next_due());
 }
 
 static void

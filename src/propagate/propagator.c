@@ -222,13 +222,6 @@ run_route(const AqRoute *route)
 
 /* --- a round ----------------------------------------------------------------------------------------- */
 
-static void
-sooner(TimestampTz *next, TimestampTz when)
-{
-	if (when != 0 && (*next == 0 || when < *next))
-		*next = when;
-}
-
 /* May the schedule move messages now?  Else *next becomes the time of its next try, if that is sooner. */
 static bool
 is_due(const AqPropagation *schedule, TimestampTz now, TimestampTz *next)
@@ -236,15 +229,15 @@ is_due(const AqPropagation *schedule, TimestampTz now, TimestampTz *next)
 	TimestampTz change;
 	bool		open = aq_propagation_is_open(schedule, now, &change);
 
-	sooner(next, change);
+	aq_clock_sooner(next, change);
 	if (!open || (schedule->busy && schedule->arrivals == aq_propagator_area_arrivals()))
 		return false;
 	if (aq_stuck_bars(AQ_STUCK_PROPAGATION, schedule->role))
-		sooner(next, now + LOOK_EVERY);
+		aq_clock_sooner(next, now + LOOK_EVERY);
 	else if (schedule->not_before <= now)
 		return true;
 	else
-		sooner(next, schedule->not_before);
+		aq_clock_sooner(next, schedule->not_before);
 	return false;
 }
 
@@ -390,9 +383,9 @@ wait_for_routes(List *routes)
 			n = add_sources(sources, n, schedule, routes);
 	}
 	if (n > AQ_MOVE_SOURCES)
-		sooner(&next, now + LOOK_EVERY);
+		aq_clock_sooner(&next, now + LOOK_EVERY);
 	if (any_unsaved())
-		sooner(&next, Max(saved_at + SAVE_EVERY, now + 1));
+		aq_clock_sooner(&next, Max(saved_at + SAVE_EVERY, now + 1));
 	pgstat_report_activity(STATE_IDLE, NULL);
 	do
 	{

@@ -78,11 +78,9 @@ tables_next_timer(const Contents *p)
 	for (uint32 i = 0; i < p->nslots; i++)
 	{
 		const Slot *slot = &p->slots[i];
-		TimestampTz when = slot->state == SLOT_WAITING ? p->ready_at[i]
-			: slot->state == SLOT_READY && (slot->flags & SLOT_EXPIRES) ? slot->expires_at : 0;
 
-		if (when != 0 && (next == 0 || when < next))
-			next = when;
+		aq_clock_sooner(&next, slot->state == SLOT_WAITING ? p->ready_at[i]
+						: slot->state == SLOT_READY && (slot->flags & SLOT_EXPIRES) ? slot->expires_at : 0);
 	}
 	return next;
 }

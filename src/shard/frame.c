@@ -294,8 +294,7 @@ aq_frame_set_next_timer(Partition *partition)
 	const Frame *frame = frame_of(partition);
 	TimestampTz next = frame->ntimers > 0 ? timer_at(frame, 0)->when : 0;
 
-	if (frame->lease_end != 0 && (next == 0 || frame->lease_end < next))
-		next = frame->lease_end;
+	aq_clock_sooner(&next, frame->lease_end);
 	partition->next_timer = next;
 }
 

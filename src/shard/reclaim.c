@@ -184,8 +184,7 @@ put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
 		if (when != 0)
 		{
 			aq_settle_list_done(sq, partition);
-			if (next == 0 || when < next)
-				next = when;
+			aq_clock_sooner(&next, when);
 			continue;
 		}
 		partition->next = taken.list;
@@ -195,12 +194,6 @@ put_back_not_due(ShardQueue *sq, int64 retention, TransactionId horizon)
 }
 
 /* --- open partitions that are not used ----------------------------------------------------- */
-
-static TimestampTz
-earlier(TimestampTz a, TimestampTz b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
 
 /*
  * Follows an open partition that is watched; closes it if all its messages are done,
@@ -252,7 +245,7 @@ follow_open(AqQueueShm *shm, int64 retention, TransactionId horizon)
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
 		partition = partition_at(stream->open);
 		if (partition != NULL && partition->watched)
-			next = earlier(next, follow(stream, partition, retention, horizon));
+			aq_clock_sooner(&next, follow(stream, partition, retention, horizon));
 		aq_latch_free(&stream->latch);
 	}
 	return next;
@@ -291,7 +284,7 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	aq_point("consumed-listed");
 	horizon = aq_horizon_oldest();
 	next = put_back_not_due(sq, retention, horizon);
-	next = earlier(next, follow_open(shm, retention, horizon));
+	aq_clock_sooner(&next, follow_open(shm, retention, horizon));
 	if (next != 0)
 		aq_work_later(shm, AQ_WORK_RECLAIM, Max(next - GetCurrentTimestamp(), 10000));
 	while (taken.list != 0)

@@ -335,8 +335,7 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	if (missing > 0)
 		aq_finding_add(findings, place, "messages without a timer", missing, 0, NULL);
 	next = copy->ntimers > 0 ? timers[0].when : 0;
-	if (copy->lease_end != 0 && (next == 0 || copy->lease_end < next))
-		next = copy->lease_end;
+	aq_clock_sooner(&next, copy->lease_end);
 	aq_finding_compare(findings, place, "next timer", copy->partition.next_timer, next);
 	if (copy->first_end != 0 && (copy->lease_end == 0 || copy->lease_end > copy->first_end))
 		aq_finding_add(findings, place, "leases that end before they are looked for", copy->lease_end, copy->first_end, NULL);

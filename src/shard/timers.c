@@ -391,12 +391,7 @@ aq_timers_job(int32 id, AqQueueShm *shm)
 		}
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_TIMER);
 		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
-		{
-			TimestampTz when = partition_at(i)->next_timer;
-
-			if (when != 0 && (next == 0 || when < next))
-				next = when;
-		}
+			aq_clock_sooner(&next, partition_at(i)->next_timer);
 		aq_latch_free(&stream->latch);
 	}
 	if (next != 0)

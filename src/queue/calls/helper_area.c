@@ -132,13 +132,6 @@ limit(void)
 	return Min(aq_parameters_immediate_helpers, max_worker_processes - aq_helper_area->stuck);
 }
 
-static void
-sooner(int64 *when, int64 at)
-{
-	if (*when == 0 || at < *when)
-		*when = at;
-}
-
 /*
  * --- assigning helpers to sessions; the caller holds the latch
  * -----------------------------------------
@@ -261,7 +254,7 @@ find_replaceable(int64 now, int64 *again)
 		if (helper->state != HELPER_IDLE)
 			continue;
 		if (now - helper->started < TURN)
-			sooner(again, helper->started + TURN);
+			aq_clock_sooner(again, helper->started + TURN);
 		else if (found == NULL || helper->idle_since < found->idle_since)
 			found = helper;
 	}
@@ -283,7 +276,7 @@ forget_missing(int64 now, int64 *again)
 		if (helper->state != HELPER_STARTING || helper->caller != NO_CALLER || helper->pid != 0)
 			continue;
 		if (now - helper->started < START_PATIENCE)
-			sooner(again, helper->started + START_PATIENCE);
+			aq_clock_sooner(again, helper->started + START_PATIENCE);
 		else
 			aq_helper_area_free(helper);
 	}
@@ -305,7 +298,7 @@ serve_call(Call *call, int64 now, int64 *again)
 		grant(call, helper, HELPER_STARTING);
 	}
 	else if (aq_helper_area->used < limit())
-		sooner(again, aq_helper_area->retry_at);
+		aq_clock_sooner(again, aq_helper_area->retry_at);
 	else if ((helper = find_ending()) != NULL)
 		helper->wanted = true;
 	else if ((helper = find_replaceable(now, again)) != NULL)
@@ -347,7 +340,7 @@ press_cancelled(int64 now, int64 *again)
 			helper->told = now;
 		}
 		if (helper->state == HELPER_BUSY)
-			sooner(again, helper->told + GRACE);
+			aq_clock_sooner(again, helper->told + GRACE);
 	}
 }
 

@@ -397,16 +397,12 @@ next_time(TimestampTz load_at)
 	for (int i = 1; i <= aq_handle_limit; i++)
 	{
 		AqObject   *object = aq_handle_by_index(i);
-		TimestampTz times[3];
 
 		if (object->state != AQ_OBJECT_VALID || object->database != MyDatabaseId)
 			continue;
-		times[0] = (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->next_time);
-		times[1] = aq_shm_by_index(i)->later_at;
-		times[2] = (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->check_at);
-		for (int t = 0; t < lengthof(times); t++)
-			if (times[t] != 0 && (next == 0 || times[t] < next))
-				next = times[t];
+		aq_clock_sooner(&next, (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->next_time));
+		aq_clock_sooner(&next, aq_shm_by_index(i)->later_at);
+		aq_clock_sooner(&next, (TimestampTz) pg_atomic_read_u64(&aq_shm_by_index(i)->check_at));
 	}
 	return next;
 }
