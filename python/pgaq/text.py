@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -31,6 +32,11 @@ def printable(word: str) -> str:
     if word.isprintable():
         return word
     return "".join(c if c.isprintable() else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(c, f"\\x{ord(c):02x}") for c in word)
+
+
+def identifier(name: str) -> str:
+    """A name as SQL reads it."""
+    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def say(words: str = "", stream: TextIO | None = None) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,8 +126,11 @@ def test_subject_is_complete(name: str, server: Server, roles: None) -> None:
 def test_rule_is_complete(rule: Any, server: Server) -> None:
     with server.connect() as conn:
         cursor = conn.execute(rule.query)
-        assert [column.name for column in cursor.description or ()] == ["case", "found"]
-    assert rule.level in ("problem", "warning", "note") and rule.text.endswith(".") and rule.do
+        names = [column.name for column in cursor.description or ()]
+    assert sorted(names)[:1] == ["case"] and "found" in names
+    assert rule.level in ("problem", "warning", "note") and rule.text.endswith(".") and rule.advice(dict.fromkeys(names, "x")) and "..." not in rule.do
+    for words in re.findall("pgaq ((?:queue|subscriber|schedule|dead) [a-z]+)", rule.do):
+        assert f"### pgaq {words}\n" in (places.ROOT / "docs/command.md").read_text()
 
 
 def test_values() -> None:
@@ -612,6 +616,40 @@ def test_doctor(pgaq: Callable[..., Result]) -> None:
     assert found["client"]["psycopg"] and found["tables"]["tables"] >= 0 and found["not_examined"] == []
     assert "fsync" in [each["case"] for each in found["findings"]] and found["findings"][0]["do"]
     assert "Extension" in pgaq("doctor").out
+
+
+def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Callable[..., Result]) -> None:
+    """With the names that they need, whatever these are; the shell and SQL take them as they are."""
+
+    def advice(rule: str) -> str:
+        findings = [each for each in pgaq("doctor", "--json", ok=False).json["findings"] if each["rule"] == rule and "$HOME" in (each["case"] or "")]
+        return findings[0]["do"].partition(": ")[2] if findings else ""
+
+    def shell(words: str) -> None:
+        assert words.startswith("pgaq ")
+        subprocess.run(["sh", "-c", shlex.join(COMMAND) + words.removeprefix("pgaq")], env={**os.environ, **server.environment()}, check=True, capture_output=True)
+
+    odd, name = "it's \\ $HOME", "-> \"$HOME\" it's"
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue(%(odd)s), aq.create_queue(%(odd)s || ' 2', exception_queue => %(odd)s), aq.stop_queue(%(odd)s)", {"odd": odd})
+        shell(advice("stopped"))
+        assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = %s", [odd])
+        conn.execute("SELECT aq.enqueue(%s, '1')", [odd + " 2"])
+        msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 min')", [odd + " 2"]).fetchone() or ()
+        conn.execute("SELECT aq.reject(%s, ARRAY[%s::uuid], %s)", [odd + " 2", msgid, receipt])
+        until(lambda: advice("dead_letters"), "a dead letter")
+        listed, _, moved = advice("dead_letters").partition(". To put them back: ")
+        shell(listed)
+        shell(moved)
+        assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s)", [odd + " 2"]) == 1
+        conn.execute("SELECT aq.create_queue(%(odd)s || ' 3', multiple_consumers => true), aq.subscribe(%(odd)s || ' 3', %(name)s, rule => '1 / priority > 0')", {"odd": odd, "name": name})
+        conn.execute("SELECT aq.enqueue(%s, '1', priority => 0)", [odd + " 3"])
+        shell(advice("rule_errors").rpartition(": ")[2].replace("CONDITION", "'priority > 0'"))
+        assert db.value(conn, "SELECT rule FROM aq.subscribers WHERE consumer = %s", [name]) == "priority > 0"
+        conn.execute("SELECT aq.schedule(%(odd)s, %(odd)s, '{}', every => '1 s'), aq.stop_queue(%(odd)s)", {"odd": odd})
+        until(lambda: advice("schedule"), "a failure of the schedule")
+        shell(advice("schedule"))
+        conn.execute("SELECT aq.drop_queue(%(odd)s || ' 2', force => true), aq.drop_queue(%(odd)s || ' 3', force => true), aq.drop_queue(%(odd)s, force => true)", {"odd": odd})
 
 
 def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> None:

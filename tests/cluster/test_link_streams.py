@@ -227,8 +227,8 @@ def test_reports_and_the_doctor_name_it(link, own):
     [advice] = [advice for advice in report(link.conn, begin, snapshot(link.conn))["advice"] if advice["rule"] == "link"]
     assert advice["title"] == "Link there does not work" and "28P01" in advice["why"] and "ALTER USER MAPPING" in advice["do"]
     [rule] = [rule for rule in RULES if rule.name == "link"]
-    [(case, found)] = link.conn.execute(rule.query).fetchall()
-    assert case == "there" and "it is failed with SQLSTATE 28P01" in found
+    [(case, found, server, hint)] = link.conn.execute(rule.query).fetchall()
+    assert case == server == "there" and "it is failed with SQLSTATE 28P01" in found and "ALTER USER MAPPING" in hint
 
 
 def test_errors_are_for_the_owner(link, own):

@@ -128,8 +128,8 @@ def test_wrong_password(nodes):
             [advice] = [advice for advice in report(conn, begin, snapshot(conn))["advice"] if advice["rule"] == "node"]
             assert advice["title"] == "Node b is unreachable" and "28P01" in advice["why"] and "ALTER USER MAPPING" in advice["do"]
             [rule] = [rule for rule in RULES if rule.name == "node"]
-            [(case, said)] = conn.execute(rule.query).fetchall()
-            assert case == "b" and "unreachable with SQLSTATE 28P01" in said
+            [(case, said, hint)] = conn.execute(rule.query).fetchall()
+            assert case == "b" and "unreachable with SQLSTATE 28P01" in said and "ALTER USER MAPPING" in hint
             conn.execute("ALTER USER MAPPING FOR postgres SERVER b OPTIONS (SET password 'other')")
             a.sees("b", "reachable")
         finally:

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from pgaq import db, text
+from pgaq.text import identifier
 
 VERSION = "0.1.0"  # of the command, as in pgaq.control; a test compares
 OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
@@ -293,11 +294,6 @@ def _arguments(words: str | None) -> str:
     return "".join(" " + shlex.quote(each.replace("''", "'")) for each in literals)
 
 
-def identifier(name: str) -> str:
-    """A name as SQL reads it."""
-    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
-
-
 def _who_grants(message: str, conn: db.Connection | None) -> str:
     """What helps after a denied permission."""
     function = re.search(r"for function (\w+)", message)
@@ -307,7 +303,7 @@ def _who_grants(message: str, conn: db.Connection | None) -> str:
         return f"A superuser grants it: GRANT EXECUTE ON FUNCTION aq.{function[1]} TO {identifier(conn.info.user) if conn else 'ROLE'}"
     if re.search("for (view|table|schema)", message):
         return "It takes membership in pg_monitor"
-    return "The owner of the queue can grant it: pgaq queue grant"
+    return "The owner of the queue can grant it: pgaq queue grant QUEUE ROLE"
 
 
 def near_queue(conn: db.Connection | None, name: str) -> str:
@@ -323,7 +319,7 @@ def near_queue(conn: db.Connection | None, name: str) -> str:
     near = difflib.get_close_matches(name, names, 1) or [each for each in names if each.lower() == name.lower()]
     if near:
         return f'Did you mean "{near[0]}"?'
-    return f"{listed}; the owner of another one can share it: pgaq queue grant" if hidden else listed
+    return f"{listed}; the owner of another one can share it: pgaq queue grant {shlex.quote(name)} {shlex.quote(identifier(conn.info.user))}" if hidden else listed
 
 
 class asking:

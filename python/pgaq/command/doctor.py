@@ -37,7 +37,7 @@ def findings(conn: db.Connection, *, thorough: bool) -> tuple[list[dict[str, Any
 
 
 def _finding(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
-    return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.do.replace("{case}", str(row["case"]))}
+    return {"rule": rule.name, "level": rule.level, "case": row["case"], "found": row["found"], "do": rule.advice(row)}
 
 
 def write_findings(found: list[dict[str, Any]], most: int | None = None, more: str = "") -> None:

@@ -1,6 +1,7 @@
 """Rules: what is wrong with a server, or will be.  Thresholds are those of docs/monitoring.md.
 
 There can be thousands of queues: a view is read once, by IN, not once for each row of another.
+What helps is a sentence with commands that can be copied: a rule's query has the names for them in columns of their own.
 """
 
 from __future__ import annotations
@@ -20,27 +21,41 @@ RULES: tuple[Rule, ...] = (
     Rule("update", "warning", "The installed files have another version than the extension in this database.",
          """SELECT name::text AS case, format('version %s is installed here, %s is available', installed_version, default_version) AS found
             FROM pg_available_extensions WHERE name LIKE 'pgaq%' AND installed_version <> default_version""",
-         "ALTER EXTENSION {case} UPDATE", live=False),
+         "ALTER EXTENSION {case:identifier} UPDATE", live=False),
     Rule("worker", "problem", "A background worker does not run.",
-         "SELECT database::text AS case, 'worker: ' || problem AS found FROM aq.workers WHERE problem IS NOT NULL AND database = current_database()",
-         "See pgaq doctor --json for the hint of the server; usually max_worker_processes is too small."),
+         "SELECT database::text AS case, 'worker: ' || problem AS found, COALESCE(hint, 'The server log says why it ends.') AS hint FROM aq.workers WHERE problem IS NOT NULL AND database = current_database()",
+         "{hint}"),
     Rule("link", "problem", "A link to another server does not work.",
-         """SELECT server::text AS case, COALESCE(problem, format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for its owner'))) AS found
+         """SELECT server::text AS case, COALESCE(problem, format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for its owner'))) AS found,
+                server::text AS server, CASE WHEN problem IS NOT NULL THEN 'Raise max_worker_processes, if no slot is free; otherwise the server log says why the worker ends.' ELSE COALESCE(hint, '') END AS hint
             FROM aq.links WHERE problem IS NOT NULL OR state IN ('failed', 'backing off')""",
-         "The hint in aq.links says what helps; SELECT * FROM aq.check_link(...) tries the link at once."),
+         "{hint} To try it at once: SELECT * FROM aq.check_link({server:literal})"),
     Rule("propagation", "problem", "A propagation schedule fails.",
          """SELECT queue_name || ' -> ' || COALESCE(destination, 'all queues') AS case, format('it is %s after %s errors in a row: %s', state, failures,
-                COALESCE(last_error, 'the message is for its role')) AS found FROM aq.propagations WHERE failures > 0 OR state IN ('diverged', 'stuck')""",
-         "Mend the destination; then aq.alter_propagation(..., enabled => true) tries it at once."),
+                COALESCE(last_error, 'the message is for its role')) AS found,
+                queue_name AS queue, destination FROM aq.propagations WHERE failures > 0 AND state NOT IN ('diverged', 'stuck')""",
+         "Mend the destination. To try it at once: SELECT aq.alter_propagation({queue:literal}, {destination:literal}, enabled => true)"),
+    Rule("propagation_diverged", "problem", "A propagation schedule and its destination do not agree on what was sent.",
+         """SELECT queue_name || ' -> ' || destination AS case, format('it is diverged: %s', COALESCE(last_error, 'the message is for its role')) AS found
+            FROM aq.propagations WHERE state = 'diverged'""",
+         "Decide what becomes of the messages: \"Divergence\" in docs/propagation.md."),
+    Rule("propagation_stuck", "problem", "A propagation schedule waits for code that cannot be interrupted.",
+         """SELECT queue_name || ' -> ' || COALESCE(destination, 'all queues') AS case, format('it is stuck: %s', COALESCE(last_error, 'the message is for its role')) AS found
+            FROM aq.propagations WHERE state = 'stuck'""",
+         "It goes on when the function returns."),
     Rule("schedule", "problem", "A schedule fails.",
-         """SELECT schedule_name AS case, format('it is %s after %s errors in a row: %s', state, failures, last_error) AS found
-            FROM aq.schedules WHERE failures > 0 OR state = 'stuck'""",
-         "Correct what the message says; aq.resume_schedule enables one that is disabled."),
+         """SELECT schedule_name AS case, format('it is %s after %s errors in a row: %s', state, failures, last_error) AS found, schedule_name AS schedule
+            FROM aq.schedules WHERE failures > 0 AND state <> 'stuck'""",
+         "Correct what the message says. To try it at once: pgaq schedule resume {schedule:word}"),
+    Rule("schedule_stuck", "problem", "A schedule waits for code that cannot be interrupted.",
+         "SELECT schedule_name AS case, format('it is stuck: %s', last_error) AS found FROM aq.schedules WHERE state = 'stuck'",
+         "It goes on when the function returns."),
     Rule("node", "problem", "A node does not answer, or this database is a copy of one.",
          """SELECT server::text AS case, CASE state WHEN 'copy' THEN 'this database is a copy of a node, and does not act as it'
-                ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found
+                ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found,
+                COALESCE(hint, 'Members of pg_monitor see a hint in aq.nodes.') AS hint
             FROM aq.nodes WHERE state IN ('unreachable', 'refused', 'copy')""",
-         "The hint in aq.nodes says what helps."),
+         "{hint}"),
     Rule("node_queue", "problem", "Messages of distributed queues are not sent to a node.",
          "SELECT server::text AS case, 'messages of distributed queues wait: ' || queue_error AS found FROM aq.nodes WHERE queue_error IS NOT NULL",
          "Remove the cause, on this node or on that one; it is tried again every second."),
@@ -49,34 +64,40 @@ RULES: tuple[Rule, ...] = (
             FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
          "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
     Rule("lost_tables", "problem", "Tables of a queue are missing.",
-         """SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found FROM (
+         """SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found, queue_name AS queue FROM (
                 SELECT queue_name FROM aq.metrics() WHERE lag IS NULL
                 UNION SELECT queue_name FROM aq.partitions WHERE messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') q""",
-         "Restore the table from a backup, or drop the queue: SELECT aq.drop_queue('{case}', force => true). aq.check() names the table."),
+         "Restore the table from a backup, or drop the queue with its messages: pgaq queue drop --force {queue:word}"),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
-                CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found
+                CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found,
+                CASE WHEN consumer IS NULL THEN '' ELSE ', or remove this one with its messages, if it is not needed: pgaq subscriber remove ' END AS remove,
+                CASE WHEN consumer IS NOT NULL THEN queue_name END AS queue, consumer
             FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0
               AND queue_id NOT IN (SELECT q.queue_id FROM aq.queues q WHERE q.queue_type = 'exception')
               AND queue_name NOT IN (SELECT q.exception_queue FROM aq.queues q WHERE q.exception_queue IS NOT NULL)""",
-         "Start consumers, or unsubscribe a consumer that is not needed any more."),
+         "Start consumers{remove}{queue:word} {consumer:word}"),
     Rule("behind", "warning", "Consumers are too slow.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('the oldest of %s ready messages has waited %s s', ready, round(oldest_ready_seconds)) AS found
             FROM aq.metrics() WHERE oldest_ready_seconds > 300 AND dequeue_rate > 0""",
          "Add consumers, or dequeue in larger batches."),
     Rule("dead_letters", "warning", "Exception queues hold messages.",
-         """SELECT m.queue_name AS case, format('%s dead letter%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's' END) AS found FROM aq.metrics() m
-            WHERE m.queue_name IN (SELECT q.exception_queue FROM aq.queues q) GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
-         "pgaq dead list shows why they failed; pgaq dead redrive puts them back."),
+         """SELECT m.queue_name AS case, format('%s dead letter%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's' END) AS found,
+                m.queue_name AS queue, min(s.source) AS source, CASE WHEN min(s.sources) > 1 THEN format(' (and the same for %s other queues)', min(s.sources) - 1) END AS others
+            FROM aq.metrics() m JOIN (SELECT q.exception_queue, min(q.queue_name) AS source, count(*) AS sources FROM aq.queues q GROUP BY q.exception_queue) s
+                ON s.exception_queue = m.queue_name
+            GROUP BY m.queue_name HAVING sum(m.lag) > 0""",
+         "They and their errors: pgaq dead list {queue:word}. To put them back: pgaq dead redrive {source:word}{others}"),
     Rule("stopped", "note", "A queue is stopped.",
-         """SELECT queue_name AS case, CASE WHEN enqueue_enabled THEN 'it is stopped for dequeue' WHEN dequeue_enabled THEN 'it is stopped for enqueue'
+         """SELECT queue_name AS case, queue_name AS queue, CASE WHEN enqueue_enabled THEN 'it is stopped for dequeue' WHEN dequeue_enabled THEN 'it is stopped for enqueue'
                 ELSE 'it is stopped' END AS found
             FROM aq.queues WHERE queue_type = 'normal' AND NOT (enqueue_enabled AND dequeue_enabled)""",
-         "pgaq queue start"),
+         "To start it: pgaq queue start {queue:word}"),
     Rule("rule_errors", "warning", "Rules of subscribers raise errors.",
-         """SELECT queue_name || ' (' || consumer || ')' AS case, format('its rule has failed %s times, the latest with SQLSTATE %s', rule_failures, rule_error) AS found
+         """SELECT queue_name || ' (' || consumer || ')' AS case, format('its rule has failed %s, the latest time with SQLSTATE %s',
+                CASE rule_failures WHEN 1 THEN 'once' ELSE rule_failures || ' times' END, rule_error) AS found, queue_name AS queue, consumer
             FROM aq.subscribers WHERE rule_failures > 0""",
-         "The subscriber does not get those messages. Correct the rule: pgaq subscriber alter."),
+         "It does not get those messages. The server log has the message. To replace the rule: pgaq subscriber alter --rule CONDITION {queue:word} {consumer:word}"),
     Rule("message_cache", "warning", "The message cache is full.",
          """SELECT 'pgaq.message_cache_size' AS case, format('%s %% of the message cache are used', round(100.0 * used_bytes / total_bytes)) AS found
             FROM aq.message_cache WHERE used_bytes > 0.9 * total_bytes""",
@@ -87,13 +108,13 @@ RULES: tuple[Rule, ...] = (
          "Raise pgaq.max_partitions, or reduce the backlog."),
     Rule("old_transaction", "warning", "A transaction has been open for long.",
          """SELECT 'pid ' || pid AS case, format('%s of %s has had a transaction open for %s s', COALESCE(NULLIF(application_name, ''), 'a session'), usename,
-                round(extract(epoch FROM clock_timestamp() - xact_start))) AS found
+                round(extract(epoch FROM clock_timestamp() - xact_start))) AS found, pid
             FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '5 minutes' AND backend_type = 'client backend' AND pid <> pg_backend_pid()""",
-         "Consumed partitions are not reused before it ends: commit, or end it with pg_terminate_backend."),
+         "Consumed partitions wait for its end. Commit it, or end the session: SELECT pg_terminate_backend({pid})"),
     Rule("prepared", "warning", "A prepared transaction is not finished.",
-         """SELECT gid AS case, format('prepared %s s ago by %s', round(extract(epoch FROM clock_timestamp() - prepared)), owner) AS found
+         """SELECT gid AS case, format('prepared %s s ago by %s', round(extract(epoch FROM clock_timestamp() - prepared)), owner) AS found, gid
             FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - interval '5 minutes'""",
-         "Finish it with COMMIT PREPARED or ROLLBACK PREPARED: its messages are locked."),
+         "Its messages are locked. To finish it: COMMIT PREPARED {gid:literal} or ROLLBACK PREPARED {gid:literal}"),
     Rule("old_tables", "problem", "Autovacuum does not freeze the tables of queues in time.",
          """SELECT 'autovacuum' AS case, format('%s of %s tables of queues are older than autovacuum_freeze_max_age, the oldest %s million transactions',
                 count(*) FILTER (WHERE old), count(*), round(max(age) / 1e6)) AS found
@@ -126,9 +147,9 @@ RULES: tuple[Rule, ...] = (
          "Set compute_query_id to on or auto, and load pg_stat_statements.", live=False),
     Rule("monitor", "note", "The role does not see everything.",
          "SELECT current_user::text AS case, 'it sees its own queues, no sessions, no waits and no latches' AS found WHERE NOT pg_has_role('pg_monitor', 'USAGE')",
-         "GRANT pg_monitor shows it every counter, and no payload."),
+         "To show it every counter, and no payload: GRANT pg_monitor TO {case:identifier}"),
     Rule("create", "note", "The role cannot create queues.",
          """SELECT current_user::text AS case, 'it cannot create queues' AS found
             WHERE NOT has_function_privilege((SELECT p.oid FROM pg_proc p WHERE p.proname = 'create_queue' AND p.pronamespace = 'aq'::regnamespace LIMIT 1), 'EXECUTE')""",
-         "GRANT EXECUTE ON FUNCTION aq.create_queue, or let an administrator create queues and grant privileges on them.", live=False),
+         "GRANT EXECUTE ON FUNCTION aq.create_queue TO {case:identifier}, or let an administrator create queues and grant privileges on them.", live=False),
 )  # fmt: skip

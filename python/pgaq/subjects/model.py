@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
+from typing import Any
+
+from pgaq.text import identifier
 
 # unit -> what a value of it is
 UNITS = {
@@ -62,7 +66,27 @@ class Rule:
     name: str
     level: str  # problem, warning or note
     text: str  # what the rule looks for
-    query: str  # columns: case (the name of the queue, setting or session, or null) and found (a sentence)
-    do: str  # what helps; {case} is replaced
+    query: str  # columns: case (the name of the queue, setting or session, or null), found (a sentence), and what `do` names
+    do: str  # what helps; {column} is replaced, see Value
     needs: str = ""
     live: bool = True  # cheap enough, and of interest, for a status; the others are for a thorough look
+
+    def advice(self, row: dict[str, Any]) -> str:
+        return self.do.format_map({name: Value(value) for name, value in row.items()}).strip()
+
+
+class Value:
+    """A value in a sentence: {x} as it is, {x:word} for a shell, {x:literal} and {x:identifier} for SQL.  Null is nothing, as a literal NULL."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, form: str) -> str:
+        text = "" if self.value is None else str(self.value)
+        if form == "literal":
+            return "NULL" if self.value is None else "'" + text.replace("'", "''") + "'"
+        if form == "identifier":
+            return identifier(text)
+        if form == "word" and self.value is not None:
+            return ("-- " if text.startswith("-") else "") + shlex.quote(text)  # such a name is no option
+        return text

@@ -88,7 +88,7 @@ CREATE FUNCTION aq_internal.advice_slow_subscriber(s aq_internal.span) RETURNS S
 	SELECT aq_internal.advise('slow_subscriber', CASE WHEN c.dequeued = 0 THEN 'high' ELSE 'medium' END, format('Subscriber %s holds back topic %s', c.consumer, c.queue_name),
 		format('It is %s messages behind%s, others of the topic at most %s. A partition is reused only when all its subscribers have finished it.', c.lag,
 			CASE WHEN c.dequeued = 0 THEN ' and has taken none' END, c.fastest),
-		format('Let more sessions dequeue for it, or more messages with each call; if they are not needed, aq.unsubscribe(''%s'', ''%s'').', c.queue_name, c.consumer),
+		format('Let more sessions dequeue for it, or more messages with each call; if they are not needed, SELECT aq.unsubscribe(%L, %L).', c.queue_name, c.consumer),
 		jsonb_build_array(jsonb_build_array('lag at begin', c.lag_before, 'messages'), jsonb_build_array('lag at end', c.lag, 'messages'), jsonb_build_array('smallest lag of the topic', c.fastest, 'messages'),
 			jsonb_build_array('for it', round(aq_internal.ratio(c.enqueued, (s).elapsed), 1), 'messages/s'), jsonb_build_array('done', round(aq_internal.ratio(c.dequeued, (s).elapsed), 1), 'messages/s'),
 			jsonb_build_array('partitions of the topic', p.partitions, 'partitions')))
@@ -160,7 +160,7 @@ CREATE FUNCTION aq_internal.advice_link(s aq_internal.span) RETURNS SETOF jsonb 
 		CASE WHEN r.problem IS NOT NULL THEN format('What is to be sent waits: %s.', r.problem)
 			ELSE format('It has failed %s times in a row, with SQLSTATE %s: %s.', r.failures, r.sqlstate, coalesce(r.error, 'no message')) END,
 		CASE WHEN r.problem IS NOT NULL THEN 'Raise max_worker_processes, if no slot is free; otherwise the server log says why the worker ends.'
-			ELSE coalesce(r.hint, 'Try it with aq.check_link after the cause is removed.') END,
+			ELSE coalesce(r.hint, 'Remove the cause.') || format(' To try it at once: SELECT * FROM aq.check_link(%L).', r.server) END,
 		jsonb_build_array(jsonb_build_array('state in aq.links', r.state, ''), jsonb_build_array('failures', r.failures, 'in a row')))
 	FROM jsonb_array_elements((s).later -> 'link') l, jsonb_to_record(l) r(server text, state text, failures integer, sqlstate text, error text, hint text, problem text)
 	ORDER BY r.failures DESC, r.server LIMIT 5
@@ -173,7 +173,7 @@ CREATE FUNCTION aq_internal.advice_node(s aq_internal.span) RETURNS SETOF jsonb 
 		CASE r.state WHEN 'copy' THEN format('It is a copy of node %s, and does not act as it.', r.node_id)
 			ELSE format('It %s; %s heartbeats in a row have failed, with SQLSTATE %s: %s.', coalesce('last answered at ' || r.last_seen, 'has not answered since this server was started'),
 				r.failures, r.sqlstate, coalesce(r.error, 'no message')) END,
-		coalesce(r.hint, 'Try it with aq.check_link after the cause is removed.'),
+		coalesce(r.hint, format('Remove the cause. To try the link at once: SELECT * FROM aq.check_link(%L).', r.server)),
 		jsonb_build_array(jsonb_build_array('state in aq.nodes', r.state, ''), jsonb_build_array('failures', r.failures, 'in a row')))
 	FROM jsonb_array_elements((s).later -> 'node') l, jsonb_to_record(l) r(server text, node_id uuid, state text, failures integer, last_seen timestamptz, sqlstate text, error text, hint text)
 	WHERE r.state IN ('unreachable', 'refused', 'copy')
