@@ -239,8 +239,7 @@ aq_stuck_watch(Oid role, int64 key, int limit, int grace)
 {
 	EnableTimeoutParams timeouts[] = {
 		{.id = STATEMENT_TIMEOUT,.type = TMPARAM_AFTER,.delay_ms = limit},
-		{.id = ending,.type = TMPARAM_AFTER,.delay_ms = Min(limit, INT_MAX - grace) + grace},
-		{.id = giving_up,.type = TMPARAM_EVERY,.delay_ms = AGAIN}
+		{.id = ending,.type = TMPARAM_AFTER,.delay_ms = Min(limit, INT_MAX - grace) + grace}
 	};
 
 	/* the last turn may have ended after all, with the process */
@@ -252,8 +251,8 @@ aq_stuck_watch(Oid role, int64 key, int limit, int grace)
 	own->key = key;
 	own->limit = limit;
 	own->since = GetCurrentTimestamp();
-	timeouts[2].fin_time = TimestampTzPlusMilliseconds(own->since, (int64) limit + 2 * grace);
 	enable_timeouts(timeouts, lengthof(timeouts));
+	enable_timeout_every(giving_up, TimestampTzPlusMilliseconds(own->since, (int64) limit + 2 * grace), AGAIN);
 }
 
 /* The turn is over, or its transaction has failed. */

@@ -335,6 +335,7 @@ AqLinkState *
 aq_link_area_take_state(Oid server, Oid role)
 {
 	AqLinkState *found = NULL;
+	AqLinkState *known = NULL;
 	int			own = 0;
 
 	aq_link_area_get(AQ_EXCLUSIVE);
@@ -344,16 +345,15 @@ aq_link_area_take_state(Oid server, Oid role)
 
 		own += state->used && state->role == role;
 		if (state->database == MyDatabaseId && state->server == server && state->role == role)
-		{
-			found = state;
-			break;
-		}
+			known = state;
 		/* a free entry is better than one of a link that nobody uses */
 		if (!state->used && (found == NULL || (OidIsValid(found->database) && !OidIsValid(state->database))))
 			found = state;
 	}
+	if (known != NULL)
+		found = known;
 	/* a quarter is for the links of other roles */
-	if (own > aq_link_area_limit * 3 / 4)
+	if (own > aq_link_area_limit * 3 / 4 && (known == NULL || !known->used))
 		found = NULL;
 	if (found != NULL && (found->database != MyDatabaseId || found->server != server || found->role != role))
 	{

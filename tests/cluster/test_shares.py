@@ -85,6 +85,21 @@ def test_streams(server, conn, hog, other):
     until(lambda: usage(conn, "streams") == 0, "the end of the temporary queues")
 
 
+def test_a_small_share(conn, other):
+    """One percent of 64 queues, 64 streams, and a cache of 4 MB is less than one, but a role gets its first one."""
+    conn.execute("ALTER SYSTEM SET pgaq.role_share = 1")
+    conn.execute("SELECT pg_reload_conf()")
+    try:
+        until(lambda: db.value(other, "SHOW pgaq.role_share") == "1", "the new share")
+        db.execute(other, "SELECT aq.create_queue('only', shards => 1)")
+        put(other, "only", 1)
+        assert take(other, "only") == [1]
+    finally:
+        conn.execute("ALTER SYSTEM RESET pgaq.role_share")
+        conn.execute("SELECT pg_reload_conf()")
+    until(lambda: db.value(other, "SHOW pgaq.role_share") == "50", "the former share")
+
+
 def test_owner_answers(conn, hog, other):
     """What counts is the owner at the time: a queue that changes hands takes its use along."""
     db.execute(hog, "SELECT aq.create_queue('goods')")

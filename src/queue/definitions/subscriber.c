@@ -416,8 +416,8 @@ is_free(AqQueue *queue, AqRemoved *r)
 		(aq_users_outlived(queue->shm, r->generation) &&
 		 !(queue->distributed && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon)));
 	return r->settled && counts_all(queue) && counts_all(queue->buffered) &&
-		queue->store->free_position(queue, r) &&
-		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r));
+		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r)) &&
+		queue->store->free_position(queue, r); /* this one writes to logs, so it comes last */
 }
 
 static void

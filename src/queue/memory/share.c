@@ -120,7 +120,7 @@ aq_share_is_scarce(AqShare share, int64 used)
 }
 
 /*
- * Would the owner of the queue still be within its share with n more?  Called
+ * May the owner of the queue have n more?  Called
  * in a transaction, without latches.
  */
 bool
@@ -131,6 +131,8 @@ aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n)
 	AqShareUse	use = {.owner = shm->owner};
 
 	resource->count(&use);
+	if (use.own == 0)
+		return true;			/* the first one, however small the share is */
 	if (use.own + n <= limit_of(resource) && (use.all + n <= total - total / RESERVED || use.own + n <= total / LITTLE))
 		return true;
 	/* what a transaction keeps is its own doing: a role that may enqueue must not use up what a superuser may */
