@@ -15,6 +15,7 @@ define_parameters(void)
 	aq_propagator_register();
 	aq_propagation_stream_register();
 	aq_propagation_calls_init();
+	aq_propagation_drop_init();
 }
 
 const AqPart aq_propagate_part = {

@@ -110,5 +110,6 @@ extern void aq_propagation_calls_note_change(bool remote);
 extern void aq_propagation_calls_note_arrival(void);
 extern void aq_propagation_calls_note_batch(void);
 extern void aq_propagation_calls_init(void);
+extern void aq_propagation_drop_init(void);
 
 #endif							/* AQ_PROPAGATE_PRIVATE_H */

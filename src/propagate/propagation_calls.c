@@ -446,7 +446,7 @@ refuse_on_way(const char *name, const char *destination, int64 id)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PROPAGATION_ON_WAY, "messages of queue \"%s\" are on their way to %s", name, spell(destination)),
 				errdetail("Their number is %s.", messages),
-				errhint("Wait until they have arrived. If they cannot, disable the schedule and decide with aq.settle_propagation."));
+				errhint("Wait until they have arrived. If they cannot, see \"End a schedule\" in docs/propagation.md: forget them, or send them elsewhere."));
 }
 
 PG_FUNCTION_INFO_V1(aq_propagation_calls_remove);

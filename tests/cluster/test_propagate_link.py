@@ -10,6 +10,7 @@ import pytest
 
 from conftest import arrived, generation, install, put_many, take, until
 from pgaq import db
+from pgaq.subjects.advice import RULES
 from pgaq_proof import faults
 from test_propagate import process
 
@@ -134,6 +135,27 @@ def test_destination_is_wrong(pair):
     pair.there("SELECT aq.create_queue('target')")
     pair.enable()
     pair.check(1, "a queue of another type")
+
+
+def test_other_database_is_gone(pair):
+    """Messages on their way wait for the link, of which the doctor knows; by a link of the same name they come back to this database."""
+    with pair.server.connect() as conn:
+        conn.execute("ALTER SERVER there OPTIONS (ADD enabled 'false')")
+        pair.send(1)
+        until(lambda: pair.here("SELECT count(*) FROM aq_internal.propagation_batch"), "messages on their way")
+        [rule] = [rule for rule in RULES if rule.name == "link_disabled"]
+        [(_, found, server)] = conn.execute(rule.query).fetchall()
+        assert found == f"{BATCH} messages wait, because the link is disabled" and server == "there"
+        conn.execute("DROP SERVER there CASCADE")
+        pair.enable(False)
+        assert pair.here("SELECT aq.settle_propagation('source', %s, arrived => false)", DESTINATION) > 0
+        host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
+        conn.execute(f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname '{conn.info.dbname}')")
+        conn.execute("CREATE USER MAPPING FOR postgres SERVER there OPTIONS (user 'postgres')")
+        conn.execute("SELECT aq.create_queue('target')")
+        pair.enable()
+        assert arrived(conn, "target", BATCH) == list(range(1, 1 + BATCH))
+        conn.execute("SELECT aq.drop_queue('target', force => true)")
 
 
 def test_circle(pair):

@@ -111,6 +111,11 @@ SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'pl_topic' ORDER BY 
 -- a schedule with messages on their way does not end before somebody has decided
 SELECT aq.end_propagation('pl_out', 'there@pl_server');
 SELECT aq.end_propagation('pl_out', 'there@pl_server', unsubscribe => false);
+\set VERBOSITY default
+SELECT aq.end_propagation('pl_out', 'there@pl_server');
+-- neither is its queue dropped without force
+SELECT aq.drop_queue('pl_out');
+\set VERBOSITY terse
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', true);
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', NULL);
 SELECT aq.settle_propagation('pl_out', 'there', true);
@@ -118,7 +123,16 @@ SELECT aq.alter_propagation('pl_out', 'there@pl_server', enabled => false);
 UPDATE aq_internal.propagation_batch b SET number = 7 FROM aq.propagations p WHERE p.schedule_id = b.schedule_id AND queue_name = 'pl_out';
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', false);
 SELECT b.number, l.number, b.payloads FROM aq_internal.propagation_batch b JOIN aq_internal.propagation_link l USING (schedule_id) JOIN aq.propagations p USING (schedule_id) WHERE p.queue_name = 'pl_out';
+-- these messages are on their way still
+SELECT aq.end_propagation('pl_out', 'there@pl_server');
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', true);
+-- DROP SERVER says that schedules use it, and does it
+BEGIN;
+SET LOCAL log_min_messages = error;
+\set VERBOSITY default
+DROP SERVER pl_server CASCADE;
+\set VERBOSITY terse
+ROLLBACK;
 SELECT aq.end_propagation('pl_out', 'there@pl_server');
 -- with the subscriber, its messages go
 SELECT aq.end_propagation('pl_topic', 'there@pl_server');

@@ -35,6 +35,11 @@ RULES: tuple[Rule, ...] = (
                 COALESCE(last_error, 'the message is for its role')) AS found,
                 queue_name AS queue, destination FROM aq.propagations WHERE failures > 0 AND state NOT IN ('diverged', 'stuck')""",
          "Mend the destination. To try it at once: SELECT aq.alter_propagation({queue:literal}, {destination:literal}, enabled => true)"),
+    Rule("link_disabled", "warning", "Messages wait for a link that is disabled.",
+         """SELECT p.queue_name || ' -> ' || p.destination AS case, format('%s messages wait, because the link is disabled', p.lag) AS found, l.server
+            FROM aq.propagations p JOIN (SELECT DISTINCT server::text AS server FROM aq.links WHERE state = 'disabled') l ON l.server = substring(p.destination, '@(.*)$')
+            WHERE p.lag > 0 AND p.state NOT IN ('disabled', 'diverged')""",
+         "To enable it: ALTER SERVER {server:identifier} OPTIONS (SET enabled 'true')"),
     Rule("propagation_diverged", "problem", "A propagation schedule and its destination do not agree on what was sent.",
          """SELECT queue_name || ' -> ' || destination AS case, format('it is diverged: %s', COALESCE(last_error, 'the message is for its role')) AS found
             FROM aq.propagations WHERE state = 'diverged'""",

@@ -24,12 +24,12 @@ COMMENT ON FUNCTION aq.alter_propagation(text, text, interval, timestamptz, inte
 CREATE FUNCTION aq.end_propagation(queue_name text, destination text, unsubscribe boolean DEFAULT true)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_propagation_calls_remove';
 COMMENT ON FUNCTION aq.end_propagation(text, text, boolean) IS
-'Remove a propagation schedule; a batch that has begun is finished. unsubscribe: also remove the subscriber "-> destination" of a topic, with the messages that were not propagated yet. Without it, a schedule is not removed while messages are on their way to a server: see aq.settle_propagation. For the queue''s owner and the role that has scheduled it. Errors 22004, 42501, 42704, 55006';
+'Remove a propagation schedule; a batch that has begun is finished. unsubscribe: also remove the subscriber "-> destination" of a topic, with the messages that were not propagated yet. Without it, and of a queue with a single consumer, a schedule is not removed while messages are on their way to a server: wait until they have arrived, or forget them with aq.settle_propagation. For the queue''s owner and the role that has scheduled it. Errors 22004, 42501, 42704, 55006';
 
 CREATE FUNCTION aq.settle_propagation(queue_name text, destination text, arrived boolean)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_propagation_calls_settle';
 COMMENT ON FUNCTION aq.settle_propagation(text, text, boolean) IS
-'Decide about the messages that a disabled schedule has on their way to a server, when the server cannot tell any more: after one of the two databases was restored from a backup, or when the other one is gone; returns their number. arrived: true: they are there, forget them; false: send them (again) when the schedule is enabled. A wrong answer loses messages, or doubles them. For the queue''s owner and the role that has scheduled it. Errors 22004, 42501, 42704, 55006';
+'Decide about the messages that a disabled schedule has on their way to a server, when the server cannot tell any more: after one of the two databases was restored from a backup, or when the other one is gone; returns their number. arrived: true: forget them, because they are there, or are not wanted; the schedule can be ended then; false: they are not there, and are sent (again) when the schedule is enabled; until then they are on their way. A wrong answer loses messages, or doubles them. For the queue''s owner and the role that has scheduled it. Errors 22004, 42501, 42704, 55006';
 
 -- Called by the link worker of another database. The source's random number is known to that database only.
 

@@ -244,6 +244,19 @@ forget_lost_tables(int32 id)
 						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
 }
 
+/* Messages that have left the queue for another database, and are not known to have arrived there, would be lost with it. */
+static void
+refuse_on_way(const AqQueue *queue)
+{
+	char	   *destination = aq_sql_text(psprintf("SELECT p.destination FROM aq_internal.propagation p JOIN aq_internal.propagation_batch b "
+												   "ON b.schedule_id = p.schedule_id WHERE p.queue_id = %d LIMIT 1", queue->id));
+
+	if (destination != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "messages of queue \"%s\" are on their way to \"%s\"", queue->name, destination),
+				errhint("Wait until they have arrived, or drop the queue with force => true, which forgets them."));
+}
+
 void
 aq_definition_drop(const char *name, bool force)
 {
@@ -253,6 +266,8 @@ aq_definition_drop(const char *name, bool force)
 
 	if (force && queue->store->kind != AQ_STORE_CLASSIC)
 		forget_lost_tables(id);
+	if (!force)
+		refuse_on_way(queue);
 	aq_pins_pin_to_drop(queue, force);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);

@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * propagation_drop.c
+ *	  Says that propagation uses a foreign server that is dropped.
+ *
+ * A schedule names its server, as it names its queue there: it does not keep
+ * either from being dropped, and goes on when there is one of this name again.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "propagate/propagate_private.h"
+
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_foreign_server.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "foreign/foreign.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+static object_access_hook_type previous_hook;
+
+/* The number of schedules whose destinations are at the server. */
+static int64
+count_schedules(const char *server)
+{
+	Oid			type = TEXTOID;
+	Datum		value = CStringGetTextDatum(server);
+	int64		n;
+	bool		isnull;
+
+	(void) aq_sql_run("SELECT count(*) FROM aq_internal.propagation WHERE substring(destination, '@(.*)$') = $1", 1, &type, &value, NULL, true);
+	n = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return n;
+}
+
+static void
+warn(const ForeignServer *server)
+{
+	Oid			schema = get_namespace_oid("aq_internal", true);
+	int64		n;
+
+	/* DROP EXTENSION, or an older version of it */
+	if (aq_utility_drops_pgaq() || !OidIsValid(schema) || !OidIsValid(get_relname_relid("propagation", schema)))
+		return;
+	n = count_schedules(server->servername);
+	if (n > 0)
+		ereport(WARNING,
+				(errmsg_plural("server \"%s\" is used by " INT64_FORMAT " propagation schedule", "server \"%s\" is used by " INT64_FORMAT " propagation schedules",
+							   n, server->servername, n),
+				 errdetail("Their messages wait, and are sent when there is a server of this name again."),
+				 errhint("Create the server again, or end the schedules: see \"End a schedule\" in docs/propagation.md.")));
+}
+
+static void
+drop_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg)
+{
+	ForeignServer *server;
+
+	if (previous_hook)
+		previous_hook(access, class, object, column, arg);
+	if (access != OAT_DROP || class != ForeignServerRelationId)
+		return;
+	server = GetForeignServerExtended(object, FSV_MISSING_OK);
+	if (server != NULL)
+		warn(server);
+}
+
+void
+aq_propagation_drop_init(void)
+{
+	previous_hook = object_access_hook;
+	object_access_hook = drop_hook;
+}
