@@ -97,15 +97,19 @@ def test_notifier(server):
 
 
 def test_helper(server):
-    """With one helper, another role's call is executed, and the role's own next call is refused."""
+    """With one helper, another role's call is executed, and the role's own calls are refused, also one that is in line already."""
     immediate = "CALL dbms_aq.enqueue('{}', dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate()), NULL, '1'::jsonb, NULL)"
-    with server.connect() as conn, server.connect(user="evil") as evil, server.connect(user="good") as good, ThreadPoolExecutor() as pool:
+    with server.connect() as conn, server.connect(user="evil") as evil, server.connect(user="evil") as next_one, server.connect(user="good") as good, ThreadPoolExecutor() as pool:
         good.execute("SELECT aq.create_queue('good')")
         call = pool.submit(evil.execute, immediate.format("evil"))
         assert db.value(conn, "SELECT aq.point_await('stuck')")
+        next_call = pool.submit(next_one.execute, immediate.format("evil"))
+        until(lambda: db.value(conn, "SELECT count(*) FROM aq.sessions WHERE waiting AND pid = %s AND event = 'aq: free helper'", [next_one.info.backend_pid]), "the line")
         conn.execute("SELECT pg_cancel_backend(%s)", [evil.info.backend_pid])
         with pytest.raises(psycopg.errors.QueryCanceled):
             call.result(PATIENCE)
+        with pytest.raises(psycopg.DatabaseError, match="of this role cannot be interrupted"):
+            next_call.result(PATIENCE)
         process = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
         good.execute(immediate.format("good"))
         assert arrived(good, "good", 1) == [1]

@@ -42,8 +42,9 @@
  * A call can execute code that cannot be interrupted.  While sessions are in line, a
  * helper that is BUSY when GRACE has passed since its call was cancelled is
  * terminated, and one more GRACE later it is STUCK: it does not count any more, and
- * its login role gets no helper until it has ended.  As each keeps one of
- * max_worker_processes, a quarter of these can be STUCK.
+ * its login role gets no helper until it has ended: its sessions in line are woken,
+ * and refused.  As each keeps one of max_worker_processes, a quarter of these can be
+ * STUCK.
  *
  * A helper's call may need another helper.  Such callers enter at the front of
  * the line; if all helpers would wait for another one, the last one gets an
@@ -288,6 +289,8 @@ serve_call(Call *call, int64 now, int64 *again)
 {
 	Helper	   *helper;
 
+	if (aq_helper_area_stuck(call->key.login) != 0)
+		return;
 	if ((helper = find_with_key(&call->key, HELPER_IDLE)) != NULL)
 		grant(call, helper, HELPER_BUSY);
 	else if ((helper = find_coming(&call->key)) != NULL)
@@ -308,6 +311,21 @@ serve_call(Call *call, int64 now, int64 *again)
 	}
 }
 
+/* They find that they are refused: see aq_helper_pool_wait. */
+static void
+wake_all_of(Oid login)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &aq_helper_area->line)
+	{
+		Call	   *call = dlist_container(Call, node, iter.cur);
+
+		if (call->key.login == login)
+			aq_helper_area_wake(call);
+	}
+}
+
 /* A helper goes on although its call was cancelled long ago. */
 static void
 press(Helper *helper)
@@ -322,6 +340,7 @@ press(Helper *helper)
 		helper->state = HELPER_STUCK;
 		aq_helper_area->used--;
 		aq_helper_area->stuck++;
+		wake_all_of(helper->key.login);
 	}
 }
 

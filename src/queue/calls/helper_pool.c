@@ -183,7 +183,8 @@ aq_helper_pool_wait(int *number, uint32 *serial)
 					stuck;
 		bool		start = false;
 		int			used,
-					waiting;
+					waiting,
+					barred;
 		int64		time;
 
 		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
@@ -195,12 +196,18 @@ aq_helper_pool_wait(int *number, uint32 *serial)
 			start = aq_helper_area->helpers[call->helper].state == HELPER_STARTING;
 		}
 		stuck = !over && own_helper != NULL && aq_helper_area_all_blocked();
+		barred = over ? 0 : aq_helper_area_stuck(call->key.login);
 		used = aq_helper_area->used;
 		waiting = aq_helper_area->waiting;
 		time = sleep_time(call);
 		aq_latch_free(&aq_helper_area->latch);
 		if (over)
 			return start;
+		if (barred != 0)
+		{
+			aq_helper_pool_leave();
+			refuse_stuck(barred);
+		}
 		if (stuck)
 			refuse_blocked();
 		(void) aq_event_sleep(AQ_EVENT_HELPER_WANTED, used, waiting, 0, time);
