@@ -138,6 +138,7 @@ extern void aq_job_lose_patience(void);
 extern Size aq_stuck_shmem_size(void);
 extern void aq_stuck_shmem_init(void *area, bool found);
 extern void aq_stuck_register(void);
+extern void aq_stuck_committed(void);
 extern int64 aq_stuck_take_ended(AqStuckKind kind, Oid *role);
 
 /* fair.c */

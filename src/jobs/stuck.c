@@ -60,7 +60,7 @@ typedef struct Process
 	int			pid;
 	Oid			database;
 	Oid			role;			/* of its turn */
-	int64		key;			/* of its turn; 0: another process need not know it */
+	int64		key;			/* of its turn; 0: another process need not know it, or it has committed */
 	int			limit;			/* of its turn, in milliseconds */
 	TimestampTz since;
 	bool		logged;			/* by the worker: it was given up */
@@ -265,6 +265,20 @@ aq_stuck_over(void)
 		return;
 	disable_timeouts(timeouts, lengthof(timeouts));
 	QueryCancelPending = false;
+}
+
+/*
+ * The transaction has committed, and with it a turn: it has not failed, whatever
+ * happens to the process from now on.  It may have been told to end just before, and
+ * serves no interrupt until after this.
+ */
+void
+aq_stuck_committed(void)
+{
+	if (own == NULL || own->key == 0)
+		return;
+	own->key = 0;
+	aq_stuck_over();
 }
 
 /* --- in others ------------------------------------------------------------------------------ */

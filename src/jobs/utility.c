@@ -333,7 +333,7 @@ stop_worker(AqDatabase *db)
 	aq_cond_cancel();
 }
 
-static const AqXactOps transaction_ends = {.released = transaction_over};
+static const AqXactOps transaction_ends = {.commit = aq_stuck_committed,.released = transaction_over};
 
 static void
 utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,

@@ -79,6 +79,21 @@ def test_turns(server, what):
             conn.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules")
 
 
+def test_a_turn_that_has_committed(server):
+    """It has not failed, although the process was told to end while it committed, and given up."""
+    with server.connect() as conn, server.connect(user="good") as good:
+        good.execute("SELECT aq.create_queue('good')")
+        conn.execute("SELECT aq.point_hold('messages-published')")
+        good.execute("SELECT aq.schedule('good', 'good', '1', every => '1 second')")
+        stuck = "SELECT substring(last_error, 'process (.*) still runs') FROM aq.schedules WHERE state = 'stuck'"
+        process = until(lambda: db.value(conn, stuck), "the stuck process")
+        conn.execute("SELECT aq.point_release('messages-published')")
+        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s", [process]), "the end of the process")
+        until(lambda: db.value(conn, "SELECT runs > 1 FROM aq.schedules"), "the next turn")
+        assert 'schedule "good" failed' not in server.log_text()
+        assert db.value(conn, "SELECT last_error IS NULL FROM aq.schedules")
+
+
 def test_notifier(server):
     """With one notifier, procedures of another role are called."""
     with server.connect() as conn:
