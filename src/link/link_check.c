@@ -126,6 +126,19 @@ take(AqLinkCheck *check, bool *fresh)
 	return state;
 }
 
+/* What is wrong; NULL: nothing.  A link that could connect but is not used does not work either. */
+static const AqLinkError *
+fault(AqPeer *peer)
+{
+	if (peer->state == AQ_PEER_READY && peer->target->enabled)
+		return NULL;
+	if (peer->state == AQ_PEER_READY)
+		aq_link_error_set(&peer->error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, psprintf(_("link \"%s\" is disabled"), peer->target->name),
+						  _("A connection to the other server works."),
+						  psprintf("ALTER SERVER %s OPTIONS (SET enabled 'true').", quote_identifier(peer->target->name)));
+	return &peer->error;
+}
+
 /* Does for each check what can be done now. */
 void
 aq_link_check_work(int64 now)
@@ -146,7 +159,7 @@ aq_link_check_work(int64 now)
 			continue;
 		if (probe->peer->state == AQ_PEER_READY)
 			aq_link_route_retry(check->server, check->role);
-		answer(check, probe, probe->peer->state == AQ_PEER_READY ? NULL : &probe->peer->error);
+		answer(check, probe, fault(probe->peer));
 		end_probe(probe);
 	}
 }

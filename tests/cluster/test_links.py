@@ -65,6 +65,17 @@ def test_a_link_that_works(link, other):
     assert found["remote_version"] == db.value(conn, "SELECT extversion FROM pg_extension WHERE extname = 'pgaq'")
 
 
+def test_a_link_that_is_disabled(server, link):
+    """It could connect, but does not work; what helps is a command."""
+    conn = link(enabled="false")
+    found = db.row(conn, "SELECT * FROM aq.check_link('there')")
+    assert (found["connected"], found["sqlstate"], found["message"]) == (False, "55000", 'link "there" is disabled')
+    assert found["detail"] == "A connection to the other server works." and found["remote_version"] is not None
+    with server.connect() as admin:
+        admin.execute(found["hint"].rstrip("."))
+    assert check(conn) == (True, None, None, None)
+
+
 @pytest.mark.parametrize(
     "options, sqlstate, message, hint",
     [
