@@ -353,6 +353,11 @@ class Functions:
 
     def comment(self, group):
         texts = [f["comment"] or "" for f in group]
+        names = {a["name"] for a in group[0]["arguments"]}
+        if len(texts) == 2 and texts[1].startswith("The same "):
+            at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != group[1]["arguments"][n]["type"])
+            other = type_name(group[1]["arguments"][at]["type"])
+            return prose(texts[0], names) + "\n" + folded(f"`{other}`: {texts[1][:1].lower()}{texts[1][1:]}.") + "\n"
         shared = common_end(texts)
         lines = []
         if shared < max(map(len, texts)):
@@ -362,7 +367,6 @@ class Functions:
                 own = text[:len(text) - shared].rstrip("; .")
                 lines.append(folded(f"- `{type_name(function['arguments'][at]['type'])}`: {own}."))
             lines.append("")
-        names = {a["name"] for a in group[0]["arguments"]}
         lines.append(prose(texts[0][len(texts[0]) - shared:], names))
         return "\n".join(lines)
 

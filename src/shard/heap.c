@@ -37,7 +37,7 @@ aq_heap_queue_is_gone(void)
 	ereport(ERROR,
 			aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue does not exist"),
 			errdetail("It was dropped, or is being dropped, by another session."),
-			errhint("If aq.queues lists it, one of its tables is missing: aq.check() says which one."));
+			errhint("If aq.queues lists it, one of its tables is missing: see \"Tables of a queue are missing\" in docs/operations.md."));
 }
 
 /*

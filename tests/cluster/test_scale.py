@@ -43,6 +43,13 @@ def test_limit_of_subscribers(server, conn, topic):
             db.execute(conn, query, [topic])
         assert caught.value.sqlstate == "54000" and "1023" in str(caught.value)
         assert hint in caught.value.diag.message_hint
+    with server.connect(autocommit=False) as other:
+        put(other, topic, 0)
+        db.execute(conn, "SELECT aq.unsubscribe(%s, 'c1')", [topic])
+        with pytest.raises(db.Error) as caught:
+            db.execute(conn, "SELECT aq.subscribe(%s, 'one too many')", [topic])
+        assert caught.value.diag.message_detail == "It has 1022 subscribers and 0 recipients. Places of removed consumers that are not free yet: 1."
+        other.rollback()
     put(conn, topic, 1)
     assert take(conn, topic, "c1021") == [1]
 

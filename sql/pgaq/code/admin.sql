@@ -21,7 +21,7 @@ REVOKE EXECUTE ON FUNCTION aq_internal.lock_name(text, text) FROM PUBLIC;
 CREATE FUNCTION aq.create_temporary_queue(payload_type regtype DEFAULT 'jsonb', multiple_consumers boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_temporary_queue';
 COMMENT ON FUNCTION aq.create_temporary_queue(regtype, boolean) IS
-'Create a queue that the server drops, with its messages, when the session ends, however it ends; returns its name, which the server chooses. For roles with a privilege on a queue that is not temporary, or with EXECUTE on aq.create_queue, or to which EXECUTE on this function was granted by name. The current role owns it; all such roles can enqueue, for replies. It has one shard, the retries of aq.create_queue, and no exception queue. aq.drop_queue drops it earlier. A session can have pgaq.max_temporary_queues of them. Errors 22004, 42501, 42804, 53400';
+'Create a queue that the server drops, with its messages, when the session ends, however it ends; returns its name, which the server chooses. For roles with a privilege on a queue that is not temporary, or with EXECUTE on aq.create_queue, or to which EXECUTE on this function was granted by name. The current role owns it; all such roles can enqueue, for replies. It has one shard, the retries of aq.create_queue, and no exception queue. To drop it earlier, call aq.drop_queue. A session can have pgaq.max_temporary_queues of them. Errors 22004, 42501, 42804, 53400';
 
 CREATE FUNCTION aq.create_queue_table(queue_table text, payload_type regtype DEFAULT 'jsonb',
 	sort_list text DEFAULT NULL, multiple_consumers boolean DEFAULT false,

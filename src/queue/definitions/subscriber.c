@@ -85,11 +85,20 @@ static int
 position_for_subscriber(AqQueue *queue)
 {
 	int			position = free_position(queue);
+	int			subscribers = 0,
+				removed = 0;
 
+	for (int i = 0; i < queue->nconsumers; i++)
+	{
+		removed += queue->consumers[i].name == NULL;
+		subscribers += queue->consumers[i].name != NULL && queue->consumers[i].subscriber;
+	}
 	if (position < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_LIMIT, "queue \"%s\" cannot have more than %d consumers",
 						 queue->name, AQ_POSITIONS),
+				errdetail("It has %d subscribers and %d recipients. Places of removed consumers that are not free yet: %d.",
+						  subscribers, queue->nconsumers - subscribers - removed, removed),
 				aq_error_hint("Remove subscribers with aq.unsubscribe, or dequeue the messages of recipients.",
 							  "Remove subscribers with dbms_aqadm.remove_subscriber, or dequeue the messages of recipients."));
 	return position;
@@ -196,7 +205,9 @@ own_subscriber(AqQueue *queue, const char *name, bool or_recipient)
 		ereport(ERROR,
 				aq_error(AQ_ERR_SUBSCRIBER_UNDEFINED, "\"%s\" is not a subscriber of queue \"%s\"",
 						 name, queue->name),
-				aq_error_hint("The view aq.subscribers lists them.",
+				consumer != NULL ? errdetail("It is a recipient: it gets the messages that name it.") : 0,
+				consumer != NULL ? aq_error_hint("Subscribe it with aq.subscribe.", "Subscribe it with dbms_aqadm.add_subscriber.") :
+				aq_error_hint("Check the spelling, also upper and lower case: the view aq.subscribers lists subscribers, and recipients while they have messages.",
 							  "The view sys.all_queue_subscribers lists them."));
 	check_owner(queue, consumer);
 	return consumer;
