@@ -296,15 +296,16 @@ def test_two_at_once_and_all_places_taken(server, conn):
 
 
 def test_the_last_trace_is_reserved_for_monitors(server, conn):
-    """Roles without grants cannot keep pg_monitor from tracing."""
-    names = [f"tracer{next(ROLES)}" for _ in range(2)]
+    """Roles without grants cannot keep pg_monitor from tracing, and one cannot keep another one from it."""
+    names = [f"tracer{next(ROLES)}" for _ in range(3)]
     for name in names:
         db.execute(conn, f"CREATE ROLE {name} LOGIN")
     db.execute(conn, f"GRANT pg_monitor TO {names[1]}")
-    others = [server.connect(user=names[0]) for _ in range(3)]
+    others = [server.connect(user=name) for name in (names[0], names[2], names[0])]
     with server.connect(user=names[1]) as monitor:
         pids = [pid_of(other) for other in others]
         start(others[0], pids[0])
+        assert "can trace at most 1 at a time" in refused(others[2], "53400", "SELECT aq.trace_start(%s)", [pids[2]]).diag.message_detail
         start(others[1], pids[1])
         assert "pg_monitor" in refused(others[2], "53400", "SELECT aq.trace_start(%s)", [pids[2]]).diag.message_detail
         start(monitor, pids[2])

@@ -8,7 +8,9 @@
  * session that may trace the former may stop the trace.  When the traced
  * session ends, its trace can still be read until its room is needed: stopped
  * traces are discarded, the one that was stopped first first; running ones
- * never.  A restart of the server discards all traces.
+ * never.  So a role that is no member of pg_monitor can run at most half of
+ * them, and the last one is for such members.  A restart of the server discards
+ * all traces.
  *
  * A session can be traced, and its trace read, by itself, by roles that have
  * the privileges of its role, by members of pg_monitor, and by superusers.
@@ -241,6 +243,8 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 	int			place = -1;
 	int			places;
 	int			taken = 0;
+	int			own = 0;
+	int			most;
 	bool		running = false;
 
 	aq_session_attach();
@@ -253,15 +257,17 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 
 	/* the last place is reserved for pg_monitor */
 	places = is_monitor() ? aq_trace_max : aq_trace_max - 1;
+	most = is_monitor() ? aq_trace_max : Max(aq_trace_max / 2, 1);
 	find_alive(alive);
 	aq_latch_get(board, AQ_EXCLUSIVE, AQ_LOC_TRACE);
 	for (int i = 0; i < aq_trace_max; i++)
 		if (is_running(i, alive))
 		{
 			taken++;
+			own += aq_trace_at(i)->started_by == GetUserId();
 			running = running || aq_trace_at(i)->pid == pid;
 		}
-	if (!running && taken < places)
+	if (!running && taken < places && own < most)
 		place = choose_place(pid, alive);
 	if (place >= 0)
 	{
@@ -279,6 +285,11 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_TRACE_RUNNING, "session %d is already being traced", pid),
 				errhint("Stop that trace with aq.trace_stop, or read it."));
+	if (place < 0 && own >= most && taken < places)
+		ereport(ERROR,
+				aq_error(AQ_ERR_TRACE_FULL, "role \"%s\" is already tracing %d sessions", GetUserNameFromId(GetUserId(), false), own),
+				errdetail("A role that is not a member of pg_monitor can trace at most %d at a time.", most),
+				errhint("Stop one of the traces that aq.traces lists, or raise pgaq.max_traces and restart the server."));
 	if (place < 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_TRACE_FULL, "%d sessions are already being traced", taken),
