@@ -42,14 +42,14 @@
 
 struct AqLogin
 {
+	MemoryContext context;		/* of the login; the thread allocates nothing in it */
 	Oid			server;
 	Oid			role;
 	volatile bool given_up;
 	pthread_t	thread;
 	Latch	   *latch;
 	int64		deadline;
-	int			n;				/* of the next two, which end with NULL */
-	char	  **keywords;
+	char	  **keywords;		/* ended by NULL, as the next one */
 	char	  **values;
 	/* written by the thread before it sets "done" */
 	PGconn	   *conn;			/* NULL: out of memory */
@@ -154,20 +154,46 @@ has_enough(Oid role)
 
 /* --- the process ---------------------------------------------------------------------- */
 
+static AqLogin *
+make_login(const AqLinkTarget *target, int64 deadline)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq login", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	AqLogin    *login = palloc0(sizeof(AqLogin));
+
+	login->context = context;
+	login->server = target->server;
+	login->role = target->role;
+	login->latch = MyLatch;
+	login->deadline = deadline;
+	login->keywords = palloc0((target->n + 1) * sizeof(char *));
+	login->values = palloc0((target->n + 1) * sizeof(char *));
+	for (int i = 0; i < target->n; i++)
+	{
+		login->keywords[i] = pstrdup(target->keywords[i]);
+		login->values[i] = pstrdup(target->values[i]);
+	}
+	pg_atomic_init_u32(&login->done, 0);
+	MemoryContextSwitchTo(TopMemoryContext);
+	logins = lappend(logins, login);
+	MemoryContextSwitchTo(old);
+	return login;
+}
+
+/* The login has no thread. */
+static void
+free_login(AqLogin *login)
+{
+	logins = list_delete_ptr(logins, login);
+	MemoryContextDelete(login->context);
+}
+
 /* Frees a login whose thread has ended, except its connection. */
 static void
 end_login(AqLogin *login)
 {
 	(void) pthread_join(login->thread, NULL);
-	logins = list_delete_ptr(logins, login);
-	for (int i = 0; i < login->n; i++)
-	{
-		pfree(login->keywords[i]);
-		pfree(login->values[i]);
-	}
-	pfree(login->keywords);
-	pfree(login->values);
-	pfree(login);
+	free_login(login);
 }
 
 static void
@@ -234,17 +260,10 @@ aq_link_login_prepare(void)
 	on_proc_exit(leave_threads, (Datum) 0);
 }
 
-/* NULL: the link cannot begin one now, see *error. */
-AqLogin *
-aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *error)
+/* Counts a file descriptor for a login that can begin now; false: see *error. */
+static bool
+admit(const AqLinkTarget *target, AqLinkError *error)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	AqLogin    *login = NULL;
-	sigset_t	all,
-				before;
-	int			failed;
-
-	reap();
 	if (is_refused(target->server, target->role))
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, _("an earlier attempt to connect has not ended"), NULL,
 						  _("The name service does not answer, or the other server wants a password proved with too much work."));
@@ -256,27 +275,23 @@ aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *err
 		aq_link_error_set(error, ERRCODE_INSUFFICIENT_RESOURCES, _("too many open files for another connection of a link"), NULL,
 						  _("Raise max_files_per_process and restart the server."));
 	else
-	{
-		login = palloc0(sizeof(AqLogin));
-		login->server = target->server;
-		login->role = target->role;
-		login->latch = MyLatch;
-		login->deadline = deadline;
-		login->n = target->n;
-		login->keywords = palloc0((target->n + 1) * sizeof(char *));
-		login->values = palloc0((target->n + 1) * sizeof(char *));
-		for (int i = 0; i < target->n; i++)
-		{
-			login->keywords[i] = pstrdup(target->keywords[i]);
-			login->values[i] = pstrdup(target->values[i]);
-		}
-		pg_atomic_init_u32(&login->done, 0);
-		logins = lappend(logins, login);
-	}
-	MemoryContextSwitchTo(old);
-	if (login == NULL)
-		return NULL;
+		return true;
+	return false;
+}
 
+/* NULL: the link cannot begin one now, see *error. */
+AqLogin *
+aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *error)
+{
+	AqLogin    *login;
+	sigset_t	all,
+				before;
+	int			failed;
+
+	reap();
+	if (!admit(target, error))
+		return NULL;
+	login = make_login(target, deadline);
 	sigfillset(&all);
 	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
 	failed = pthread_create(&login->thread, NULL, run, login);
@@ -285,9 +300,8 @@ aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *err
 		return login;
 	errno = failed;
 	aq_link_error_set(error, ERRCODE_INSUFFICIENT_RESOURCES, psprintf(_("could not start a thread: %m")), NULL, NULL);
-	/* there is no thread to join */
-	logins = list_delete_ptr(logins, login);
 	aq_link_login_free_descriptor(target->role);
+	free_login(login);
 	return NULL;
 }
 
