@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/uuid.h"
 
 /* of aq.node_deliver */
