@@ -30,7 +30,7 @@
 int			aq_fair_turn_ms;
 
 static AqFairShares *shares;		/* in the database's entry */
-static AqStuckKind stuck;
+static AqStuckKind own_kind;
 static Oid	turn_role;
 static int64 turn_began;
 static int64 spent;				/* by all roles, in this process */
@@ -86,10 +86,10 @@ charge(Oid role, int64 time)
 
 /* Called by a process that has entered stuck.c, before its first turn. */
 void
-aq_fair_enter(AqFairKind kind)
+aq_fair_enter(AqStuckKind kind)
 {
 	shares = &aq_jobs_own_database()->shares[kind];
-	stuck = (AqStuckKind) kind;
+	own_kind = kind;
 }
 
 /* The key of a turn that has ended its process, which the caller takes note of; 0: none. */
@@ -97,7 +97,7 @@ int64
 aq_fair_ended(void)
 {
 	Oid			role;
-	int64		key = aq_stuck_take_ended(stuck, &role);
+	int64		key = aq_stuck_take_ended(own_kind, &role);
 
 	if (key != 0)
 		charge(role, (int64) (aq_fair_turn_ms + GRACE) * 1000);

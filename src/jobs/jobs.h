@@ -126,7 +126,8 @@ typedef enum AqStuckKind
 {
 	AQ_STUCK_SCHEDULER,
 	AQ_STUCK_PROPAGATION,
-	AQ_STUCK_NOTIFIER
+	AQ_FAIR_KINDS,				/* number of those above, for fair.c */
+	AQ_STUCK_NOTIFIER = AQ_FAIR_KINDS
 } AqStuckKind;
 
 extern void aq_stuck_enter(AqStuckKind kind);
@@ -141,18 +142,11 @@ extern Datum aq_stuck_roles(AqStuckKind kind);
  * Processes that run code of several roles: each turn is limited, and the role
  * that has used the least time of late has the next one, see fair.c.
  */
-typedef enum AqFairKind
-{
-	AQ_FAIR_SCHEDULES = AQ_STUCK_SCHEDULER,
-	AQ_FAIR_PROPAGATION = AQ_STUCK_PROPAGATION,
-	AQ_FAIR_KINDS
-} AqFairKind;
-
 #define AQ_FAIR_ROUND ((int64) 100000) /* microseconds, after which the roles are sorted again */
 
 extern int	aq_fair_turn_ms;	/* pgaq.turn_timeout */
 
-extern void aq_fair_enter(AqFairKind kind);
+extern void aq_fair_enter(AqStuckKind kind);
 extern int64 aq_fair_ended(void);
 extern void aq_fair_begin(Oid role, int64 key);
 extern void aq_fair_end(bool counts);

@@ -62,7 +62,6 @@ typedef struct Process
 	Oid			role;			/* of its turn */
 	int64		key;			/* of its turn; 0: another process need not know it, or it has committed */
 	int			limit;			/* of its turn, in milliseconds */
-	TimestampTz since;
 	bool		logged;			/* by the worker: it was given up */
 } Process;
 
@@ -124,6 +123,22 @@ static bool
 is_in(Process *process, State state, AqStuckKind kind)
 {
 	return pg_atomic_read_u32(&process->state) == state && process->kind == kind && process->database == MyDatabaseId;
+}
+
+/* A process of this database that is given up, or has ended, in a turn of the role; InvalidOid: of any role. */
+static Process *
+find(State state, AqStuckKind kind, Oid role)
+{
+	pg_atomic_uint32 *number = state == GIVEN_UP ? &area->given_up : &area->ended;
+
+	for (int i = 0; i < entries() && pg_atomic_read_u32(number) > 0; i++)
+	{
+		Process    *process = &area->processes[i];
+
+		if (is_in(process, state, kind) && (!OidIsValid(role) || process->role == role))
+			return process;
+	}
+	return NULL;
 }
 
 /* --- in the process ---------------------------------------------------------------------- */
@@ -250,9 +265,8 @@ aq_stuck_watch(Oid role, int64 key, int limit, int grace)
 	own->role = role;
 	own->key = key;
 	own->limit = limit;
-	own->since = GetCurrentTimestamp();
 	enable_timeouts(timeouts, lengthof(timeouts));
-	enable_timeout_every(giving_up, TimestampTzPlusMilliseconds(own->since, (int64) limit + 2 * grace), AGAIN);
+	enable_timeout_every(giving_up, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), (int64) limit + 2 * grace), AGAIN);
 }
 
 /* The turn is over, or its transaction has failed. */
@@ -303,16 +317,7 @@ aq_stuck_is_given_up(int pid)
 bool
 aq_stuck_bars(AqStuckKind kind, Oid role)
 {
-	if (pg_atomic_read_u32(&area->given_up) + pg_atomic_read_u32(&area->ended) == 0)
-		return false;
-	for (int i = 0; i < entries(); i++)
-	{
-		Process    *process = &area->processes[i];
-
-		if ((is_in(process, GIVEN_UP, kind) || is_in(process, ENDED, kind)) && process->role == role)
-			return true;
-	}
-	return false;
+	return find(GIVEN_UP, kind, role) != NULL || find(ENDED, kind, role) != NULL;
 }
 
 /* The roles, an array of OIDs, for which a process of this kind is given up in this database. */
@@ -332,14 +337,13 @@ aq_stuck_roles(AqStuckKind kind)
 int64
 aq_stuck_take_ended(AqStuckKind kind, Oid *role)
 {
-	for (int i = 0; i < entries() && pg_atomic_read_u32(&area->ended) > 0; i++)
+	Process    *process;
+
+	while ((process = find(ENDED, kind, InvalidOid)) != NULL)
 	{
-		Process    *process = &area->processes[i];
 		int64		key = process->key;
 		uint32		expected = ENDED;
 
-		if (!is_in(process, ENDED, kind))
-			continue;
 		*role = process->role;
 		if (!pg_atomic_compare_exchange_u32(&process->state, &expected, FREE))
 			continue;
@@ -355,18 +359,14 @@ Datum
 aq_stuck_error(PG_FUNCTION_ARGS)
 {
 	AqStuckKind kind = (AqStuckKind) PG_GETARG_INT32(0);
-	Oid			role = PG_GETARG_OID(1);
+	Process    *process;
 
 	aq_session_require_preload();
-	for (int i = 0; i < entries() && pg_atomic_read_u32(&area->given_up) > 0; i++)
-	{
-		Process    *process = &area->processes[i];
-
-		if (is_in(process, GIVEN_UP, kind) && process->role == role)
-			PG_RETURN_TEXT_P(cstring_to_text(psprintf("took longer than %s (%d ms), and cannot be interrupted; process %d still runs",
-													  kinds[kind].limit, process->limit, process->pid)));
-	}
-	PG_RETURN_NULL();
+	process = find(GIVEN_UP, kind, PG_GETARG_OID(1));
+	if (process == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("took longer than %s (%d ms), and cannot be interrupted; process %d still runs",
+											  kinds[kind].limit, process->limit, process->pid)));
 }
 
 /* --- the worker's job: it logs which processes are given up ------------------------------------ */

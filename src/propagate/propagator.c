@@ -486,7 +486,7 @@ aq_propagator_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	set_parameters();
 	round_context = AllocSetContextCreate(TopMemoryContext, "pgaq propagation", ALLOCSET_DEFAULT_SIZES);
-	aq_fair_enter(AQ_FAIR_PROPAGATION);
+	aq_fair_enter(AQ_STUCK_PROPAGATION);
 	propagate();
 	proc_exit(0);
 }

@@ -165,7 +165,7 @@ aq_scheduler_main(Datum arg)
 	context = AllocSetContextCreate(TopMemoryContext, "pgaq scheduler", ALLOCSET_DEFAULT_SIZES);
 	turn = AllocSetContextCreate(TopMemoryContext, "pgaq schedule", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
-	aq_fair_enter(AQ_FAIR_SCHEDULES);
+	aq_fair_enter(AQ_STUCK_SCHEDULER);
 	while (aq_schedule_job_enabled && serve(context, turn))
 		;
 	proc_exit(0);
