@@ -14,15 +14,6 @@ CREATE FUNCTION sys._seconds_between(later timestamptz, earlier timestamptz) RET
 RETURN round(extract(epoch FROM later - earlier));
 COMMENT ON FUNCTION sys._seconds_between(timestamptz, timestamptz) IS 'Internal: whole seconds between two times';
 
-CREATE FUNCTION sys._make_owned_view(view text, owner name, definition text, comment text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	PERFORM sys._run_ddl(format('CREATE VIEW %s AS %s', view, definition));
-	PERFORM sys._run_ddl(format('COMMENT ON VIEW %s IS %L', view, comment));
-	PERFORM sys._run_ddl(format('ALTER VIEW %s OWNER TO %I', view, owner));
-END $$;
-COMMENT ON FUNCTION sys._make_owned_view(text, name, text, text) IS 'Internal: make a view with a comment, and give it to its owner';
-
 -- Sharded queues
 
 CREATE FUNCTION sys._payload(queue_id integer, payload text, as_type anyelement) RETURNS anyelement
@@ -88,12 +79,15 @@ RETURN CASE WHEN octet_length(sys._bare_name(native)) <= 60 THEN
 COMMENT ON FUNCTION sys._queue_view_name(text) IS 'Internal: name of the view on a queue''s messages; null: there is none';
 
 CREATE FUNCTION sys._make_queue_view(native text) RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
-	SELECT sys._make_owned_view(sys._queue_view_name(native), current_user, sys._queue_view_text(native),
-			format('Messages of queue %s', native))
-		WHERE sys._queue_view_name(native) IS NOT NULL;
-END;
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	view text := sys._queue_view_name(native);
+BEGIN
+	IF view IS NOT NULL THEN
+		PERFORM sys._run_ddl(format('CREATE VIEW %s AS %s', view, sys._queue_view_text(native)));
+		PERFORM sys._run_ddl(format('COMMENT ON VIEW %s IS %L', view, format('Messages of queue %s', native)));
+	END IF;
+END $$;
 COMMENT ON FUNCTION sys._make_queue_view(text) IS 'Internal: make the view on a queue''s messages';
 
 -- Views of these names, unless another role has created an object of the name: identified by its comment, because a queue and a queue table may
