@@ -2,7 +2,7 @@
 
 CREATE VIEW aq.propagations AS
 SELECT p.schedule_id, q.queue_name, p.destination,
-	CASE WHEN l.diverged THEN 'diverged' WHEN NOT p.enabled THEN 'disabled' WHEN aq_internal.stuck(1, p.role) IS NOT NULL THEN 'stuck' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
+	CASE WHEN l.diverged THEN 'diverged' WHEN NOT p.enabled THEN 'disabled' WHEN k.error IS NOT NULL THEN 'stuck' WHEN p.failures > 0 THEN 'retrying' WHEN now() < p.start_time THEN 'waiting' ELSE 'enabled' END AS state,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = p.role) AS role,
 	p.latency, p.start_time, p.duration, p.every, p.created,
 	(SELECT coalesce(sum(b.messages), 0) FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)
@@ -11,9 +11,9 @@ SELECT p.schedule_id, q.queue_name, p.destination,
 		WHERE (NOT q.multiple_consumers
 			OR s.consumer ~ '(^| )-> ' AND coalesce(substring(s.consumer, '(?:^| )-> (.*)$') = p.destination OR p.destination LIKE '@%' AND substring(s.consumer, '(@.*)$') = p.destination, s.consumer !~ '-> .*@'))) AS lag,
 	p.messages, p.bytes, p.batches, p.elapsed AS elapsed_us, p.most_messages, p.most_bytes, p.last_run,
-	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN coalesce(aq_internal.stuck(1, p.role), p.last_error) END AS last_error, p.last_error_time
+	p.failures, CASE WHEN pg_has_role(p.role::oid, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE') THEN coalesce(k.error, p.last_error) END AS last_error, p.last_error_time
 FROM aq_internal.propagation p JOIN aq_internal.queue q ON q.queue_id = p.queue_id
-	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id
+	LEFT JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id, LATERAL (SELECT aq_internal.stuck(1, p.role)) k(error)
 WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.propagations IS 'Propagation schedules of the queues that the current role can use; members of pg_monitor see all. What was moved is written every two seconds';
 COMMENT ON COLUMN aq.propagations.schedule_id IS 'number of the schedule';
