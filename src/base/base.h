@@ -77,6 +77,7 @@ extern int	aq_session_pid(int number); /* 0 when not in use */
 extern uint32 aq_session_serial(int number);	/* changes when another process uses the slot */
 extern bool aq_session_in_transaction(int number);	/* false when not in use */
 extern int	aq_session_count_in_transactions(void);
+extern const int32 *aq_session_blockers(int pid, int *n);	/* pg_blocking_pids() */
 extern int	aq_session_of_pid(int pid, Oid *role);	/* also if it has not attached; -1: no such process */
 
 /*

@@ -27,6 +27,8 @@
 #include "storage/ipc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"
+#include "utils/array.h"
+#include "utils/fmgrprotos.h"
 
 struct AqSession
 {
@@ -199,4 +201,14 @@ aq_session_of_pid(int pid, Oid *role)
 		return -1;
 	*role = proc->roleId;
 	return (int) (proc - ProcGlobal->allProcs);
+}
+
+/* The processes that keep this one from a heavyweight lock, as pg_blocking_pids(); 0 among them: a prepared transaction. */
+const int32 *
+aq_session_blockers(int pid, int *n)
+{
+	ArrayType  *pids = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
+
+	*n = ArrayGetNItems(ARR_NDIM(pids), ARR_DIMS(pids));
+	return (const int32 *) ARR_DATA_PTR(pids);
 }

@@ -19,12 +19,9 @@
  */
 #include "monitor/monitor_private.h"
 
-#include "fmgr.h"
 #include "pgstat.h"
 #include "storage/proc.h"
-#include "utils/array.h"
 #include "utils/backend_status.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/wait_event.h"
 
@@ -191,12 +188,12 @@ read_process(AqProcess *process, const PgBackendStatus *status, int number)
 static int
 first_blocker(int pid, const Place *places, int n)
 {
-	ArrayType  *pids = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
-	int			npids = ArrayGetNItems(ARR_NDIM(pids), ARR_DIMS(pids));
+	int			npids;
+	const int32 *pids = aq_session_blockers(pid, &npids);
 
 	for (int i = 0; i < npids; i++)
 	{
-		int			number = number_of(places, n, ((int *) ARR_DATA_PTR(pids))[i]);
+		int			number = number_of(places, n, pids[i]);
 
 		if (number >= 0)
 			return number;

@@ -27,9 +27,6 @@
 #include "storage/dsm.h"
 #include "storage/proc.h"
 #include "storage/shm_mq.h"
-#include "utils/array.h"
-#include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -272,16 +269,14 @@ static bool
 blocks_helper(void)
 {
 	int			pid = aq_helper_pool_pid();
-	ArrayType  *array;
-	Datum	   *pids;
+	const int32 *pids;
 	int			n;
 
 	if (pid == 0)
 		return false;
-	array = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid)));
-	deconstruct_array(array, INT4OID, sizeof(int32), true, TYPALIGN_INT, &pids, NULL, &n);
+	pids = aq_session_blockers(pid, &n);
 	for (int i = 0; i < n; i++)
-		if (DatumGetInt32(pids[i]) == MyProcPid)
+		if (pids[i] == MyProcPid)
 			return true;
 	return false;
 }

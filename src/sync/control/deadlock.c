@@ -25,7 +25,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -33,9 +32,7 @@
 #include "storage/proc.h"
 #include "sync/control/control.h"
 #include "sync/control/deadlock.h"
-#include "utils/array.h"
 #include "utils/backend_status.h"
-#include "utils/builtins.h"
 
 static struct
 {
@@ -67,14 +64,14 @@ pid_of(int session)
 static Bitmapset *
 lock_holders(int session)
 {
-	ArrayType  *pids = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid_of(session))));
-	int			npids = ArrayGetNItems(ARR_NDIM(pids), ARR_DIMS(pids));
+	int			npids;
+	const int32 *pids = aq_session_blockers(pid_of(session), &npids);
 	Bitmapset  *holders = NULL;
 
 	for (int i = 0; i < npids; i++)
 	{
 		Oid			role;
-		int			holder = aq_session_of_pid(((int *) ARR_DATA_PTR(pids))[i], &role);
+		int			holder = aq_session_of_pid(pids[i], &role);
 
 		if (holder >= 0)		/* a prepared transaction waits for nothing */
 			holders = bms_add_member(holders, holder);
