@@ -15,6 +15,7 @@
 #include "propagate/propagate_private.h"
 
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -164,7 +165,6 @@ begin_change(const char *command)
 	aq_session_attach();
 }
 
-
 /* Is it in another database? */
 static bool
 is_remote(const char *destination)
@@ -277,43 +277,26 @@ refuse_circle(const AqQueue *queue, const char *destination)
 				errhint("Propagate from a topic with a rule that is false for messages that have come from the destination."));
 }
 
-/* The number of the queue's schedule for the destination as text; NULL: there is none. */
-static char *
-schedule_for(int32 queue_id, const char *destination)
-{
-	return aq_sql_text(psprintf("SELECT schedule_id FROM aq_internal.propagation WHERE queue_id = %d AND destination IS NOT DISTINCT FROM %s",
-								queue_id, destination != NULL ? quote_literal_cstr(destination) : "NULL"));
-}
-
-/*
- * Returns the number of the new schedule; 0: there is one already.  A transaction
- * that is about to make it is waited for before the command has its snapshot: one
- * that cannot see the row in the way would fail.
- */
+/* Returns the number of the new schedule; 0: there is one already. */
 static int64
 insert_row(FunctionCallInfo fcinfo, int32 queue_id, const char *destination)
 {
-	Oid			types[7] = {INT4OID, TEXTOID, OIDOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID};
-	Datum		values[7] = {Int32GetDatum(queue_id), 0, ObjectIdGetDatum(GetUserId())};
-	char		nulls[8] = "       ";
-	static const int args[7] = {-1, ARG_DESTINATION, -1, ARG_LATENCY, ARG_START, ARG_DURATION, ARG_EVERY};
-	char	   *key = psprintf("%d %s", queue_id, spell(destination));
+	int64		id = nextval_internal(aq_schema_relation("propagation_id_seq"), false);
+	Oid			types[8] = {INT4OID, TEXTOID, OIDOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT8OID};
+	Datum		values[8] = {Int32GetDatum(queue_id), 0, ObjectIdGetDatum(GetUserId()), 0, 0, 0, 0, Int64GetDatum(id)};
+	char		nulls[9] = "        ";
+	static const int args[8] = {-1, ARG_DESTINATION, -1, ARG_LATENCY, ARG_START, ARG_DURATION, ARG_EVERY, -1};
 
-	aq_queue_lock_name("propagation", key);
 	for (int i = 0; i < lengthof(args); i++)
 		if (args[i] >= 0)
 		{
 			nulls[i] = PG_ARGISNULL(args[i]) ? 'n' : ' ';
 			values[i] = PG_GETARG_DATUM(args[i]);
 		}
-	if (aq_sql_change("INSERT INTO aq_internal.propagation (queue_id, destination, role, latency, start_time, duration, every) "
-					  "VALUES ($1, $2, $3, coalesce($4, '0'), coalesce($5, clock_timestamp()), nullif($6, '0'), nullif($7, '0')) "
-					  "ON CONFLICT DO NOTHING", lengthof(args), types, values, nulls) == 0)
-	{
-		aq_queue_lock_name_free("propagation", key);
-		return 0;
-	}
-	return strtoi64(schedule_for(queue_id, destination), NULL, 10);
+	return aq_queue_lock_insert("propagation", psprintf("%d %s", queue_id, spell(destination)),
+								"INSERT INTO aq_internal.propagation (schedule_id, queue_id, destination, role, latency, start_time, duration, every) "
+								"VALUES ($8, $1, $2, $3, coalesce($4, '0'), coalesce($5, clock_timestamp()), nullif($6, '0'), nullif($7, '0')) "
+								"ON CONFLICT DO NOTHING", lengthof(args), types, values, nulls) ? id : 0;
 }
 
 static void

@@ -303,7 +303,8 @@ extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_numbers(const AqQueue *queue, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern void aq_queue_lock_name(const char *table, const char *name);
-extern void aq_queue_lock_name_free(const char *table, const char *name);
+extern bool aq_queue_lock_insert(const char *table, const char *name, const char *command,
+								 int nargs, Oid *types, Datum *values, const char *nulls);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
 extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* until the transaction ends */
 

@@ -183,11 +183,7 @@ lock_queue(const char *name)
 	return aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 }
 
-/*
- * Returns false if there is a schedule of this name.  A transaction that is about
- * to make one is waited for before the command has its snapshot: one that cannot
- * see the schedule in the way would fail.
- */
+/* Returns false if there is a schedule of this name. */
 static bool
 insert(const AqSchedule *s, const Arguments *args)
 {
@@ -200,19 +196,16 @@ insert(const AqSchedule *s, const Arguments *args)
 	TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
 	char		nulls[] = "             ";
 
-	aq_queue_lock_name("schedule", s->name);
 	nulls[3] = s->payload == NULL ? 'n' : ' ';
 	nulls[5] = s->timing.cron == NULL ? 'n' : ' ';
 	nulls[6] = s->timing.every == NULL ? 'n' : ' ';
 	nulls[10] = s->timing.until == DT_NOEND ? 'n' : ' ';
 	nulls[12] = is_given(args, ARG_COMMENT) ? ' ' : 'n';
-	if (aq_sql_change("INSERT INTO aq_internal.schedule (schedule_name, queue_id, owner, payload, options, cron, every, "
-					  "time_zone, catch_up, start_at, until, next_run, comment) "
-					  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, NULLIF($13, '')) ON CONFLICT DO NOTHING",
-					  lengthof(types), types, values, nulls) > 0)
-		return true;
-	aq_queue_lock_name_free("schedule", s->name);
-	return false;
+	return aq_queue_lock_insert("schedule", s->name,
+								"INSERT INTO aq_internal.schedule (schedule_name, queue_id, owner, payload, options, cron, every, "
+								"time_zone, catch_up, start_at, until, next_run, comment) "
+								"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, NULLIF($13, '')) ON CONFLICT DO NOTHING",
+								lengthof(types), types, values, nulls);
 }
 
 static Datum

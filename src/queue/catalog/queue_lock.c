@@ -56,6 +56,15 @@ aq_queue_lock_producer(int32 id, int64 producer, bool wait)
 	return LockAcquire(&tag, ExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
+static LOCKTAG
+name_tag(const char *table, const char *name)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation(table), hash_bytes((const unsigned char *) name, strlen(name)), 3);
+	return tag;
+}
+
 /*
  * The lock of a name that the caller is about to give away, until the end of the
  * transaction.  table: the table of aq_internal in which the name is unique.
@@ -65,20 +74,26 @@ aq_queue_lock_producer(int32 id, int64 producer, bool wait)
 void
 aq_queue_lock_name(const char *table, const char *name)
 {
-	LOCKTAG		tag;
+	LOCKTAG		tag = name_tag(table, name);
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation(table), hash_bytes((const unsigned char *) name, strlen(name)), 3);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
-/* The caller has found the name taken, and does not give it away. */
-void
-aq_queue_lock_name_free(const char *table, const char *name)
+/*
+ * Inserts the row of a name by an INSERT ... ON CONFLICT DO NOTHING; returns false if
+ * the name is taken.  The lock of the name comes before the snapshot of the command,
+ * which fails if a row that it cannot see is in the way.
+ */
+bool
+aq_queue_lock_insert(const char *table, const char *name, const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
-	LOCKTAG		tag;
+	LOCKTAG		tag = name_tag(table, name);
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation(table), hash_bytes((const unsigned char *) name, strlen(name)), 3);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	if (aq_sql_change(command, nargs, types, values, nulls) > 0)
+		return true;
 	(void) LockRelease(&tag, ExclusiveLock, false);
+	return false;
 }
 
 /* aq_internal.lock_name(table_name, name) */
