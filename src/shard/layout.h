@@ -301,13 +301,14 @@ typedef struct CacheHistory
 typedef struct ShardArea
 {
 	AqLatch		partitions_latch;	/* protects the pools of partitions and streams */
+	AqLatch		doubt_latch;
+	pg_atomic_uint32 kept;		/* sum of Partition.kept; all sessions change it, so it has a cache line of its own */
+	char		padding[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint32)];
 	uint32		unused_partition;	/* list */
 	uint32		unused_stream;
 	volatile uint32 nunused_partitions;
 	volatile uint32 most_partitions;	/* the highest index ever used; read without the latch */
 	pg_atomic_uint32 clock_hand;
-	pg_atomic_uint32 kept;		/* sum of Partition.kept */
-	AqLatch		doubt_latch;
 	pg_atomic_uint32 ndoubts;
 	uint32		max_doubts;
 	uint64		doubt_sequence; /* sequence of the last entry; protected by doubt_latch */
@@ -315,6 +316,8 @@ typedef struct ShardArea
 	pg_atomic_uint64 ended_sessions;	/* grows when a session with blocks of receipts has ended */
 	CacheHistory history;
 } ShardArea;
+
+StaticAssertDecl(offsetof(ShardArea, kept) % PG_CACHE_LINE_SIZE == 0, "kept begins a cache line");
 
 extern ShardArea *aq_area;
 extern Partition *aq_area_partitions;
