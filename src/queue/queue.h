@@ -255,7 +255,7 @@ typedef struct AqStatement
 } AqStatement;
 
 extern uint64 aq_sql_run_kept(AqStatement *statement, Datum *values);
-extern int	aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
+extern uint64 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 					   const char *nulls, bool connected);
 extern bool aq_sql_may_commit(FunctionCallInfo fcinfo);
 extern void aq_sql_commit(void);

@@ -271,26 +271,33 @@ has_event_triggers(void)
 		EventCacheLookup(EVT_SQLDrop) != NIL;
 }
 
-static int
-run(const Command *command, bool connected, uint64 *rows)
+/* For the rest of the command; AtEOXact_GUC() ends it. */
+static void
+set_parameter(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Returns the number of rows. */
+static uint64
+run(const Command *command, bool connected)
 {
 	ErrorContextCallback explain = {.previous = error_context_stack,.callback = explain_path};
 	Oid			save_user;
 	int			save_context;
 	int			nest = NewGUCNestLevel();
 	int			result;
+	uint64		rows;
 
 	/* the caller's default_tablespace counts only if the caller may use it */
 	if (!may_use_default_tablespace())
-		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		set_parameter("default_tablespace", "");
 	GetUserIdAndSecContext(&save_user, &save_context);
 	SetUserIdAndSecContext(owner(), save_context | SECURITY_LOCAL_USERID_CHANGE);
 	if (!OidIsValid(command->payload_type) && !may_use_default_tablespace())
-		(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("default_table_access_method", "heap",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		set_parameter("default_tablespace", "");
+	set_parameter("search_path", "pg_catalog, pg_temp");
+	set_parameter("default_table_access_method", "heap");
 	aq_citus_keep_local();
 
 	if (SPI_connect() != SPI_OK_CONNECT)
@@ -301,7 +308,7 @@ run(const Command *command, bool connected, uint64 *rows)
 	error_context_stack = explain.previous;
 	if (result < 0)
 		elog(ERROR, "could not execute \"%s\": %s", command->text, SPI_result_code_string(result));
-	*rows = SPI_processed;
+	rows = SPI_processed;
 	if (!connected)
 		SPI_finish();
 	if (!connected || result != SPI_OK_SELECT)
@@ -309,23 +316,22 @@ run(const Command *command, bool connected, uint64 *rows)
 
 	AtEOXact_GUC(true, nest);
 	SetUserIdAndSecContext(save_user, save_context);
-	return result;
+	return rows;
 }
 
 /*
  * Runs one command through SPI as the owner of the extension, with names
- * looked up only in pg_catalog.  Returns SPI's result code.  If connected is
+ * looked up only in pg_catalog.  Returns the number of rows.  If connected is
  * true, SPI stays connected, so that the caller can read SPI_tuptable, and
  * must call SPI_finish().
  */
-int
+uint64
 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 		   const char *nulls, bool connected)
 {
 	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls};
-	uint64		rows;
 
-	return run(&all, connected, &rows);
+	return run(&all, connected);
 }
 
 /*
@@ -336,10 +342,8 @@ uint64
 aq_sql_run_kept(AqStatement *statement, Datum *values)
 {
 	Command		all = {.text = statement->command,.nargs = statement->nargs,.types = statement->types,.values = values,.latest = true,.kept = statement};
-	uint64		rows;
 
-	(void) run(&all, true, &rows);
-	return rows;
+	return run(&all, true);
 }
 
 /*
@@ -352,10 +356,8 @@ aq_sql_text(const char *query)
 	MemoryContext context = CurrentMemoryContext;
 	Command		all = {.text = query,.latest = true};
 	char	   *text = NULL;
-	uint64		rows;
 
-	(void) run(&all, true, &rows);
-	if (rows > 0)
+	if (run(&all, true) > 0)
 		text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	if (text != NULL)
 		text = MemoryContextStrdup(context, text);
@@ -372,10 +374,8 @@ uint64
 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
 	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls,.latest = true};
-	uint64		rows;
 
-	(void) run(&all, false, &rows);
-	return rows;
+	return run(&all, false);
 }
 
 /* Makes a view in a schema of users, as its owner, who needs the privilege to create it there. */
@@ -383,9 +383,8 @@ void
 aq_sql_make_view(const AqView *view)
 {
 	Command		all = {.text = view->query,.view = view};
-	uint64		rows;
 
-	(void) run(&all, false, &rows);
+	(void) run(&all, false);
 }
 
 /*
@@ -416,9 +415,8 @@ void
 aq_sql_define(const char *command, Oid payload_type)
 {
 	Command		all = {.text = command,.payload_type = payload_type};
-	uint64		rows;
 
-	(void) run(&all, false, &rows);
+	(void) run(&all, false);
 }
 
 /*
@@ -435,7 +433,6 @@ aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum
 {
 	MemoryContext context = CurrentMemoryContext;
 	Command		all = {.nargs = nargs,.types = types,.values = values,.latest = true};
-	uint64		rows;
 	Datum		found;
 	bool		none;
 	Datum	   *tids;
@@ -443,7 +440,7 @@ aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum
 	int			n = 0;
 
 	all.text = psprintf("SELECT array_agg(s.t) FROM (SELECT r.ctid AS t FROM aq_data.%s r %s) s", table, which);
-	(void) run(&all, true, &rows);
+	(void) run(&all, true);
 	found = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &none);
 	if (!none)
 	{
@@ -482,8 +479,7 @@ aq_sql_revoke(const char *commands)
 	int			nest = NewGUCNestLevel();
 	ListCell   *lc;
 
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	set_parameter("search_path", "pg_catalog, pg_temp");
 	foreach(lc, raw_parser(commands, RAW_PARSE_DEFAULT))
 	{
 		Power		power = raise_power();
@@ -501,9 +497,8 @@ first_column(const Command *command, NodeTag kind)
 {
 	MemoryContext context = CurrentMemoryContext;
 	List	   *list = NIL;
-	uint64		rows;
+	uint64		rows = run(command, true);
 
-	(void) run(command, true, &rows);
 	for (uint64 i = 0; i < rows; i++)
 	{
 		bool		isnull;
@@ -544,10 +539,8 @@ aq_sql_texts(const char *query, int nargs, Oid *types, Datum *values, const char
 bool
 aq_sql_finds(const char *query)
 {
-	bool		found;
+	bool		found = aq_sql_run(query, 0, NULL, NULL, NULL, true) > 0;
 
-	aq_sql_run(query, 0, NULL, NULL, NULL, true);
-	found = SPI_processed > 0;
 	SPI_finish();
 	return found;
 }

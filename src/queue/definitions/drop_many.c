@@ -7,9 +7,8 @@
  * their indexes and types, views.  The server's lock table has room for some
  * hundred queues, so the procedure commits before it fills much of it.
  *
- * Each transaction looks for queues that are there now, and nothing but their
- * number is kept.  So the procedure can end at any moment, also by an error,
- * and be called again.
+ * Each transaction searches for queues again; only the number of dropped ones is kept.
+ * So the procedure can fail at any moment, and be called again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,7 +18,6 @@
 
 #include "access/twophase.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/acl.h"
@@ -36,7 +34,7 @@
 #define PAIR_LOCKS 8
 
 /*
- * The queues that are meant.  $1: pattern, $2: owner or null, $3: the caller, or null if it may drop every queue.
+ * The queues to drop.  $1: pattern, $2: owner or null, $3: the caller, or null if it may drop every queue.
  * A default exception queue is dropped with its queue.
  */
 #define MEANT \
@@ -51,17 +49,12 @@ typedef struct Meant
 	char		nulls[4];
 } Meant;
 
-/* The number of queues that are meant. */
+/* The number of queues to drop. */
 static int64
 count(Meant *meant)
 {
-	bool		isnull;
-	int64		n;
-
-	aq_sql_run("SELECT count(*) " MEANT, lengthof(meant->types), meant->types, meant->values, meant->nulls, true);
-	n = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
-	SPI_finish();
-	return n;
+	return strtoi64(linitial(aq_sql_texts("SELECT count(*) " MEANT, lengthof(meant->types), meant->types, meant->values, meant->nulls)),
+					NULL, 10);
 }
 
 /*
