@@ -104,41 +104,37 @@ make_schedule(MemoryContext context)
 	return s;
 }
 
+/* which: the condition, with one parameter.  NULL: there is no such row. */
+static AqSchedule *
+read_one(const char *which, Oid type, Datum value)
+{
+	MemoryContext context = CurrentMemoryContext;
+	AqSchedule *schedule = NULL;
+
+	if (aq_sql_run(psprintf("SELECT " COLUMNS "WHERE %s", which), 1, &type, &value, NULL, true) > 0)
+		schedule = make_schedule(context);
+	SPI_finish();
+	return schedule;
+}
+
 /* Reads the row.  A lock is held until the transaction ends.  NULL: there is no such row. */
 AqSchedule *
 aq_schedule_row_read(const char *name, AqScheduleLock lock)
 {
-	static const char *const clauses[] = {
-		[AQ_SCHEDULE_NO_LOCK] = "",
-		[AQ_SCHEDULE_WAIT] = "FOR UPDATE OF s",
-		[AQ_SCHEDULE_IF_DUE] = "AND " DUE " FOR UPDATE OF s SKIP LOCKED"
+	static const char *const conditions[] = {
+		[AQ_SCHEDULE_NO_LOCK] = "s.schedule_name = $1",
+		[AQ_SCHEDULE_WAIT] = "s.schedule_name = $1 FOR UPDATE OF s",
+		[AQ_SCHEDULE_IF_DUE] = "s.schedule_name = $1 AND " DUE " FOR UPDATE OF s SKIP LOCKED"
 	};
-	Oid			type = TEXTOID;
-	Datum		value = CStringGetTextDatum(name);
-	MemoryContext context = CurrentMemoryContext;
-	AqSchedule *schedule = NULL;
 
-	aq_sql_run(psprintf("SELECT " COLUMNS "WHERE s.schedule_name = $1 %s", clauses[lock]), 1, &type, &value, NULL, true);
-	if (SPI_processed > 0)
-		schedule = make_schedule(context);
-	SPI_finish();
-	return schedule;
+	return read_one(conditions[lock], TEXTOID, CStringGetTextDatum(name));
 }
 
 /* The schedule with this number; NULL: none. */
 AqSchedule *
 aq_schedule_row_find(int64 id)
 {
-	Oid			type = INT8OID;
-	Datum		value = Int64GetDatum(id);
-	MemoryContext context = CurrentMemoryContext;
-	AqSchedule *schedule = NULL;
-
-	aq_sql_run("SELECT " COLUMNS "WHERE s.schedule_id = $1", 1, &type, &value, NULL, true);
-	if (SPI_processed > 0)
-		schedule = make_schedule(context);
-	SPI_finish();
-	return schedule;
+	return read_one("s.schedule_id = $1", INT8OID, Int64GetDatum(id));
 }
 
 static Datum
