@@ -98,20 +98,20 @@ grants_owner(const GrantRoleStmt *grant)
 	return has_owner(grant->grantee_roles);
 }
 
-/* CREATE ROLE ... IN ROLE pgaq, ROLE pgaq, ADMIN pgaq; and the role itself, which the extension makes. */
+/* Is it in an option's list of roles? */
 static bool
-creates_with_owner(const CreateRoleStmt *create)
+options_name_owner(List *options)
 {
 	ListCell   *lc;
 
-	foreach(lc, create->options)
+	foreach(lc, options)
 	{
 		DefElem    *option = lfirst(lc);
 
 		if (option->arg != NULL && IsA(option->arg, List) && has_owner((List *) option->arg))
 			return true;
 	}
-	return strcmp(create->role, OWNER_ROLE) == 0;
+	return false;
 }
 
 static bool
@@ -122,22 +122,12 @@ concerns_owner(Node *command)
 		case T_GrantRoleStmt:
 			return grants_owner((GrantRoleStmt *) command);
 		case T_CreateRoleStmt:
-			return creates_with_owner((CreateRoleStmt *) command);
+			/* the role itself, which the extension makes; IN ROLE pgaq, ROLE pgaq, ADMIN pgaq */
+			return strcmp(((CreateRoleStmt *) command)->role, OWNER_ROLE) == 0 ||
+				options_name_owner(((CreateRoleStmt *) command)->options);
 		case T_AlterRoleStmt:
-			{
-				AlterRoleStmt *alter = (AlterRoleStmt *) command;
-				ListCell   *lc;
-
-				/* ALTER GROUP x ADD USER pgaq */
-				foreach(lc, alter->options)
-				{
-					DefElem    *option = lfirst(lc);
-
-					if (option->arg != NULL && IsA(option->arg, List) && has_owner((List *) option->arg))
-						return true;
-				}
-				return is_owner(alter->role);
-			}
+			/* also ALTER GROUP x ADD USER pgaq */
+			return is_owner(((AlterRoleStmt *) command)->role) || options_name_owner(((AlterRoleStmt *) command)->options);
 		case T_AlterRoleSetStmt:
 			return is_owner(((AlterRoleSetStmt *) command)->role);
 		case T_DropRoleStmt:
