@@ -1,25 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * share.c
- *	  The share of a role in what all queues of the server have in common.
+ *	  The share of a role in resources that all queues of the server use.
  *
- * The limits of shared memory, such as pgaq.max_streams, apply to the whole
- * server.  A role that may create queues, even temporary ones, must not use
- * them up for the others: the queues of a role that is not a superuser get
- * pgaq.role_share percent of each, and the call that would need more fails.
- * The last eighth is only for roles that have little, so that several roles
- * together do not use it up either.
+ * The limits of shared memory, such as pgaq.max_streams, apply to the whole server.
+ * A role that may create queues, even only temporary ones, must not use them up.
+ * So the queues of a role that is not a superuser can use pgaq.role_share percent of
+ * each resource; a call that needs more fails.  The last eighth is reserved for roles
+ * that use little, so that several roles together do not use up everything either.
  *
- * The owner of a queue answers for what the queue needs, whoever uses it: the
- * owner has granted that.  The queues of superusers have no limit, but what
- * transactions of other roles keep of the message cache for them has.  Nothing is counted in advance: what a role has is
- * the sum over what exists in shared memory, by the owner in the queue's entry.
- * So no end of a session or transaction, no change of owner and no dropped
- * queue can leave a number behind.  The check takes no latch: sessions
- * that check at the same time can exceed the limit by what each of them gets.
+ * What a queue uses counts for its owner, who has granted its use to others.  The
+ * queues of superusers have no limit, except for the part of the message cache that
+ * transactions of other roles keep for them.
  *
- * Only calls that need something new check.  Messages that exist can always be
- * loaded and dequeued.
+ * There are no counters that could be left behind by the end of a session, a change of
+ * owner or a dropped queue: the use of a role is computed from what exists in shared
+ * memory, by the owner in the queue's entry.  The check takes no latch, so sessions
+ * that check at the same time can together exceed the limit a little.
+ *
+ * Only calls that need something new check.  Messages that exist can always be loaded
+ * and dequeued.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,7 +31,7 @@
 #include "miscadmin.h"
 #include "utils/hsearch.h"
 
-/* one in so many is only for roles that have less than one in LITTLE */
+/* 1 / RESERVED of a resource is for roles that use less than 1 / LITTLE of it */
 #define RESERVED 8
 #define LITTLE 64
 
@@ -119,24 +119,30 @@ aq_share_is_scarce(AqShare share, int64 used)
 	return used > Min(limit_of(resource), *resource->total - *resource->total / RESERVED);
 }
 
-/*
- * May the owner of the queue have n more?  Called
- * in a transaction, without latches.
- */
-bool
-aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n)
+/* May the owner of the queue have n more?  *use: what it and all others have. */
+static bool
+allows(AqShare share, const AqQueueShm *shm, int64 n, AqShareUse *use)
 {
 	const Resource *resource = &resources[share];
 	int64		total = *resource->total;
-	AqShareUse	use = {.owner = shm->owner};
 
-	resource->count(&use);
-	if (use.own == 0)
+	*use = (AqShareUse) {.owner = shm->owner};
+	resource->count(use);
+	if (use->own == 0)
 		return true;			/* the first one, however small the share is */
-	if (use.own + n <= limit_of(resource) && (use.all + n <= total - total / RESERVED || use.own + n <= total / LITTLE))
+	if (use->own + n <= limit_of(resource) && (use->all + n <= total - total / RESERVED || use->own + n <= total / LITTLE))
 		return true;
 	/* what a transaction keeps is its own doing: a role that may enqueue must not use up what a superuser may */
 	return superuser_arg(shm->owner) && (share != AQ_SHARE_MESSAGE_CACHE || superuser() || aq_job_in_worker());
+}
+
+/* Called in a transaction, without latches; also the next one. */
+bool
+aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n)
+{
+	AqShareUse	use;
+
+	return allows(share, shm, n, &use);
 }
 
 /* The same, but raises an error if not. */
@@ -144,12 +150,11 @@ void
 aq_share_check(AqShare share, const AqQueueShm *shm, int64 n)
 {
 	const Resource *resource = &resources[share];
-	AqShareUse	use = {.owner = shm->owner};
+	AqShareUse	use;
 	char	   *role;
 
-	if (aq_share_allows(share, shm, n))
+	if (allows(share, shm, n, &use))
 		return;
-	resource->count(&use);
 	role = GetUserNameFromId(shm->owner, true);
 	ereport(ERROR,
 			aq_error(AQ_ERR_ROLE_LIMIT, "queues of role \"%s\" use %s", role != NULL ? role : "", resource->too_much),

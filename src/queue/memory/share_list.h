@@ -1,7 +1,7 @@
 /*
  * share_list.h
- *	  What all queues of the server share, and of which a role has a share: see
- *	  share.c.  X(id, name, parameter, what is too much, how a role needs less)
+ *	  The resources of which a role has a share, see share.c.
+ *	  X(id, name, parameter, what is too much, how to use less)
  *
  * The C enum, the view aq.role_usage and the errors come from this list.  No
  * guard: it is included more than once.
