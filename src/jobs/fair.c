@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * fair.c
- *	  The time of a process that runs code of several roles: the scheduler and
- *	  the propagation process of a database.
+ *	  How a process that runs code of several roles divides its time between
+ *	  them: the scheduler and the propagation process of a database.
  *
- * A turn is one transaction for one role.  It is cancelled after
- * pgaq.turn_timeout; if the role's code ignores that, the process ends GRACE
- * later, or is replaced, and another one learns whose turn that was: see stuck.c.
- * A round serves the roles that have
- * used the least time of late first, and ends when AQ_FAIR_ROUND is over.  So a
- * role waits for the turn that is running, and for those of roles that have used
- * less time than itself, however many turns others want.
+ * A turn is one transaction for one role.  It is cancelled after pgaq.turn_timeout.
+ * If the role's code ignores that, the process ends GRACE later, or is replaced, and
+ * the next process learns whose turn that was: see stuck.c.
+ *
+ * A round lasts AQ_FAIR_ROUND.  It begins with the roles that have recently used the
+ * least time.  So a role waits only for the turn that is running, and for roles that
+ * have used less time than itself, however many turns others want.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -24,12 +24,12 @@
 /* after the cancellation of a turn, in milliseconds */
 #define GRACE 1000
 
-/* time that a role has used counts half after this time, in microseconds */
+/* after this time, in microseconds, the time that a role has used counts half */
 #define HALF_LIFE ((int64) 60000000)
 
 int			aq_fair_turn_ms;
 
-static AqFairShares *shares;		/* in the database's entry */
+static AqFairShares *shares;	/* in the database's entry */
 static AqStuckKind own_kind;
 static Oid	turn_role;
 static int64 turn_began;
@@ -39,9 +39,9 @@ void
 aq_fair_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.turn_timeout",
-							"How long a schedule, or a batch of propagation, may keep others waiting.",
-							"Then it is rolled back, with what its rules and transformations do, and tried again after a pause "
-							"that grows with each failure: see aq.schedules and aq.propagations.",
+							"Longest time that a schedule or a batch of propagation may run.",
+							"It is then rolled back, and retried after a pause that grows with each failure: see "
+							"aq.schedules and aq.propagations.",
 							&aq_fair_turn_ms,
 							2000, 100, 3600000,
 							PGC_SIGHUP, GUC_UNIT_MS,
@@ -56,11 +56,11 @@ used(const AqFairShare *share)
 	return halves > 40 ? 0 : share->used >> halves;
 }
 
-/* The role's entry, or the one of which least is lost; NULL: no role, and it has none. */
+/* The role's entry.  If it has none: with make, the entry with the least time, which it may take; else NULL. */
 static AqFairShare *
 find(Oid role, bool make)
 {
-	AqFairShare    *least = &shares->of[0];
+	AqFairShare *least = &shares->of[0];
 
 	for (int i = 0; i < lengthof(shares->of); i++)
 	{
@@ -72,11 +72,11 @@ find(Oid role, bool make)
 	return make ? least : NULL;
 }
 
-/* Two processes of a kind may run for a moment: what they do to each other's entries changes only the order of turns. */
+/* Two processes of a kind can run for a moment.  If they overwrite each other's entries, only the order of turns changes. */
 static void
 charge(Oid role, int64 time)
 {
-	AqFairShare    *share = find(role, true);
+	AqFairShare *share = find(role, true);
 
 	share->used = time + (share->role == role ? used(share) : 0);
 	share->at = aq_clock_us();
@@ -92,7 +92,7 @@ aq_fair_enter(AqStuckKind kind)
 	own_kind = kind;
 }
 
-/* The key of a turn that has ended its process, which the caller takes note of; 0: none. */
+/* The key of a turn that has ended its process, which the caller records; 0: none. */
 int64
 aq_fair_ended(void)
 {
@@ -122,11 +122,11 @@ aq_fair_end(bool counts)
 		charge(turn_role, aq_clock_us() - turn_began);
 }
 
-/* Microseconds that the role has used of late. */
+/* Microseconds that the role has used recently. */
 int64
 aq_fair_used(Oid role)
 {
-	AqFairShare    *share = find(role, false);
+	AqFairShare *share = find(role, false);
 
 	return share != NULL ? used(share) : 0;
 }

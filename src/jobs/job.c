@@ -21,10 +21,10 @@
 #include "utils/snapmgr.h"
 
 /*
- * How long a job waits for a lock that the server takes by itself, in
- * milliseconds, as those of rows that it deletes.  After a wait in vain the
- * process waits NO_PATIENCE for each lock, for a while: so it loses a small part
- * of its time to sessions that hold locks, however many they hold.
+ * How long a job waits for a lock that the server takes by itself, such as that of a
+ * row that it deletes, in milliseconds.  After a timeout, the process waits only
+ * NO_PATIENCE for each lock, for a time of IMPATIENT_FOR.  So locks of sessions cost it
+ * a small part of its time, however many there are.
  */
 #define PATIENCE "50"
 #define NO_PATIENCE "1"

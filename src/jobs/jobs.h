@@ -110,18 +110,13 @@ typedef struct AqTrouble
  */
 extern void aq_trouble_failed(AqTrouble *trouble, MemoryContext context);
 
-/*
- * Is the limit of lines in the server log not reached, of what a role (its OID) has
- * made fail?  If true is returned, one is counted.
- */
+/* May one more line be logged about failures that this role (its OID) causes?  If so, it is counted. */
 extern bool aq_trouble_may_log(uint32 who);
 
 /* Call it after a run without an error. */
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
-/*
- * Processes that run code of roles, which may be impossible to interrupt: see stuck.c.
- */
+/* Processes that run code of roles, which may ignore cancellations: see stuck.c. */
 typedef enum AqStuckKind
 {
 	AQ_STUCK_SCHEDULER,
@@ -139,8 +134,8 @@ extern bool aq_stuck_bars(AqStuckKind kind, Oid role);
 extern Datum aq_stuck_roles(AqStuckKind kind);
 
 /*
- * Processes that run code of several roles: each turn is limited, and the role
- * that has used the least time of late has the next one, see fair.c.
+ * Processes that run code of several roles: the time of each turn is limited, and the
+ * role that has recently used the least time has the next turn, see fair.c.
  */
 #define AQ_FAIR_ROUND ((int64) 100000) /* microseconds, after which the roles are sorted again */
 

@@ -39,7 +39,7 @@ typedef struct AqFairShare
 
 typedef struct AqFairShares
 {
-	AqFairShare		of[16];			/* the roles that have used most */
+	AqFairShare of[16];			/* the roles that have used most */
 } AqFairShares;
 
 typedef struct AqDatabase
@@ -73,7 +73,7 @@ typedef struct AqDatabase
 	pg_atomic_uint32 check;		/* the extension may have been dropped */
 	pg_atomic_uint32 restored;	/* rows of queues came from a dump */
 	pg_atomic_uint64 next_at;	/* earliest time that a job requested, a TimestampTz; 0: none */
-	AqFairShares	shares[AQ_FAIR_KINDS];
+	AqFairShares shares[AQ_FAIR_KINDS];
 	AqCond		ended;			/* the worker has ended */
 } AqDatabase;
 

@@ -1,28 +1,31 @@
 /*-------------------------------------------------------------------------
  *
  * stuck.c
- *	  Background workers that run code of roles, and what becomes of one whose
- *	  code cannot be interrupted.
+ *	  Background workers that run code of roles, and what happens if that code
+ *	  cannot be interrupted.
  *
- * A turn, or a call, is cancelled when its time is over.  If that has no effect,
- * the process ends itself after the grace.  A function that never looks at
- * interrupts, such as xpath(), sees neither.  After one more grace the process is
- * given up: it no longer counts where its kind has one process or a limit, the
- * worker of the database has another one started, and the role gets no turn in
- * that until the function has returned and the process has ended.
+ * A turn, or a call, is cancelled when its time is over.  If it goes on, the process
+ * ends itself after a grace period.  A function that never checks for interrupts, such
+ * as xpath(), ignores both.  After one more grace period the process is given up:
+ *
+ *	- it no longer counts towards the limit of its kind;
+ *	- the worker of the database starts another process;
+ *	- the role gets no turn there until the function has returned and the first
+ *	  process has ended.
  *
  *	| state | next |
  *	| FREE | the process starts: ENTERED |
  *	| ENTERED | the cancellation was ignored: ENDING; the process ends: FREE |
  *	| ENDING | so was SIGTERM: GIVEN_UP; the process ends: ENDED |
  *	| GIVEN_UP | the process ends: ENDED |
- *	| ENDED | another process has taken note of the turn, or needs the entry: FREE |
+ *	| ENDED | another process has recorded the end of the turn, or needs the entry: FREE |
  *
- * Only the process changes its entry, up to its end; ENDED becomes FREE by an
- * atomic exchange.  Signal handlers do it, so there is no latch.  A process that dies
- * without its exit callback restarts the server.  As a given-up process keeps one of
- * max_worker_processes, at most a quarter of these are given up; further ones keep
- * their place until one of the others has ended.
+ * Until it ends, only the process changes its entry; ENDED becomes FREE by an atomic
+ * exchange.  There is no latch, because signal handlers change entries.  A process
+ * that dies without its exit callback restarts the server.
+ *
+ * A process that is given up still occupies one of max_worker_processes.  So at most a
+ * quarter of these are given up at a time; others wait until one of them has ended.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -92,7 +95,7 @@ static emit_log_hook_type previous_log_hook;
 
 /* --- shared memory --------------------------------------------------------------------- */
 
-/* Some more than there can be processes: an entry outlives its process until another one has taken note. */
+/* More than there can be processes: an entry outlives its process until another one has recorded its end. */
 static int
 entries(void)
 {
@@ -197,7 +200,7 @@ leave(int code, Datum arg)
 		announce();
 }
 
-/* The line about its end is a short one: where the role's code was at that time is the role's text, and may be long. */
+/* The log line about its end has no context: that would be text of the role's code, and may be long. */
 static void
 shorten_log(ErrorData *error)
 {
@@ -246,8 +249,8 @@ aq_stuck_enter(AqStuckKind kind)
 }
 
 /*
- * Code of the role runs from now on.  It is cancelled after limit milliseconds; what
- * it ignores takes effect a grace later.
+ * Code of the role runs from now on.  It is cancelled after limit milliseconds.  If it
+ * ignores that, the next step follows after grace milliseconds, see above.
  */
 void
 aq_stuck_watch(Oid role, int64 key, int limit, int grace)
@@ -297,7 +300,7 @@ aq_stuck_committed(void)
 
 /* --- in others ------------------------------------------------------------------------------ */
 
-/* Another number: a process was given up, or has ended, since. */
+/* The number changes when a process is given up, or ends. */
 uint32
 aq_stuck_changes(void)
 {
@@ -333,7 +336,7 @@ aq_stuck_roles(AqStuckKind kind)
 	return PointerGetDatum(construct_array(roles, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
 }
 
-/* A turn of this database that has ended its process, which the caller takes note of: its key, 0: none; and its role. */
+/* The key and role of a turn of this database that has ended its process, which the caller records; 0: none. */
 int64
 aq_stuck_take_ended(AqStuckKind kind, Oid *role)
 {
@@ -353,7 +356,7 @@ aq_stuck_take_ended(AqStuckKind kind, Oid *role)
 	return 0;
 }
 
-/* SQL: why the role has no turn in a process of this kind, a number; null: it has. */
+/* SQL: why the role has no turn in processes of this kind (a number); null: it has. */
 PG_FUNCTION_INFO_V1(aq_stuck_error);
 Datum
 aq_stuck_error(PG_FUNCTION_ARGS)

@@ -8,10 +8,9 @@
  * Each cause is logged once and then once in a while; a run without an error
  * after failures is logged, too.
  *
- * What fails may be a role's doing, again and again, with a new object or cause
- * each time.  So all lines of a role, and all of a cause, together have a limit:
- * a few at once, and then one in a while.  Where the error is to be read, in the
- * views, it is not left out.
+ * A role can cause failures again and again, with a new object or cause each time.
+ * So the lines of each role, and those of each cause, are limited: a few at once, and
+ * then one a minute.  The views show every error.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -38,9 +37,8 @@
 #define LINES_INTERVAL ((int64) 60000000)
 
 /*
- * May a line be logged of what this role, or this cause, has made fail?  The
- * bucket has the time by which its lines so far are paid for, one in each
- * interval.  Roles in the same bucket share it.
+ * May a line about a failure of this role, or by this cause, be logged?  Each line
+ * moves the bucket's time one interval ahead.  Roles with the same bucket share it.
  */
 bool
 aq_trouble_may_log(uint32 who)

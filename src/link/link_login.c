@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * link_login.c
- *	  Connecting and logging in, in a thread: libpq resolves names, and proves a
- *	  password with as much work as the other server asks for (2^31 rounds take an
- *	  hour), and can be interrupted in neither.
+ *	  Connecting and logging in, in a thread, because two steps of libpq cannot be
+ *	  interrupted: it resolves names, and computes as many iterations of SCRAM as
+ *	  the other server asks for (2^31 take an hour).
  *
- * The thread calls nothing but libpq, on a connection that nobody else uses
- * meanwhile, and takes no signals.  When it is done it sets the process's latch.
+ * The thread calls only libpq, on a connection that nothing else uses meanwhile, and
+ * receives no signals.  At its end it sets the latch of the process.
  *
- * A login that is given up goes on until libpq returns.  Until then its link does
- * not begin another one, and its role only a few.  A process that ends does not wait
- * for it: it leaves out what exit() does, which the thread would not survive.
+ * A login that is given up continues until libpq returns.  Until then its link begins
+ * no other login, nor does its role if it has MOST_GIVEN_UP of them.  A process that
+ * ends does not wait for such a login: it calls _exit(), because the thread would not
+ * survive exit().
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -31,13 +32,13 @@
 /* logins of a role that were given up and go on */
 #define MOST_GIVEN_UP 2
 
-/* how often a thread looks whether it was given up, in milliseconds */
+/* how often a thread checks whether its login was given up, in milliseconds */
 #define LOOK_AGAIN 50
 
 /* file descriptors that connections leave to the process itself */
 #define SPARE 4
 
-/* connections that a role gets although most are taken, see most_together() */
+/* connections that a role can always have, see most_together() */
 #define FEW 4
 
 struct AqLogin
@@ -105,7 +106,7 @@ run(void *arg)
 
 /* --- file descriptors ------------------------------------------------------------------ */
 
-/* Counts one among the server's; false: none is left, except a few for other things. */
+/* Counts one for the connection; false: fewer than SPARE would be left. */
 static bool
 take_descriptor(Oid role)
 {
@@ -132,8 +133,8 @@ aq_link_login_free_descriptor(Oid role)
 }
 
 /*
- * With so many connections, only roles that have few get another one: three quarters
- * of what the server gives to one process, see AcquireExternalFD().
+ * From this number of connections on, a role with FEW of them gets no other one.  It is
+ * three quarters of what the server gives to one process, see AcquireExternalFD().
  */
 static int
 most_together(void)
@@ -266,10 +267,10 @@ admit(const AqLinkTarget *target, AqLinkError *error)
 {
 	if (is_refused(target->server, target->role))
 		aq_link_error_set(error, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, _("an earlier attempt to connect has not ended"), NULL,
-						  _("The name service does not answer, or the other server wants a password proved with too much work."));
+						  _("The name service does not respond, or the other server demands too many iterations of SCRAM authentication."));
 	else if (has_enough(target->role))
 		aq_link_error_set(error, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, _("the links have too many connections"),
-						  psprintf(_("From %d connections in a database on, only a role with fewer than %d gets another one."), most_together(), FEW),
+						  psprintf(_("The links of this database have %d connections or more; now only a role with fewer than %d can open another one."), most_together(), FEW),
 						  _("Lower the option \"connections\", or raise max_files_per_process and restart the server."));
 	else if (!take_descriptor(target->role))
 		aq_link_error_set(error, ERRCODE_INSUFFICIENT_RESOURCES, _("too many open files for another connection of a link"), NULL,

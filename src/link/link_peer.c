@@ -266,7 +266,7 @@ static void
 break_off_unexpected(AqPeer *peer, const char *misfit)
 {
 	break_off(peer, ERRCODE_PROTOCOL_VIOLATION, _("unexpected answer of the other server"), misfit,
-			  _("Check that the link leads to a database with pgaq, and that its administrator can be trusted."));
+			  _("Check that the link leads to a database with pgaq whose administrator you trust."));
 }
 
 /* All of an answer has arrived. */

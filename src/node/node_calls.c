@@ -201,7 +201,7 @@ aq_node_calls_beat(PG_FUNCTION_ARGS)
 	other.started = PG_GETARG_TIMESTAMPTZ(2);
 	if (other.timeline < 0 || other.timeline > PG_UINT32_MAX || TIMESTAMP_NOT_FINITE(other.started))
 		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "timeline and start of a server are not what a server has"));
+				aq_error(AQ_ERR_OPTION_INVALID, "\"caller_timeline\" or \"caller_started\" is out of range"));
 	number = aq_node_identity_number(other.id);
 	if (number != 0)
 		meeting = aq_node_identity_meet(number, &other);

@@ -128,8 +128,8 @@ answer(FunctionCallInfo fcinfo, const Arrival *arrival)
 }
 
 /*
- * Makes the row of the source, unless there is one.  It stays, as nobody here knows
- * when the source has ended, so a role can have only so many.
+ * Makes the row of the source, unless there is one.  This database is not told when
+ * the source ends, so the row remains, and the number of rows of a role is limited.
  */
 static void
 enter_source(Datum source)
@@ -140,7 +140,7 @@ enter_source(Datum source)
 	if (aq_sql_change("INSERT INTO aq_internal.propagation_arrival (source, role) VALUES ($1, $2) ON CONFLICT DO NOTHING",
 					  lengthof(types), types, values, NULL) > 0)
 		aq_role_check_rows(GetUserId(), "propagation_arrival", "role", "sources of propagation",
-						   "Let a superuser delete those that no longer exist from aq_internal.propagation_arrival");
+						   "Ask a superuser to delete those that no longer exist from aq_internal.propagation_arrival");
 }
 
 PG_FUNCTION_INFO_V1(aq_propagation_arrival_begin);
@@ -159,8 +159,8 @@ aq_propagation_arrival_begin(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for a source of propagation"),
-				 errdetail("Its messages have come here as another role."),
-				 errhint("If the user of the link has changed, let a superuser change the role in aq_internal.propagation_arrival.")));
+				 errdetail("Its earlier messages arrived as another role."),
+				 errhint("If the user of the link has changed, ask a superuser to change the role in aq_internal.propagation_arrival.")));
 	if (PG_GETARG_INT64(ARG_EPOCH) <= arrival.epoch)
 		raise_diverged(psprintf("Epoch " INT64_FORMAT " has begun here, after " INT64_FORMAT ".", arrival.epoch, PG_GETARG_INT64(ARG_EPOCH)));
 	if (arrival.number < PG_GETARG_INT64(ARG_FIRST) - 1 || arrival.number > PG_GETARG_INT64(ARG_LAST))

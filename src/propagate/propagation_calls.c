@@ -246,10 +246,10 @@ check_source(const char *name, const char *destination)
 }
 
 /*
- * Schedules that pass on all messages, and lead back to the source, would send each
- * message round for ever.  Subscribers with rules may end that, so circles with
- * them are allowed; these, circles over other databases, and two sessions that
- * each add one half of a circle, end when a message has been moved too often.
+ * Schedules that form a circle and pass on all messages would move each message
+ * forever.  A rule of a subscriber may end that, so circles with rules are allowed.
+ * In those, in circles over other databases, and in a circle of which two sessions
+ * add one half each at the same time, aq_move_properties() stops a message.
  */
 static void
 refuse_circle(const AqQueue *queue, const char *destination)
@@ -272,9 +272,9 @@ refuse_circle(const AqQueue *queue, const char *destination)
 	SPI_finish();
 	if (found)
 		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "propagation from queue \"%s\" to \"%s\" would send messages round in a circle", queue->name, destination),
-				errdetail("Propagation schedules already lead from there to queue \"%s\".", queue->name),
-				errhint("Propagate from a topic with a rule that is false for messages that have come from the destination."));
+				aq_error(AQ_ERR_OPTION_INVALID, "propagation from queue \"%s\" to \"%s\" would form a circle", queue->name, destination),
+				errdetail("Other propagation schedules lead from the destination to queue \"%s\".", queue->name),
+				errhint("Propagate from a topic, with a rule that is false for messages that come from the destination."));
 }
 
 /* Returns the number of the new schedule; 0: there is one already. */

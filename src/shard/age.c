@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * age.c
- *	  Tables that are not used become old: the worker makes them young in time.
+ *	  The worker advances relfrozenxid of tables that are not used.
  *
- * Truncation advances a table's relfrozenxid.  A pair of tables that is not used,
- * in reserve or in a quiet queue, would have none until autovacuum does it, for
- * all of them at once when they have the age of autovacuum_freeze_max_age.  So
- * when a quarter of it is over, the worker looks which queues have old tables, and
- * truncates those that are empty, or whose messages are all consumed: a few queues
- * at a time, so that other work does not wait.
+ * Truncation advances a table's relfrozenxid.  Tables in reserve, or of a queue without
+ * traffic, are not truncated.  Without this file, autovacuum would freeze all of them
+ * at the same time, when they reach autovacuum_freeze_max_age.  So at a quarter of
+ * that age, the worker truncates those that are empty, or whose messages are all
+ * consumed: a few queues at a time, so that other work does not wait.
  *
- * Tables with messages are left to autovacuum.  Their limits differ, so that it
- * does not begin with all at the same time: see tables.c.
+ * Tables with messages are left to autovacuum.  Each has a limit of its own, so that
+ * autovacuum does not process all of them at the same time: see tables.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -32,9 +31,9 @@
 #define PAUSE ((int64) 100000)
 
 /*
- * A worker with nothing else to do compares transaction ids this often, in
- * microseconds: rarely, because a worker whose next work is near is not the one that
- * leaves for another database.
+ * How often a worker with nothing else to do compares transaction ids, in
+ * microseconds.  Rarely: if a worker must leave for that of another database, it is
+ * the one whose next work is furthest away.
  */
 #define LOOK_AGAIN ((int64) 3600 * 1000000)
 

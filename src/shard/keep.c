@@ -3,12 +3,11 @@
  * keep.c
  *	  Shares of the sharded store's memory: see queue/memory/share.c.
  *
- * A partition that a transaction uses keeps its frame: it cannot be evicted
- * until the transaction ends.  A transaction that is about to use a partition
- * that no other one uses waits until the queue's owner is within its share, and
- * finally fails.  What all together keep is counted as it changes; as long as
- * that is less than a role's share, no role is looked at, so usual transactions
- * are as fast as without a limit.
+ * While a transaction uses a partition, its frame cannot be evicted.  Before a
+ * transaction uses a partition that no other one uses, it waits until the queue's
+ * owner is within its share; after a time it fails.  ShardArea.kept counts what all
+ * transactions keep.  As long as that is less than the share of one role, the use of
+ * the role is not computed, so the limit costs usual transactions nothing.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -22,8 +21,8 @@
 #define FRAME_KB (FRAME_CHUNKS(PARTITION_SLOTS) * CHUNK_KB)
 
 /*
- * Can a role be above its share with one more frame?  Not the worker, which has
- * one transaction at a time and does what others wait for.
+ * Can a role exceed its share with one more frame?  The worker has no limit: it has
+ * one transaction at a time, and others wait for what it does.
  */
 static bool
 may_exceed(void)

@@ -68,7 +68,7 @@ COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
 CREATE PROCEDURE aq.drop_queues(pattern text, force boolean DEFAULT false, owner text DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_drop_many';
 COMMENT ON PROCEDURE aq.drop_queues(text, boolean, text) IS
-'Drop the queues of which the name is LIKE pattern (%: all) and that belong to owner (a role''s name without quotes; null: any), as far as the caller can drop them, as aq.drop_queue does. Commits each time when a transaction has locked about a thousand objects, and says how many queues are dropped by then; so it is called by CALL, outside a transaction block and outside a function. An error undoes what was not committed yet; call it again then. Queue tables remain. For owners of queues. Errors 22004, 25001, 2BP01, 42704, 55000';
+'Drop the queues whose names match the LIKE pattern (%: all) and that belong to owner (a role''s name without quotes; null: any role), as aq.drop_queue does. Queues that the caller may not drop are left out. Commits whenever a transaction has locked about a thousand objects, and reports the number of queues that are dropped: so it must be called by CALL, outside a transaction block and outside a function. An error undoes only what was not committed yet; call it again after that. Queue tables are not dropped. For owners of queues. Errors 22004, 25001, 2BP01, 42704, 55000';
 
 CREATE FUNCTION aq.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_start_queue';
@@ -114,7 +114,7 @@ CREATE FUNCTION aq.grant_queue(queue_name text, grantee text, privilege text DEF
 	grant_option boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant';
 COMMENT ON FUNCTION aq.grant_queue(text, text, text, boolean) IS
-'Grant privileges on a queue to a role, by its name as it is, without quotes, or PUBLIC (also: null): enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
+'Grant privileges on a queue: enqueue, dequeue, subscribe, a list of these (enqueue, dequeue), or all. grantee: a role''s name without quotes, or PUBLIC (also: null). dequeue: for every consumer, in contrast to aq.grant_consumer; subscribe: aq.subscribe, and altering and removing the subscribers that the role has subscribed; its rules run inside enqueuers'' transactions, and its open transaction can hold the lock of the queue''s definition, so that enqueues that name a new recipient wait. grant_option: the role may grant them to others. For the queue''s owner, and roles with the grant option. Errors 22023, 42501, 42704';
 
 CREATE FUNCTION aq.revoke_queue(queue_name text, grantee text, privilege text DEFAULT 'all')
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
@@ -124,7 +124,7 @@ COMMENT ON FUNCTION aq.revoke_queue(text, text, text) IS
 CREATE FUNCTION aq.grant_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_grant_consumer';
 COMMENT ON FUNCTION aq.grant_consumer(text, text, text) IS
-'Grant a role, by its name as it is, without quotes, or PUBLIC (also: null) the right to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
+'Allow a role to dequeue, browse, wait and listen for one consumer of a topic, and to see its messages and counters. grantee: a role''s name without quotes, or PUBLIC (also: null). The name need not be a consumer''s yet. For the queue''s owner. Errors 42501, 42602, 42704, 42809';
 
 CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke_consumer';

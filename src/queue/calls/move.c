@@ -22,7 +22,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-/* how often a message is propagated at most, and the property that counts it from the second time on */
+/* A message is propagated at most this many times.  The property counts them from the second time on. */
 #define HOPS 32
 #define HOPS_PROPERTY "aq$hops"
 
@@ -48,11 +48,12 @@ hops_of(Jsonb *properties)
 
 /*
  * The properties of a message that is propagated.  From the second time on they
- * count how often it was, in this database and in others, so that a message that
- * goes round in a circle stops somewhere.  What an application has written there
- * does not count.  A message with an original id has been in another queue before;
- * a dead letter has it in any case, and starts anew, or whoever may enqueue could
- * stop the propagation of an exception queue.
+ * count how often it was, in this database and in others, so that a message stops
+ * even if schedules form a circle.  A message with an original id has been in
+ * another queue before; in any other message, the property was written by an
+ * application and is reset.  A dead letter always has an original id.  It starts
+ * anew: otherwise a role that may only enqueue could stop the propagation of an
+ * exception queue.
  */
 struct varlena *
 aq_move_properties(const AqMessage *m)
@@ -67,7 +68,7 @@ aq_move_properties(const AqMessage *m)
 		ereport(ERROR,
 				aq_error(AQ_ERR_PROPAGATION_ROUND, "a message has been propagated %d times", HOPS),
 				errdetail("Its original id is %s.", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(m->original_id)))),
-				errhint("Propagation schedules that form a circle send messages round: end one of them, or give it a rule; then dequeue the message."));
+				errhint("If propagation schedules form a circle, end one of them or give it a rule. Then dequeue the message."));
 	if (first && hops_of(json) == 1)
 		return properties;
 	count = DirectFunctionCall1(jsonb_in, CStringGetDatum(psprintf("{\"%s\": %d}", HOPS_PROPERTY, hops)));

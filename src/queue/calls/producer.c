@@ -3,11 +3,10 @@
  * producer.c
  *	  Identities of producers.
  *
- * Messages of a producer keep their order, and its transactions come one after
- * the other, so a role that may enqueue can keep a producer that it can name
- * waiting.  Producers of pgaq itself, such as schedules, have no names: the two
- * highest bits of their identities are 10, those of named producers are 11, and
- * sessions are positive.
+ * Messages of a producer keep their order, so its transactions wait for each other: a
+ * role that may enqueue can block a producer that has a name.  Producers of pgaq
+ * itself, such as schedules, have no names.  The two highest bits of their identities
+ * are 10, those of named producers are 11; identities of sessions are positive.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -21,8 +20,8 @@
 #define NUMBER_MASK ((UINT64CONST(1) << KIND_SHIFT) - 1)
 
 /*
- * Of a name; 0: there is none.  If two names have the same identity, their
- * messages have one order, without other effects.
+ * Of a name; 0: there is none.  Two names with the same identity only share the order
+ * of their messages.
  */
 int64
 aq_producer_named(const text *name)

@@ -125,14 +125,15 @@ aq_parameters_define(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.role_schedules",
 							"Maximum number of schedules, and of propagation schedules, of a role in a database.",
-							"Also of propagation schedules of other databases that send messages as the role.  Superusers have no limit.  The view aq.role_usage shows the use.",
+							"The same limit applies to propagation schedules of other databases that send messages as the role. "
+							"Superusers have no limit. The view aq.role_usage shows the use.",
 							&aq_parameters_role_schedules,
 							1000, 0, INT_MAX,
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.role_share",
 							"Largest share of a role in the memory of all queues, in percent.",
-							"The queues of a role that is not a superuser use at most so many percent of "
+							"The queues of a role that is not a superuser can use at most this percentage of "
 							"pgaq.max_queues, pgaq.max_streams, pgaq.max_partitions and, for messages of running "
 							"transactions, of pgaq.message_cache_size. The view aq.role_usage shows the use.",
 							&aq_parameters_role_share,

@@ -9,9 +9,9 @@
  * one consumer: see grants.c.  TRUNCATE, which a view does not use otherwise, is
  * granted to PUBLIC for a temporary queue: roles that take part can enqueue.
  *
- * A role takes part if it has a privilege on a queue that is not temporary, or
- * may create queues: it has been let in.  Others, which can only connect, neither
- * create temporary queues nor enqueue into them.
+ * A role takes part if it has a privilege on a queue that is not temporary, or may
+ * create queues.  A role that can only connect neither creates temporary queues nor
+ * enqueues into them.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -66,10 +66,10 @@ name_tag(const char *table, const char *name)
 }
 
 /*
- * The lock of a name that the caller is about to give away, until the end of the
- * transaction.  table: the table of aq_internal in which the name is unique.
- * Another session that is about to give away the same name waits for it, and then
- * finds the name taken, or free.  Names with the same hash wait for no reason.
+ * The lock of a name for which the caller is about to insert a row, until the end of
+ * the transaction.  table: the table of aq_internal in which the name is unique.
+ * Another session that inserts the same name waits, and then finds it taken, or free.
+ * Sessions with names of the same hash also wait for each other.
  */
 void
 aq_queue_lock_name(const char *table, const char *name)

@@ -65,9 +65,9 @@ aq_role_send(PG_FUNCTION_ARGS)
 }
 
 /*
- * A role has inserted a row into a table of the schema aq_internal: has it too
- * many now?  Each costs time of processes that all roles share, or remains for
- * good.  Rows that other sessions insert meanwhile do not count.
+ * A role has inserted a row into a table of the schema aq_internal: raises an error if
+ * it has too many now.  Each row costs time of processes that all roles share, or
+ * remains forever.  Rows that other sessions insert at the same time do not count.
  */
 void
 aq_role_check_rows(Oid role, const char *table, const char *column, const char *what, const char *advice)

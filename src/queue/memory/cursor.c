@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * cursor.c
- *	  Cursors that outlive a savepoint, although the messages that they return
- *	  do not.
+ *	  Cursors over a dequeue that was rolled back to a savepoint.
  *
- * A cursor over a dequeue that was opened before a savepoint, and fetched from
- * after it for the first time, has dequeued in the subtransaction.  ROLLBACK TO
- * the savepoint makes the messages ready again for other sessions, but PostgreSQL
- * keeps the cursor with the rows that were not fetched yet.  So it fails then.
+ * A cursor can be opened before a savepoint, and first fetched from after it: then it
+ * has dequeued in the subtransaction.  ROLLBACK TO the savepoint makes the messages
+ * ready again for other sessions, but PostgreSQL keeps the cursor, with the rows that
+ * were not fetched yet.  So pgaq makes it fail.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
