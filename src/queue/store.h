@@ -329,6 +329,12 @@ typedef struct AqStore
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/*
+	 * Purges consumed messages that are still in the tables.  position -1: of
+	 * all consumers; ids NULL: all.  NULL: the queue's tables are those of a
+	 * queue table, whose rows aq_admin_purge_processed() deletes.
+	 */
+	uint64		(*purge_retained) (AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
+	/*
 	 * Chunks of a body that a message has apart from its payload, each number
 	 * once.  write_body: also says why it has not written.  read_body: a chunk as it is now, also of a message that this
 	 * transaction has dequeued; NULL: there is none, or the message is not for

@@ -415,6 +415,8 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 	if (status == ROW_ABORTED)
 		return;
 	row = aq_heap_read_log(tuple, desc);
+	if (row.kind == LOG_CLEARED)
+		return;
 	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
 		return;					/* from an earlier use of the tables */
 	if (row.kind == LOG_REMOVED)

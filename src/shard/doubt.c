@@ -289,7 +289,7 @@ read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool
 		if (xmin != xid && !HeapTupleHeaderXminFrozen(tuple->t_data) && !TransactionIdDidCommit(xmin))
 			continue;
 		row = aq_heap_read_log(tuple, RelationGetDescr(rel));
-		for (int i = 0; i < row.n; i++)
+		for (int i = 0; i < row.n && row.kind != LOG_CLEARED; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number &&
 				(bms_is_member(row.ordinals[i] % PARTITION_SLOTS, slots) ? own : others && xmin == xid))
 			{
@@ -362,7 +362,7 @@ without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *mark
 		if (!other)
 			continue;
 		row = aq_heap_read_log(tuple, RelationGetDescr(rel));
-		for (int i = 0; i < row.n; i++)
+		for (int i = 0; i < row.n && row.kind != LOG_CLEARED; i++)
 			if (row.ordinals[i] / PARTITION_SLOTS == partition->number)
 				marks = bms_del_member(marks, mark_of(row.position, row.ordinals[i] % PARTITION_SLOTS));
 	}

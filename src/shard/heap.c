@@ -279,6 +279,34 @@ aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, Tupl
 	m->attempts += nulls[MSG_ATTEMPTS] ? 0 : DatumGetInt16(values[MSG_ATTEMPTS]);
 }
 
+/* NULL: it does not exist, or was dropped after the catalog was read. */
+Relation
+aq_heap_open_numbered(const AqQueue *queue, char letter, int table_no, LOCKMODE mode)
+{
+	char		name[NAMEDATALEN];
+	Oid			oid;
+
+	snprintf(name, sizeof(name), "%c%d_%d", letter, queue->id, table_no);
+	oid = aq_schema_data_relation(name);
+	return OidIsValid(oid) ? try_table_open(oid, mode) : NULL;
+}
+
+/* The number of the partition to which all rows of the table belong; -1: it has none. */
+int64
+aq_heap_partition_number(Relation rel)
+{
+	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
+	int64		number = -1;
+	bool		isnull;
+
+	if (tuple != NULL)
+		number = message_ordinal(DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)))
+			/ PARTITION_SLOTS;
+	table_endscan(scan);
+	return number;
+}
+
 LogRow
 aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 {
@@ -325,6 +353,56 @@ aq_heap_next_number(AqQueue *queue)
 	return nextval_internal(sequence, false);
 }
 
+/* Returns the size of the rows.  receipt 0, detail NULL: none. */
+static uint64
+insert_log(Relation rel, char kind, int stream, int64 number, TimestampTz at, int position,
+		   const uint16 *slots, uint32 n, int64 receipt, const char *detail)
+{
+	bool		snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
+	Datum		values[LOG_COLUMNS];
+	bool		nulls[LOG_COLUMNS] = {0};
+	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
+	uint64		bytes = 0;
+
+	if (snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	values[LOG_KIND] = CharGetDatum(kind);
+	values[LOG_STREAM] = Int16GetDatum(stream);
+	values[LOG_CONSUMER] = Int16GetDatum(position);
+	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
+	values[LOG_RECEIPT] = Int64GetDatum(receipt);
+	nulls[LOG_RECEIPT] = receipt == 0;
+	values[LOG_DETAIL] = detail != NULL ? CStringGetTextDatum(detail) : (Datum) 0;
+	nulls[LOG_DETAIL] = detail == NULL;
+	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 || kind == LOG_RETRY ? GetCurrentTimestamp() : 0);
+	nulls[LOG_WRITTEN] = receipt == 0 && kind != LOG_RETRY;
+	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
+	{
+		uint32		count = Min(n - i, ORDINALS_PER_ROW);
+		HeapTuple	tuple;
+
+		for (uint32 j = 0; j < count; j++)
+			ordinals[j] = Int64GetDatum(number * PARTITION_SLOTS + slots[i + j]);
+		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
+															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
+		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		bytes += tuple->t_len;
+		heap_freetuple(tuple);
+	}
+	if (snapshot)
+		PopActiveSnapshot();
+	pfree(ordinals);
+	return bytes;
+}
+
+/* Of messages that are consumed, in the log of the partition with this number. */
+void
+aq_heap_write_cleared(Relation log, int stream, int64 number, int position, const uint16 *slots, uint32 n)
+{
+	(void) insert_log(log, LOG_CLEARED, stream, number, 0, position, slots, n, 0, NULL);
+}
+
 /*
  * Writes log rows for these slots, in the current transaction, which may be at
  * its end and without a snapshot.  A log restored by pg_dump has a TOAST
@@ -343,44 +421,12 @@ aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int positio
 					const uint16 *slots, uint32 n, int64 receipt, const char *detail)
 {
 	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
-	bool		snapshot;
-	Datum		values[LOG_COLUMNS];
-	bool		nulls[LOG_COLUMNS] = {0};
-	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
-	uint64		bytes = 0;
+	uint64		bytes;
 
 	if (rel == NULL)
 		aq_heap_queue_is_gone();
-	snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
-	if (snapshot)
-		PushActiveSnapshot(GetTransactionSnapshot());
-	values[LOG_KIND] = CharGetDatum(kind);
-	values[LOG_STREAM] = Int16GetDatum(stream_at(partition->stream)->number);
-	values[LOG_CONSUMER] = Int16GetDatum(position);
-	values[LOG_TIME] = TimestampTzGetDatum(at != 0 ? at : GetCurrentTimestamp());
-	values[LOG_RECEIPT] = Int64GetDatum(receipt);
-	nulls[LOG_RECEIPT] = receipt == 0;
-	values[LOG_DETAIL] = detail != NULL ? CStringGetTextDatum(detail) : (Datum) 0;
-	nulls[LOG_DETAIL] = detail == NULL;
-	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 || kind == LOG_RETRY ? GetCurrentTimestamp() : 0);
-	nulls[LOG_WRITTEN] = receipt == 0 && kind != LOG_RETRY;
-	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
-	{
-		uint32		count = Min(n - i, ORDINALS_PER_ROW);
-		HeapTuple	tuple;
-
-		for (uint32 j = 0; j < count; j++)
-			ordinals[j] = Int64GetDatum(ordinal_of(partition, slots[i + j]));
-		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
-															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
-		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
-		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
-		bytes += tuple->t_len;
-		heap_freetuple(tuple);
-	}
+	bytes = insert_log(rel, kind, stream_at(partition->stream)->number, partition->number, at, position, slots, n,
+					   receipt, detail);
 	pg_atomic_fetch_add_u64(&partition->bytes, bytes);
-	if (snapshot)
-		PopActiveSnapshot();
-	pfree(ordinals);
 	table_close(rel, NoLock);
 }

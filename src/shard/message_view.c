@@ -121,6 +121,13 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 			continue;
 		if (row.receipt != 0 && read_lease(p, &row, slot))
 			continue;
+		if (row.kind == LOG_CLEARED || p->kind[position][slot] == LOG_CLEARED)
+		{
+			/* the time is that of the other row */
+			p->kind[position][slot] = LOG_CLEARED;
+			p->when[position][slot] = row.kind == LOG_TAKEN ? row.at : p->when[position][slot];
+			continue;
+		}
 		if (row.kind != LOG_RETRY)
 			p->kind[position][slot] = row.kind;
 		else
@@ -234,7 +241,7 @@ message_state(LogPicture *p, int position, int slot, const AqMessage *m, Timesta
 
 	if (kind == LOG_TAKEN)
 		return "PROCESSED";
-	if (kind == LOG_PURGED)
+	if (kind == LOG_PURGED || kind == LOG_CLEARED)
 		return "PURGED";
 	if (kind == LOG_FAILED)
 		return "EXPIRED";
@@ -362,22 +369,6 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-/* The number of the partition to which all rows of the table belong; -1: it has none. */
-static int64
-partition_number(Relation rel)
-{
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
-	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
-	int64		number = -1;
-	bool		isnull;
-
-	if (tuple != NULL)
-		number = message_ordinal(DatumGetInt64(heap_getattr(tuple, MSG_ORDINAL + 1, RelationGetDescr(rel), &isnull)))
-			/ PARTITION_SLOTS;
-	table_endscan(scan);
-	return number;
-}
-
 /* Has the consumer unfinished messages of this state in the frame?  Latch held. */
 static bool
 sub_has_state(FrameSub *sub, bool delayed, const char *state)
@@ -468,27 +459,15 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 	table_endscan(scan);
 }
 
-/* NULL: it does not exist, or was dropped after the catalog was read. */
-static Relation
-open_table(const AqQueue *queue, char letter, int table_no)
-{
-	char		name[NAMEDATALEN];
-	Oid			oid;
-
-	snprintf(name, sizeof(name), "%c%d_%d", letter, queue->id, table_no);
-	oid = aq_schema_data_relation(name);
-	return OidIsValid(oid) ? try_table_open(oid, AccessShareLock) : NULL;
-}
-
 static void
 table_rows(MessageRows *rows, int table_no)
 {
-	Relation	log = open_table(rows->queue, 'l', table_no);
-	Relation	rel = open_table(rows->queue, 'q', table_no);
+	Relation	log = aq_heap_open_numbered(rows->queue, 'l', table_no, AccessShareLock);
+	Relation	rel = aq_heap_open_numbered(rows->queue, 'q', table_no, AccessShareLock);
 
 	if (rel != NULL && log != NULL && may_have_state(rows, RelationGetRelid(rel)))
 	{
-		int64		number = partition_number(rel);
+		int64		number = aq_heap_partition_number(rel);
 
 		if (number >= 0 && (rows->wanted == NULL || number == rows->ordinal / PARTITION_SLOTS))
 			read_table(rows, rel, log, number);
@@ -551,7 +530,7 @@ AQ_ROWS(aq_message_view_parts)
 		return;
 	foreach(lc, aq_tables_numbers(queue->id))
 	{
-		Relation	rel = open_table(queue, 'q', lfirst_int(lc));
+		Relation	rel = aq_heap_open_numbered(queue, 'q', lfirst_int(lc), AccessShareLock);
 		BlockNumber blocks = rel != NULL ? RelationGetNumberOfBlocks(rel) : 0;
 
 		if (rel != NULL)

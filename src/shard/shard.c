@@ -221,6 +221,7 @@ static const AqStore shard_store = {
 	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
+	.purge_retained = aq_retained_purge,
 	.write_body = aq_body_write,
 	.read_body = aq_body_read,
 	.settle_leases = aq_lease_settle,

@@ -157,6 +157,7 @@ targets_next(bytea *targets, int position)
 /* kinds of log rows */
 #define LOG_TAKEN	't'			/* consumed */
 #define LOG_PURGED	'p'
+#define LOG_CLEARED	'c'			/* purged after it was consumed: only the views read it */
 #define LOG_RETRY	'r'			/* a dequeue was rolled back; time: end of its retry delay */
 #define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with an AQ_DEATH_* */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
@@ -368,7 +369,10 @@ extern bool aq_heap_read_row(Relation rel, HeapTuple tuple, Buffer *buffer);
 extern void aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
 								 AqMessage *message, Datum *values, bool *nulls);
 extern LogRow aq_heap_read_log(HeapTuple tuple, TupleDesc desc);
+extern Relation aq_heap_open_numbered(const AqQueue *queue, char letter, int table_no, LOCKMODE mode);
+extern int64 aq_heap_partition_number(Relation rel);
 extern int64 aq_heap_next_number(AqQueue *queue);
+extern void aq_heap_write_cleared(Relation log, int stream, int64 number, int position, const uint16 *slots, uint32 n);
 extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
 							  const uint16 *slots, uint32 n);
 extern void aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int position,
@@ -480,6 +484,9 @@ extern void aq_lease_session_register(void);
 
 /* --- take.c ------------------------------------------------------------------------------ */
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
+
+/* --- retained.c -------------------------------------------------------------------------- */
+extern uint64 aq_retained_purge(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
 extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
 /* --- positions.c, horizon.c -------------------------------------------------------------- */

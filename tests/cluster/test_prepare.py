@@ -683,3 +683,30 @@ def test_worker_does_not_wait_for_a_commit_order(server, conn):
     until(lambda: len(look(conn, "dead")) == 2, "the message in the exception queue")
     assert db.value(conn, "SELECT max(dead_letter ->> 'reason') FROM aq.messages WHERE queue_name = 'dead'") == "retries"
     assert take(conn, "dead") == ["first", "second"]
+
+
+@pytest.mark.sharded("the rows of a queue table are deleted")
+@pytest.mark.parametrize("finish", FINISH)
+@pytest.mark.parametrize("how", ["nothing", "kill twice"])
+def test_purge_of_retained_messages(server, queue, how, finish):
+    """It is no doubt about them: they were consumed before."""
+    states = f"SELECT payload::int, state FROM aq.messages WHERE queue_name = '{queue}' ORDER BY 1"
+    with server.connect() as conn:
+        conn.execute("SELECT aq.alter_queue(%s, retention => '1 day')", [queue])
+        put(conn, queue, 1, 2, 3)
+        assert take(conn, queue, number=2) == [1, 2]
+        assert take(conn, queue, number=1) == [3]
+        put(conn, queue, 4)
+        conn.execute("BEGIN")
+        purged = conn.execute("SELECT sys._purge_processed(%s, NULL, (SELECT array_agg(msgid) FROM aq.messages "
+                              "WHERE queue_name = %s AND payload::int > 1))", [queue, queue]).fetchone()
+        assert purged == (2,)
+        conn.execute("PREPARE TRANSACTION 'p'")
+    disturb(server, how)
+    with server.connect() as conn:
+        assert conn.execute(states).fetchall() == [(1, "PROCESSED"), (2, "PROCESSED"), (3, "PROCESSED"), (4, "READY")]
+        conn.execute(f"{finish} 'p'")
+        left = "PURGED" if finish == "COMMIT PREPARED" else "PROCESSED"
+        assert conn.execute(states).fetchall() == [(1, "PROCESSED"), (2, left), (3, left), (4, "READY")]
+        assert take(conn, queue) == [4]
+        assert not ready(conn, queue)

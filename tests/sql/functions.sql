@@ -12,7 +12,7 @@ GRANT USAGE ON SCHEMA aq_internal TO regress_aq_eve;
 SET ROLE regress_aq_eve;
 SELECT aq.create_queue_table('eve.tab', multiple_consumers => true), aq.create_queue('eve.in_table', queue_table => 'eve.tab'), aq.create_queue('eve_sharded');
 SELECT aq.enqueue('eve_sharded', '1', delivery_mode => 'buffered') IS NOT NULL;
-SELECT t.error($$SELECT sys._purge_processed('eve.in_table', NULL, NULL)$$);
+SELECT t.error($$SELECT sys._purge_processed('eve_sharded', NULL, '{NULL}')$$);
 SELECT t.error($$SELECT sys._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
 SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),

@@ -636,7 +636,7 @@ BEGIN
 		coalesce(purge_options."block", false), dbms_aq._delivery_mode(purge_options.delivery_mode));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
-'Remove messages in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
+'Remove messages, also retained ones, in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

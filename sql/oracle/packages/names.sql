@@ -68,7 +68,7 @@ COMMENT ON FUNCTION sys._queue_in_use(text) IS 'Internal: do running transaction
 
 CREATE FUNCTION sys._purge_processed(queue_name text, consumer text, ids uuid[]) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_processed';
-COMMENT ON FUNCTION sys._purge_processed(text, text, uuid[]) IS 'Internal: delete delivered messages that a queue table retains';
+COMMENT ON FUNCTION sys._purge_processed(text, text, uuid[]) IS 'Internal: purge processed messages that are retained: those with these ids for a consumer; ids null: all of the queue';
 
 -- Errors
 

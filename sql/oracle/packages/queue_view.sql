@@ -289,7 +289,7 @@ BEGIN
 	FOR chosen IN SELECT * FROM sys._meeting_condition(native, in_table, condition) LOOP
 		consumer := sys._consumer_shown_as(native, chosen.consumer);
 		PERFORM aq.purge_queue(native, consumer, format('msgid = ANY (%L::pg_catalog.uuid[])', chosen.ids), delivery_mode);
-		IF in_table IS NOT NULL THEN
+		IF delivery_mode IS DISTINCT FROM 'buffered' THEN
 			PERFORM sys._purge_processed(native, consumer, chosen.ids);
 		END IF;
 	END LOOP;
@@ -307,6 +307,9 @@ BEGIN
 			UNION ALL SELECT _purge.queue_name WHERE in_table IS NULL) AS x (n) ORDER BY n COLLATE "C" LOOP
 		IF nullif(trim(condition), '') IS NULL THEN
 			PERFORM aq.purge_queue(native, delivery_mode => _purge.delivery_mode, "block" => _purge."block");
+			IF _purge.delivery_mode IS DISTINCT FROM 'buffered' THEN
+				PERFORM sys._purge_processed(native, NULL, NULL);
+			END IF;
 			CONTINUE;
 		END IF;
 		-- so that no message is found that another session takes meanwhile

@@ -240,7 +240,7 @@ ALTER TABLE aq_data.log_template ALTER ordinals SET STORAGE PLAIN;
 ALTER TABLE aq_data.log_template ALTER detail SET STORAGE PLAIN;
 ALTER TABLE aq_data.log_template REPLICA IDENTITY FULL;
 COMMENT ON TABLE aq_data.log_template IS 'Form of the dequeue logs: which consumer has finished which messages';
-COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction, s leased, e lease extended, o lease over, b given back, u given back unseen';
+COMMENT ON COLUMN aq_data.log_template.kind IS 't taken, p purged, c purged after it was taken, r dequeue rolled back, x expired or failed, m moved to the exception queue or dropped, l locked by a prepared transaction, s leased, e lease extended, o lease over, b given back, u given back unseen';
 COMMENT ON COLUMN aq_data.log_template.stream IS 'stream of the messages: (shard * 10 + priority) * 2, plus 1 if delayed';
 COMMENT ON COLUMN aq_data.log_template.consumer IS 'position of the consumer, see aq_internal.subscriber; 0 in single-consumer queues';
 COMMENT ON COLUMN aq_data.log_template.at IS 'time of the dequeue; of kinds r, b and u, when the message may be tried again; of s and e, when the lease ends';

@@ -617,21 +617,63 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(purged);
 }
 
-/* Deletes the bodies of large messages that have just been deleted.  values: the queue, the messages' ids. */
-static void
-purge_bodies(int table, Oid *types, Datum *values)
+/* What is purged of the messages that a queue retains. */
+typedef struct Retained
 {
-	if (OidIsValid(aq_schema_data_relation(psprintf("k%d", table))))
-		aq_sql_change(psprintf("DELETE FROM aq_data.k%d k WHERE msgid = ANY ($2) "
-							   "AND NOT EXISTS (SELECT FROM aq_data.t%d m WHERE m.msgid = k.msgid)", table, table),
-					  2, types, values, NULL);
+	AqQueue    *queue;
+	int			position;		/* of the consumer; -1: of none */
+	bool		all;			/* messages of all consumers; the rest is not set */
+	Oid			types[2];
+	Datum		values[2];		/* the queue, the messages' ids */
+} Retained;
+
+static uint64
+delete_retained(Retained *r, char letter, const char *which)
+{
+	return aq_sql_delete(psprintf("%c%d", letter, r->queue->table.id),
+						 psprintf("WHERE r.queue_id = $1 AND r.state = 2 %s FOR UPDATE", which), r->all ? 1 : 2, r->types, r->values);
 }
 
-#define PROCESSED "WHERE r.queue_id = $1 AND r.state = 2 AND r.msgid = ANY ($2) "
+/* Deletes the bodies of large messages that have just been deleted. */
+static void
+delete_bodies(Retained *r)
+{
+	int			table = r->queue->table.id;
+
+	if (OidIsValid(aq_schema_data_relation(psprintf("k%d", table))))
+		aq_sql_change(psprintf("DELETE FROM aq_data.k%d k WHERE %s NOT EXISTS (SELECT FROM aq_data.t%d m WHERE m.msgid = k.msgid)",
+							   table, r->all ? "" : "msgid = ANY ($2) AND", table),
+					  r->all ? 0 : 2, r->types, r->values, NULL);
+}
+
+/* From a queue table.  A message of a topic goes with its last row of a consumer. */
+static uint64
+purge_rows(Retained *r)
+{
+	const char *of_ids = r->all ? "" : "AND r.msgid = ANY ($2)";
+	int			table = r->queue->table.id;
+	uint64		purged;
+
+	if (!r->queue->multi)
+		purged = delete_retained(r, 't', of_ids);
+	else
+	{
+		const char *of_consumer = psprintf("AND r.\"position\" = %d AND EXISTS (SELECT FROM aq_data.t%d m WHERE m.queue_id = r.queue_id "
+										   "AND m.key1 = r.key1 AND m.key2 = r.key2 AND m.step = r.step AND m.msgid = ANY ($2))",
+										   r->position, table);
+
+		purged = delete_retained(r, 'c', r->all ? "" : of_consumer);
+		(void) delete_retained(r, 't', psprintf("%s AND NOT EXISTS (SELECT FROM aq_data.c%d c WHERE c.queue_id = r.queue_id "
+												"AND c.key1 = r.key1 AND c.key2 = r.key2 AND c.step = r.step)", of_ids, table));
+	}
+	delete_bodies(r);
+	return purged;
+}
 
 /*
- * Purges processed messages with these ids that a queue table retains, for one
- * consumer.  Returns their number.
+ * Purges processed messages that are retained, or not removed yet: those with
+ * these ids for one consumer, or, without ids, those of all.  Returns their
+ * number.
  */
 PG_FUNCTION_INFO_V1(aq_admin_purge_processed);
 Datum
@@ -640,32 +682,27 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
-	Oid			types[2] = {INT4OID, UUIDARRAYOID};
-	Datum		values[2] = {Int32GetDatum(queue->id), PG_GETARG_DATUM(2)};
-	int			table = queue->table.id;
-	int64		purged;
-	int			position = 0;
+	Retained	retained = {.queue = queue,.all = PG_ARGISNULL(2),.types = {INT4OID, UUIDARRAYOID},
+	.values = {Int32GetDatum(queue->id), PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2)}};
+	bool		of_none = queue->multi && consumer == NULL;
+	uint64		purged = 0;
 
-	if (PG_ARGISNULL(2))
-		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not be null"));
 	aq_session_require_write("dbms_aqadm.purge_queue_table()");
-	if (table == 0)
-		PG_RETURN_INT64(0);		/* sharded: they are removed with their partition */
-	if (queue->multi)
+	/* of none: those in an exception queue */
+	retained.position = of_none ? -1 : aq_args_consumer_position(queue, consumer);
+	if (queue->table.id != 0)
+		purged = purge_rows(&retained);
+	if (queue->store->purge_retained != NULL && retained.all)
+		purged += queue->store->purge_retained(queue, -1, NULL, 0);
+	else if (queue->store->purge_retained != NULL && retained.position >= 0)
 	{
-		/* null: those that no longer have rows of consumers */
-		position = consumer != NULL ? aq_args_consumer_position(queue, consumer) : -1;
-		purged = aq_sql_delete(psprintf("c%d", table), psprintf("WHERE r.queue_id = $1 AND r.\"position\" = %d AND r.state = 2 "
-							   "AND EXISTS (SELECT FROM aq_data.t%d m WHERE m.queue_id = r.queue_id AND m.key1 = r.key1 "
-							   "AND m.key2 = r.key2 AND m.step = r.step AND m.msgid = ANY ($2)) FOR UPDATE", position, table),
-							   2, types, values);
-		(void) aq_sql_delete(psprintf("t%d", table), psprintf(PROCESSED "AND NOT EXISTS (SELECT FROM aq_data.c%d c "
-							 "WHERE c.queue_id = r.queue_id AND c.key1 = r.key1 AND c.key2 = r.key2 AND c.step = r.step) "
-							 "FOR UPDATE", table), 2, types, values);
-		purge_bodies(table, types, values);
-		PG_RETURN_INT64(purged);
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(2);
+		uint32		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+
+		if (array_contains_nulls(array))
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"ids\" must not contain nulls"));
+		/* uuids have no alignment */
+		purged += queue->store->purge_retained(queue, retained.position, (const pg_uuid_t *) ARR_DATA_PTR(array), n);
 	}
-	purged = aq_sql_delete(psprintf("t%d", table), PROCESSED "FOR UPDATE", 2, types, values);
-	purge_bodies(table, types, values);
 	PG_RETURN_INT64(purged);
 }

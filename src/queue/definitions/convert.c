@@ -260,6 +260,13 @@ both_take(AqQueue *queue, const AqTakeOptions *given)
 	return taken;
 }
 
+/* Those of the queue table are not the store's: see aq_admin_purge_processed(). */
+static uint64
+both_purge_retained(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n)
+{
+	return sharded()->purge_retained(queue, position, ids, n);
+}
+
 /* Messages that were leased before the conversion; there are no new leases meanwhile. */
 static void
 both_settle_leases(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n, AqLeaseResult *results)
@@ -342,6 +349,7 @@ const AqStore aq_convert_store = {
 	.lock = both_lock,
 	.put = both_put,
 	.take = both_take,
+	.purge_retained = both_purge_retained,
 	.write_body = both_write_body,
 	.read_body = both_read_body,
 	.settle_leases = both_settle_leases,
