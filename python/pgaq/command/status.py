@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,17 +17,36 @@ from pgaq.command.doctor import findings, write_findings
 from pgaq.subjects import CACHE, QUEUES, SERVER, SESSIONS, WAITS
 
 
+# as many queues as the screen shows, or those of these names: of thousands the others are not read
+SHOWN = replace(
+    QUEUES,
+    query=f"""
+SELECT *, count(*) OVER () AS found FROM ({QUEUES.query}) q
+-- a default exception queue without messages says nothing
+WHERE (%(most)s::int IS NULL OR kind !~ '^exception' OR backlog > 0) AND (%(names)s::text[] IS NULL OR queue = ANY(%(names)s))
+ORDER BY backlog DESC NULLS LAST, queue LIMIT %(most)s::int""",
+    parameters=("most", "names"),
+)
+
+
 def add_to(app: typer.Typer) -> None:
     command(app, "status")(status)
 
 
-def read(conn: db.Connection, seconds: float) -> dict[str, Any]:
-    """All that the screen shows; what the role may not see is empty, with a sentence in notes.
+def queues(conn: db.Connection, **which: Any) -> tuple[list[dict[str, Any]], int]:
+    """Rows, and how many there are without the limit."""
+    rows = output.ask(conn, SHOWN, **which)
+    return rows, max([row.pop("found") for row in rows], default=0)
 
-    Rates are those of so many seconds; 0: averages since the queues came into use.
+
+def read(conn: db.Connection, seconds: float, most: int | None) -> tuple[dict[str, Any], int]:
+    """All that the screen shows, with so many queues at most, and the number of queues that it would show without that limit.
+
+    What the role may not see is empty, with a sentence in notes.  Rates are those of so many seconds; 0: averages since
+    the queues came into use.
     """
     said = []
-    earlier, then = output.ask(conn, QUEUES), time.monotonic()
+    (earlier, found), then = queues(conn, most=most), time.monotonic()
     state: dict[str, Any] = {"server": output.ask(conn, SERVER)[0], "queues": earlier}
     for name, subject in (("message_cache", CACHE), ("sessions", SESSIONS), ("waits", WAITS)):
         state[name], note = output.ask_or_note(conn, subject)
@@ -34,10 +54,10 @@ def read(conn: db.Connection, seconds: float) -> dict[str, Any]:
     state["advice"], _ = findings(conn, thorough=False)
     if seconds:
         time.sleep(max(0.0, then + seconds - time.monotonic()))
-        now, state["queues"] = time.monotonic(), output.ask(conn, QUEUES)
+        now, (state["queues"], _) = time.monotonic(), queues(conn, names=None if most is None else [row["queue"] for row in earlier])
         rates.put_rates(QUEUES, state["queues"], {rates.key(QUEUES, row): row for row in earlier}, now - then)
     state["notes"] = said
-    return state
+    return state, found
 
 
 def status(
@@ -46,20 +66,18 @@ def status(
 ) -> None:
     """One screen: queues, rates, backlogs, consumers, waits, advice."""
     seconds = (span(last) or timedelta()).total_seconds()
+    most = None if everything or chosen().json else 12
     with asking() as conn:
-        state = read(conn, seconds)
+        state, found = read(conn, seconds, most)
     if chosen().json:
         output.write_json(state)
         return
     out = output.console()
     out.print(heading(state))
-    most = None if everything else 12
-    # a default exception queue without messages says nothing
-    queues = [row for row in state["queues"] if everything or not row["kind"].startswith("exception") or row["backlog"]]
     text.say()
-    output.show(rates.live(QUEUES) if seconds else QUEUES, queues[:most], title=True)
-    if most is not None and len(queues) > most:
-        text.say(f"... and {len(queues) - most} more: pgaq status --all")
+    output.show(rates.live(QUEUES) if seconds else QUEUES, state["queues"], title=True)
+    if most is not None and found > most:
+        text.say(f"... and {found - most} more: pgaq status --all")
     if state["waits"]:
         text.say()
         output.show(WAITS, state["waits"][: None if everything else 5], title=True)

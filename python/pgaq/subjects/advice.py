@@ -9,6 +9,7 @@ from __future__ import annotations
 from pgaq.subjects.model import Rule
 
 MONITOR = "membership in pg_monitor"
+LOST = "Restore the table from a backup, or drop the queue with its messages: pgaq queue drop --force {queue:word}"
 
 RULES: tuple[Rule, ...] = (
     Rule("preload", "problem", "The library is not loaded at server start.",
@@ -69,10 +70,13 @@ RULES: tuple[Rule, ...] = (
             FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
          "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
     Rule("lost_tables", "problem", "Tables of a queue are missing.",
-         """SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found, queue_name AS queue FROM (
-                SELECT queue_name FROM aq.metrics() WHERE lag IS NULL
-                UNION SELECT queue_name FROM aq.partitions WHERE messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') q""",
-         "Restore the table from a backup, or drop the queue with its messages: pgaq queue drop --force {queue:word}"),
+         "SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found, queue_name AS queue FROM aq.metrics() WHERE lag IS NULL",
+         LOST),
+    # as long as the queue is in memory, only its partitions tell
+    Rule("dropped_tables", "problem", "Tables of a queue in use were dropped.",
+         """SELECT DISTINCT queue_name AS case, 'a table of its messages was dropped' AS found, queue_name AS queue FROM aq.partitions
+            WHERE (messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') AND queue_name NOT IN (SELECT queue_name FROM aq.metrics() WHERE lag IS NULL)""",
+         LOST, live=False),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
          """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found,
