@@ -168,6 +168,7 @@ struct dsm_segment;
 extern void aq_process_init(struct BackgroundWorker *worker, const char *function, const char *type);
 extern struct dsm_segment *aq_process_attach(Datum handle, const char *name);
 extern void aq_process_set_parameter(const char *name, const char *value);
+extern void aq_process_pin_parameter(const char *name, const char *value);
 extern void aq_process_set_parameters(const char *application);
 extern void aq_process_commit_safely(void);
 extern void aq_process_register(const char *name, const char *function, bool on_standby);

@@ -63,7 +63,7 @@ void
 aq_citus_keep_local(void)
 {
 	if (GetConfigOption(PROPAGATION, true, false) != NULL)
-		(void) set_config_option(PROPAGATION, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		aq_process_pin_parameter(PROPAGATION, "off");
 }
 
 /*

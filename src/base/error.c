@@ -118,7 +118,7 @@ aq_error_begin_oracle(void)
 	int			nest = NewGUCNestLevel();
 
 	if (!aq_error_oracle)
-		(void) set_config_option(ORACLE_ERRORS, "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		aq_process_pin_parameter(ORACLE_ERRORS, "on");
 	return nest;
 }
 

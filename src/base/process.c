@@ -69,6 +69,13 @@ aq_process_set_parameter(const char *name, const char *value)
 		SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/* Sets a parameter until the GUC nest level ends. */
+void
+aq_process_pin_parameter(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 /* Called after the process has connected.  application: its application_name. */
 void
 aq_process_set_parameters(const char *application)

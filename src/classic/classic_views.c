@@ -187,7 +187,7 @@ avoid_nested_loops(WantedMessages wanted)
 	int			level = NewGUCNestLevel();
 
 	if (wanted.id == NULL && wanted.end == 0)
-		(void) set_config_option("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		aq_process_pin_parameter("enable_nestloop", "off");
 	return level;
 }
 

@@ -66,7 +66,7 @@ void
 aq_caller_path_on_call(Oid function)
 {
 	if (strcmp(namespace_search_path, PATH_OF_PACKAGES) == 0 && has_own_settings(function))
-		(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		aq_process_pin_parameter("search_path", "pg_catalog, pg_temp");
 }
 
 /* Sets the caller's search_path, until aq_caller_path_leave() or an error. */
@@ -77,7 +77,7 @@ aq_caller_path_use(void)
 	int			nest = NewGUCNestLevel();
 
 	if (path != namespace_search_path)
-		(void) set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		aq_process_pin_parameter("search_path", path);
 	return nest;
 }
 
@@ -87,7 +87,7 @@ aq_caller_path_pin(void)
 {
 	int			nest = NewGUCNestLevel();
 
-	(void) set_config_option("search_path", PATH_OF_PACKAGES, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	aq_process_pin_parameter("search_path", PATH_OF_PACKAGES);
 	return nest;
 }
 

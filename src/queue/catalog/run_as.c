@@ -418,13 +418,6 @@ aq_run_as_check_type(Oid type)
 	}
 }
 
-/* Sets a parameter until the end of the GUC nest level. */
-static void
-pin(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
 /* Called when a query begins. */
 static bool
 check_relations(AQ_CHECK_PERMS_ARGS)
@@ -436,7 +429,7 @@ check_relations(AQ_CHECK_PERMS_ARGS)
 	 * another role
 	 */
 	if (acting_depth > 0 && max_parallel_workers > 0)
-		pin("max_parallel_workers", "0");
+		aq_process_pin_parameter("max_parallel_workers", "0");
 	if (acting_depth > 0)
 		foreach(lc, range_table)
 		{
@@ -497,10 +490,10 @@ static void
 pin_settings(bool reads)
 {
 	if (strcmp(namespace_search_path, PINNED_PATH) != 0)
-		pin("search_path", PINNED_PATH);
+		aq_process_pin_parameter("search_path", PINNED_PATH);
 #define X(id, name, value, has_it, of_text) \
 	if (!(has_it) && !((of_text) && reads)) \
-		pin(name, value);
+		aq_process_pin_parameter(name, value);
 #include "queue/catalog/setting_list.h"
 #undef X
 }

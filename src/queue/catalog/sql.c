@@ -271,13 +271,6 @@ has_event_triggers(void)
 		EventCacheLookup(EVT_SQLDrop) != NIL;
 }
 
-/* For the rest of the command; AtEOXact_GUC() ends it. */
-static void
-set_parameter(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
 /* Returns the number of rows. */
 static uint64
 run(const Command *command, bool connected)
@@ -291,13 +284,13 @@ run(const Command *command, bool connected)
 
 	/* the caller's default_tablespace counts only if the caller may use it */
 	if (!may_use_default_tablespace())
-		set_parameter("default_tablespace", "");
+		aq_process_pin_parameter("default_tablespace", "");
 	GetUserIdAndSecContext(&save_user, &save_context);
 	SetUserIdAndSecContext(owner(), save_context | SECURITY_LOCAL_USERID_CHANGE);
 	if (!OidIsValid(command->payload_type) && !may_use_default_tablespace())
-		set_parameter("default_tablespace", "");
-	set_parameter("search_path", "pg_catalog, pg_temp");
-	set_parameter("default_table_access_method", "heap");
+		aq_process_pin_parameter("default_tablespace", "");
+	aq_process_pin_parameter("search_path", "pg_catalog, pg_temp");
+	aq_process_pin_parameter("default_table_access_method", "heap");
 	aq_citus_keep_local();
 
 	if (SPI_connect() != SPI_OK_CONNECT)
@@ -479,7 +472,7 @@ aq_sql_revoke(const char *commands)
 	int			nest = NewGUCNestLevel();
 	ListCell   *lc;
 
-	set_parameter("search_path", "pg_catalog, pg_temp");
+	aq_process_pin_parameter("search_path", "pg_catalog, pg_temp");
 	foreach(lc, raw_parser(commands, RAW_PARSE_DEFAULT))
 	{
 		Power		power = raise_power();
