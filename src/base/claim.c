@@ -43,7 +43,6 @@
 #include "access/xact.h"
 #include "base/base_int.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 typedef struct Claim
 {

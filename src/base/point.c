@@ -54,7 +54,6 @@ aq_point_define_parameters(void)
 #include "storage/spin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
 #define MAX_POINTS	64
 

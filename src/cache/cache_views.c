@@ -15,7 +15,6 @@
 #include "cache/cache_private.h"
 
 #include "common/hashfn.h"
-#include "fmgr.h"
 #include "utils/timestamp.h"
 
 static const char *const mode_names[] = {"NONE", "NULL", "SHARE", "EXCLUSIVE"};

@@ -33,7 +33,6 @@
 
 #include "access/xlog.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "utils/inval.h"
 
 /* size of the bitmaps of relations, which are indexed by hash */

@@ -27,7 +27,6 @@
 
 #include "access/transam.h"
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "storage/ipc.h"
 
 typedef struct Note

@@ -17,7 +17,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
 #include "utils/uuid.h"
 
 /* rows that are formed and inserted together */

@@ -9,8 +9,6 @@
  */
 #include "classic/classic_private.h"
 
-#include "executor/spi.h"
-#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 

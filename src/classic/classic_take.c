@@ -33,14 +33,12 @@
 
 #include "access/detoast.h"
 #include "access/heapam.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
 

@@ -15,7 +15,6 @@
  */
 #include "classic/classic_private.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"

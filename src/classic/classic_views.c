@@ -19,7 +19,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 #include "utils/uuid.h"
 
 /*

@@ -9,7 +9,6 @@
  */
 #include "classic/classic_private.h"
 
-#include "access/table.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
 

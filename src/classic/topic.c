@@ -21,7 +21,6 @@
 #include "classic/classic_private.h"
 
 #include "access/htup_details.h"
-#include "miscadmin.h"
 
 /* Does the consumer whose row is in the slot still have to dequeue it? */
 static bool

@@ -18,7 +18,6 @@
  */
 #include "jobs/jobs_private.h"
 
-#include "miscadmin.h"
 #include "utils/guc.h"
 
 /* after the cancellation of a turn, in milliseconds */

@@ -23,7 +23,6 @@
 
 #include <signal.h>
 
-#include "access/xact.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"

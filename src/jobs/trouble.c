@@ -22,7 +22,6 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* the pause after the first failure, and the longest one, in microseconds */

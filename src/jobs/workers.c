@@ -10,7 +10,6 @@
  */
 #include "jobs/jobs_private.h"
 
-#include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 

@@ -19,7 +19,6 @@
 #include "link/link_private.h"
 
 #include "common/pg_prng.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 

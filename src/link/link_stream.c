@@ -14,9 +14,7 @@
  */
 #include "link/link_private.h"
 
-#include "access/xact.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"

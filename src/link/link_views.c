@@ -15,7 +15,6 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 /* how long a database waits for its link worker before aq.links says so */
 #define PATIENCE ((int64) 3000000)

@@ -13,10 +13,8 @@
  */
 #include "node/node_private.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/array.h"
 #include "utils/uuid.h"

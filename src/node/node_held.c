@@ -13,7 +13,6 @@
  */
 #include "node/node_private.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"

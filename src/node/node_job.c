@@ -10,7 +10,6 @@
  */
 #include "node/node_private.h"
 
-#include "executor/spi.h"
 #include "jobs/jobs.h"
 #include "utils/timestamp.h"
 

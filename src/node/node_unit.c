@@ -23,7 +23,6 @@
  */
 #include "node/node_private.h"
 
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"

@@ -19,13 +19,9 @@
  */
 #include "notify/notify_private.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/acl.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 

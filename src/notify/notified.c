@@ -20,7 +20,6 @@
 #include "executor/spi.h"
 #include "utils/array.h"
 #include "utils/hsearch.h"
-#include "utils/memutils.h"
 
 typedef struct Key
 {

@@ -19,7 +19,6 @@
 
 #include "catalog/namespace.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"

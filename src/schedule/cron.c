@@ -19,7 +19,6 @@
  */
 #include "schedule/schedule_private.h"
 
-#include "miscadmin.h"
 #include "utils/datetime.h"
 
 #define SECONDS_PER_DAY ((pg_time_t) 86400)

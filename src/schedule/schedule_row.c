@@ -18,7 +18,6 @@
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #define DUE_TIME "GREATEST(s.next_run, s.retry_at)"

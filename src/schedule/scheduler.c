@@ -23,7 +23,6 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 PGDLLEXPORT void aq_scheduler_main(Datum arg);
 

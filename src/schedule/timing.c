@@ -15,7 +15,6 @@
  */
 #include "schedule/schedule_private.h"
 
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"

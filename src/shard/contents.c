@@ -27,7 +27,6 @@
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "storage/procarray.h"
-#include "utils/array.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"

@@ -38,9 +38,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 

@@ -11,7 +11,6 @@
 #include "shard/shard_private.h"
 
 #include "access/xact.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 

@@ -26,7 +26,6 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "storage/bufmgr.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* messages whose rows are read together */

@@ -21,11 +21,9 @@
 
 #include "access/heapam.h"
 #include "access/tableam.h"
-#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 static uint32
 count_open(Contents *p)

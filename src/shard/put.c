@@ -22,7 +22,6 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "executor/tuptable.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"

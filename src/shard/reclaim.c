@@ -33,7 +33,6 @@
 #include "catalog/heap.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 /*

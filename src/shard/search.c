@@ -22,7 +22,6 @@
 #include "access/table.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "utils/memutils.h"
 
 /*
  * --- messages of the transaction itself

@@ -9,7 +9,6 @@
  */
 #include "shard/shard_private.h"
 
-#include "miscadmin.h"
 #include "utils/guc.h"
 
 static const AqStore shard_store;

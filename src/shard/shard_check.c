@@ -14,7 +14,6 @@
 #include "shard/copy.h"
 #include "shard/tag.h"
 
-#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "storage/procarray.h"
 

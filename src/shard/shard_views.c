@@ -15,7 +15,6 @@
 #include "shard/shard_private.h"
 
 #include "access/xlog.h"
-#include "catalog/pg_type.h"
 
 /*
  * Puts rows for every queue that the role may use, or only for that which the

@@ -20,7 +20,6 @@
 #include "shard/shard_private.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "storage/ipc.h"
 
 /* The kind of its log row; 0: none. */

@@ -18,16 +18,13 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "postmaster/autovacuum.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 

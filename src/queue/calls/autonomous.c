@@ -19,8 +19,6 @@
  */
 #include "queue/calls/calls_private.h"
 
-#include "access/htup_details.h"
-#include "access/xact.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -28,7 +26,6 @@
 #include "storage/proc.h"
 #include "storage/shm_mq.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 
 #define RING_BYTES 16384
 

@@ -21,7 +21,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 /* the columns of aq.jms_message, in the order of the type */

@@ -22,7 +22,6 @@
 
 #include "access/xact.h"
 #include "common/hashfn.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 

@@ -20,7 +20,6 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
 /* --- aq.dequeue(wait => ...) ------------------------------------------------------------ */
 

@@ -56,7 +56,6 @@
 #include "pgtime.h"
 #include "tsearch/ts_cache.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/bytea.h"
 #include "utils/float.h"

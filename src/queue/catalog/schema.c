@@ -21,7 +21,6 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 Oid
 aq_schema_relation(const char *name)

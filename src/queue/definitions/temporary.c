@@ -14,7 +14,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "utils/builtins.h"
 
 /* Enters what this transaction has made; consumer: its number, or 0 for the queue itself. */

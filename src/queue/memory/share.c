@@ -27,7 +27,6 @@
  */
 #include "queue/memory/memory_private.h"
 
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/hsearch.h"
 

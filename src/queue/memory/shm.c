@@ -14,7 +14,6 @@
  */
 #include "queue/memory/memory_private.h"
 
-#include "miscadmin.h"
 
 /* padded to whole cache lines, to avoid false sharing between consumers */
 typedef union ConsumerPlace

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "sync/statistics/stat_int.h"
 
 typedef struct StatName

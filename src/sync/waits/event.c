@@ -31,7 +31,6 @@
 #include "sync/common/held.h"
 #include "sync/traces/trace.h"
 #include "sync/waits/event_int.h"
-#include "utils/timestamp.h"
 
 #define MAX_NESTED	4
 
