@@ -130,6 +130,36 @@ BEGIN
 	RAISE NOTICE 'remove_nodata of RAW: % bytes', length(r);
 END $$;
 SELECT (SELECT count(*) FROM "aq$orders"), (SELECT count(*) FROM "aq$raws");
+-- a variable of any type will do, also in an array; the other modes need the queue's
+DO $$
+DECLARE
+	mp dbms_aq.message_properties_t;
+	mps dbms_aq.message_properties_array_t;
+	o dbms_aq.dequeue_options_t := dbms_aq.dequeue_options_t(wait => 0, dequeue_mode => dbms_aq.remove_nodata(), navigation => 1);
+	id uuid;
+	ids dbms_aq.msgid_array_t;
+	m order_t;
+	r bytea;
+	rs bytea[];
+	j jsonb;
+	n integer;
+BEGIN
+	FOR i IN 1 .. 4 LOOP
+		CALL dbms_aq.enqueue('orders', NULL, NULL, ROW(i, 'any type')::order_t, id);
+	END LOOP;
+	CALL dbms_aq.enqueue('raws', NULL, NULL, '\x01', id);
+	CALL dbms_aq.dequeue('orders', o, mp, r, id);
+	RAISE NOTICE 'RAW of % bytes', length(r);
+	CALL dbms_aq.dequeue('orders', o, mp, j, id);
+	RAISE NOTICE 'JSON %', j;
+	CALL dbms_aq.dequeue_array('orders', o, 10, mps, rs, ids, n);
+	RAISE NOTICE 'array of %: %', n, rs;
+	CALL dbms_aq.dequeue('raws', o, mp, m, id);
+	RAISE NOTICE 'object %', m;
+END $$;
+SELECT (SELECT count(*) FROM "aq$orders"), (SELECT count(*) FROM "aq$raws");
+SELECT t.error(format('CALL dbms_aq.dequeue(%L, dbms_aq.dequeue_options_t(wait => 0, dequeue_mode => %s), NULL, NULL::bytea, NULL)', 'orders', mode))
+	FROM unnest(ARRAY[dbms_aq.browse(), dbms_aq.locked(), dbms_aq.remove()]) mode;
 
 -- choosing: correlation pattern, condition over tab, message id
 DO $$

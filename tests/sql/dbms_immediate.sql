@@ -43,6 +43,10 @@ SELECT :'payload';
 CALL dbms_aq.dequeue('i_classic', dbms_aq.dequeue_options_t(visibility => 1, wait => 0, dequeue_mode => dbms_aq.remove_nodata()), NULL, NULL::text, NULL) \gset
 SELECT :{?payload};
 SELECT count(*) FROM aq$i_tab;
+-- without data, of any type
+CALL dbms_aq.enqueue('i_classic', :now, NULL, '(4,modes)', NULL) \g /dev/null
+CALL dbms_aq.dequeue('i_classic', dbms_aq.dequeue_options_t(visibility => 1, wait => 0, dequeue_mode => dbms_aq.remove_nodata()), NULL, NULL::bytea, NULL) \gset
+SELECT :'payload', (SELECT count(*) FROM aq$i_tab);
 
 -- arrays, long payloads, nulls
 DO $$

@@ -463,7 +463,8 @@ take_messages(Attempt *attempt)
 	AqTransformation *transformation = NULL;
 	AqDequeue	call = {
 		.queue = take->queue,
-		.payload_type = wanted,
+		/* without data, the variable's type does not matter */
+		.payload_type = take->mode == AQ_MODE_REMOVE_NODATA ? stored : wanted,
 		.consumer = take->consumer,
 		.max = attempt->max,
 		.mode = take->mode,
