@@ -11,7 +11,8 @@
  * call, and must have the owner that it had then, or one that has the
  * privileges of the role anyway: so a role that drops it, or that may create
  * procedures in its schema, cannot put another one in its place that would run
- * with the privileges of the role.
+ * with the privileges of the role.  dbms_aq.register also takes a procedure that
+ * does not exist yet: the role counts as its owner.
  *
  * The server checks EXECUTE at each call.  Names in the procedure are looked up
  * in pg_catalog unless it sets search_path; SET ROLE is not allowed.
@@ -232,11 +233,14 @@ find_procedures(const char *schema, const char *name, Procedure *found)
 	return n;
 }
 
-static void
-find_procedure(const char *schema, const char *name, Procedure *found)
+/* False: there is none. */
+static bool
+find_procedure(const char *schema, const char *name, bool missing_ok, Procedure *found)
 {
-	int			n = find_procedures(schema, name, found);
+	int			n = missing_ok && !OidIsValid(get_namespace_oid(schema, true)) ? 0 : find_procedures(schema, name, found);
 
+	if (n == 0 && missing_ok)
+		return false;
 	if (n != 1)
 		ereport(ERROR,
 				(errcode(n == 0 ? ERRCODE_UNDEFINED_FUNCTION : ERRCODE_AMBIGUOUS_FUNCTION),
@@ -248,16 +252,23 @@ find_procedure(const char *schema, const char *name, Procedure *found)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for procedure %s", quote_qualified_identifier(schema, name))));
+	return true;
 }
 
-/* Can the current role have this procedure called? */
+/*
+ * Can the current role have this procedure called?  missing_ok: one that does not
+ * exist may become the role's.
+ */
 Oid
-aq_callback_check(const char *schema, const char *name)
+aq_callback_check(const char *schema, const char *name, bool missing_ok)
 {
 	Procedure	procedure;
 
-	find_procedure(schema, name, &procedure);
-	return procedure.owner;
+	if (find_procedure(schema, name, missing_ok, &procedure))
+		return procedure.owner;
+	ereport(NOTICE,
+			(errmsg("procedure %s to be called by notification does not exist yet", quote_qualified_identifier(schema, name))));
+	return GetUserId();
 }
 
 /* --- the call ---------------------------------------------------------------------------- */
@@ -286,7 +297,7 @@ aq_callback_call(const AqRegistration *registration, Datum notification)
 	Oid			type = aq_callback_notification_type();
 
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-	find_procedure(registration->schema, registration->procedure, &procedure);
+	(void) find_procedure(registration->schema, registration->procedure, false, &procedure);
 	if (procedure.owner != registration->owner && !has_privs_of_role(procedure.owner, GetUserId()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

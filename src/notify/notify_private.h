@@ -70,7 +70,7 @@ extern uint32 aq_announcement_count(void);
 extern bool aq_callback_is_address(const char *callback);
 extern char *aq_callback_address(const char *callback);
 extern bool aq_callback_parse(const char *callback, char **schema, char **procedure);
-extern Oid	aq_callback_check(const char *schema, const char *procedure);	/* returns its owner */
+extern Oid	aq_callback_check(const char *schema, const char *procedure, bool missing_ok);	/* returns its owner */
 extern Oid	aq_callback_notification_type(void);
 extern void aq_callback_call(const AqRegistration *registration, Datum notification);
 

@@ -198,7 +198,7 @@ set_times(FunctionCallInfo fcinfo, bool is_queue, Datum *values, char *nulls)
 }
 
 static void
-set_callback(FunctionCallInfo fcinfo, Datum *values, char *nulls)
+set_callback(FunctionCallInfo fcinfo, bool missing_ok, Datum *values, char *nulls)
 {
 	char	   *callback = PG_ARGISNULL(1) ? "client://" : aq_args_name(fcinfo, 1, "callback");
 	char	   *schema,
@@ -211,15 +211,15 @@ set_callback(FunctionCallInfo fcinfo, Datum *values, char *nulls)
 	check_login();
 	if (aq_callback_is_address(callback))
 		aq_outgoing_check();
-	values[OWNER] = ObjectIdGetDatum(aq_callback_check(schema, procedure));
+	values[OWNER] = ObjectIdGetDatum(aq_callback_check(schema, procedure, missing_ok));
 	values[SCHEMA] = CStringGetTextDatum(schema);
 	values[PROCEDURE] = CStringGetTextDatum(procedure);
 	nulls[SCHEMA] = nulls[PROCEDURE] = nulls[OWNER] = ' ';
 }
 
-PG_FUNCTION_INFO_V1(aq_registration_add);
-Datum
-aq_registration_add(PG_FUNCTION_ARGS)
+/* missing_ok: the procedure may be made later. */
+static int64
+add(FunctionCallInfo fcinfo, bool missing_ok)
 {
 	static const int arguments[][2] = {
 		{2, CONSUMER}, {3, CONTEXT}, {4, RELIABLE}, {5, ONCE}, {6, WITH_PAYLOAD}, {7, TIMEOUT}, {8, GROUP_TIME},
@@ -241,7 +241,7 @@ aq_registration_add(PG_FUNCTION_ARGS)
 		nulls[arguments[i][1]] = PG_ARGISNULL(arguments[i][0]) ? 'n' : ' ';
 	}
 	set_times(fcinfo, set_subject(fcinfo, values, nulls), values, nulls);
-	set_callback(fcinfo, values, nulls);
+	set_callback(fcinfo, missing_ok, values, nulls);
 	values[ROLE] = ObjectIdGetDatum(GetUserId());
 	aq_jobs_ensure_worker();
 	check_limit();
@@ -250,7 +250,21 @@ aq_registration_add(PG_FUNCTION_ARGS)
 		elog(ERROR, "a registration was not inserted");
 	id = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
-	PG_RETURN_INT64(id);
+	return id;
+}
+
+PG_FUNCTION_INFO_V1(aq_registration_add);
+Datum
+aq_registration_add(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(add(fcinfo, false));
+}
+
+PG_FUNCTION_INFO_V1(aq_registration_add_early);
+Datum
+aq_registration_add_early(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(add(fcinfo, true));
 }
 
 /* --- aq.unregister -------------------------------------------------------------------------- */

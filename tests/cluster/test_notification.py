@@ -239,6 +239,32 @@ def test_another_role_cannot_put_its_procedure_in_the_place_of_a_registered_one(
         conn.execute("DROP SCHEMA s CASCADE")
 
 
+def test_a_procedure_that_is_made_after_it_was_registered(server, jobs):
+    """By dbms_aq.register: until then the calls fail, and only the role, or one with its privileges, can make it."""
+    server.expect_log("registration .* was disabled")
+    register = "CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('jobs', 1, 'plsql://early.p')], 1)"
+    status = "SELECT status, last_error FROM aq.registrations"
+    with server.connect() as conn, server.connect(user="ann") as ann, server.connect(user="bob") as bob:
+        ann.execute(register)
+        put(conn, 1)
+        until(lambda: conn.execute(status).fetchall() == [("disabled", 'schema "early" does not exist')], "the first calls to fail")
+        conn.execute("CREATE SCHEMA early; GRANT ALL ON SCHEMA early TO ann, bob")
+        ann.execute(register)
+        until(lambda: conn.execute(status).fetchall() == [("disabled", "procedure early.p to be called by notification does not exist")], "further ones to fail")
+        bob.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('stolen') $$")
+        conn.execute("UPDATE aq_internal.registration SET status = 'enabled', failures = 0, next_at = NULL")
+        put(conn, 2)
+        until(lambda: conn.execute(status).fetchall() == [("disabled", "procedure early.p has another owner than when it was registered")], "the foreign one to be refused")
+        assert seen(conn) == []
+        bob.execute("DROP PROCEDURE early.p")
+        ann.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('made') $$")
+        conn.execute("UPDATE aq_internal.registration SET status = 'enabled', failures = 0, next_at = NULL")
+        put(conn, 3)
+        until(lambda: "made" in str(seen(conn)), "it to be called")
+        ann.execute("SELECT aq.unregister(registration_id) FROM aq.registrations")
+        conn.execute("DROP SCHEMA early CASCADE")
+
+
 @pytest.mark.parametrize("attempt", ["SET ROLE postgres", "SET SESSION AUTHORIZATION postgres", "RESET SESSION AUTHORIZATION", "SELECT set_config('role', 'postgres', false)"])
 def test_a_procedure_cannot_become_another_role(server, jobs, attempt):
     with server.connect() as conn, server.connect(user="ann") as ann:

@@ -74,6 +74,13 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._registration_callback(text) IS 'Internal: the callback of a registration, with a schema';
 
+CREATE FUNCTION sys._add_registration(queue_name text, callback text, consumer text, context bytea, reliable boolean, once boolean,
+	with_payload boolean, timeout interval, group_time interval, group_type text, group_start timestamptz, group_repeat integer,
+	namespace text) RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_registration_add_early';
+COMMENT ON FUNCTION sys._add_registration(text, text, text, bytea, boolean, boolean, boolean, interval, interval, text, timestamptz, integer, text) IS
+'Internal: aq.register, also of a procedure that does not exist yet';
+
 CREATE FUNCTION sys._register(info sys.aq$_reg_info) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE
@@ -95,7 +102,7 @@ BEGIN
 	ELSIF coalesce(info.timeout, 0) < 0 OR (grouped AND (coalesce(info.ntfn_grouping_value, 0) < 0 OR coalesce(info.ntfn_grouping_repeat_count, 0) < -1)) THEN
 		PERFORM sys._raise_error('AQ005', 'timeout, ntfn_grouping_value and ntfn_grouping_repeat_count must not be negative');
 	END IF;
-	RETURN aq.register(subject.name, sys._registration_callback(info.callback), subject.consumer, info.context,
+	RETURN sys._add_registration(subject.name, sys._registration_callback(info.callback), subject.consumer, info.context,
 		reliable => qos & 1 <> 0, with_payload => qos & 2 <> 0, once => qos & 16 <> 0,
 		timeout => make_interval(secs => nullif(info.timeout, 0)),
 		group_time => CASE WHEN grouped THEN make_interval(secs => coalesce(nullif(info.ntfn_grouping_value, 0), 600)) END,
@@ -129,7 +136,7 @@ BEGIN
 	PERFORM sys._register(reg_list[number]) FROM generate_series(1, reg_count::integer) number;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.register(sys.aq$_reg_info_list, numeric) IS
-'Have procedures (callback plsql://schema.procedure) called in the background, addresses (http://..., https://..., mailto:...) or programs notified (callback null: see aq.wait), when queues have messages (namespace_aq(); name schema.queue or schema.queue:consumer), or when dbms_aq.post posts the name (namespace_anonymous()); see aq.register';
+'Have procedures (callback plsql://schema.procedure, which may be made later) called in the background, addresses (http://..., https://..., mailto:...) or programs notified (callback null: see aq.wait), when queues have messages (namespace_aq(); name schema.queue or schema.queue:consumer), or when dbms_aq.post posts the name (namespace_anonymous()); see aq.register';
 
 CREATE PROCEDURE dbms_aq.unregister(reg_list sys.aq$_reg_info_list, reg_count numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
