@@ -136,6 +136,7 @@ extern uint32 aq_handle_drops(void);
  * transactions
  */
 extern bool aq_handle_pins_are_scarce(void);
+extern uint32 aq_handle_pinned(void);
 
 /*
  * Finds or creates the object, takes the null lock and pins it. *must_load is

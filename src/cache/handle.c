@@ -166,6 +166,13 @@ aq_handle_pins_are_scarce(void)
 	return pg_atomic_read_u32(&aq_handle_area->npinned) > (uint32) aq_handle_limit / 2;
 }
 
+/* The number of objects that are pinned. */
+uint32
+aq_handle_pinned(void)
+{
+	return pg_atomic_read_u32(&aq_handle_area->npinned);
+}
+
 /*
  * Are so few handles free that a view should not take one?  Read without the
  * mutex.

@@ -243,3 +243,26 @@ def test_queues(conn, hog, other):
     for n in range(1, 41):
         assert take(hog, f"many{n}") == []
         db.execute(hog, "SELECT aq.drop_queue(%s)", [f"many{n}"])
+
+
+def test_queues_that_are_in_memory(server, conn, hog, other):
+    """They do not have to be loaded, and count all the same when a transaction uses them: whether its session knows them or not."""
+    db.execute(hog, "SELECT aq.create_queue('warm' || n) FROM generate_series(1, 40) n")
+    db.execute(other, "SELECT aq.create_queue('one')")
+    put(other, "one", 1)
+    for n in range(1, 41):
+        assert take(hog, f"warm{n}") == []
+    with server.connect(user="hog") as unknowing:
+        for session in (hog, unknowing):
+            session.execute("BEGIN")
+            with pytest.raises(db.Error) as error:
+                for n in range(1, 41):
+                    session.execute("SAVEPOINT before")
+                    assert take(session, f"warm{n}") == []
+            refused(error, "pgaq.max_queues")
+            session.execute("ROLLBACK TO before")
+            assert 30 <= usage(conn, "queues") <= 32
+            session.execute("COMMIT")
+    assert take(other, "one") == [1]
+    for n in range(1, 41):
+        db.execute(hog, "SELECT aq.drop_queue(%s)", [f"warm{n}"])

@@ -561,11 +561,33 @@ aq_pins_book_time(int32 id, AqTimeKind kind, uint64 elapsed, uint64 cpu)
 	}
 }
 
+static void
+unpin(Pin *pin)
+{
+	for (; pin->pins > (pin->held ? 1 : 0); pin->pins--)
+		aq_object_unpin(pin->object);
+}
+
+/*
+ * Is the queue, just pinned, within its owner's share?  One that is in memory is
+ * one more in use when a session is the first to pin it.  While few are pinned, no
+ * role is above its share.
+ */
+static bool
+is_within_share(const Pin *pin)
+{
+	if (aq_job_in_worker() || pin->object->pins > 1 || !aq_share_is_scarce(AQ_SHARE_QUEUES, aq_handle_pinned()) ||
+		aq_share_allows(AQ_SHARE_QUEUES, shm_of(pin), 0))
+		return true;
+	return aq_pins_give_back() && aq_share_allows(AQ_SHARE_QUEUES, shm_of(pin), 0);
+}
+
 /* The common part of aq_pins_pin and aq_pins_peek (modest). */
 static Pin *
 pin_queue(AqQueue *queue, bool modest)
 {
 	Pin		   *pin = find_pin(queue->id);
+	bool		fresh = pin == NULL || pin->pins == 0;
 
 	aq_time_queue(queue->id);
 	if (pin == NULL || !use_pin(pin, queue))
@@ -576,6 +598,14 @@ pin_queue(AqQueue *queue, bool modest)
 		pin = new_pin(queue, modest);
 		if (pin == NULL)
 			return NULL;
+	}
+	if (fresh && !modest && !is_within_share(pin))
+	{
+		AqQueueShm *shm = shm_of(pin);
+
+		unpin(pin);				/* the error does not leave it in use */
+		aq_share_check(AQ_SHARE_QUEUES, shm, 1);
+		return pin_queue(queue, modest);
 	}
 	queue->shm = shm_of(pin);
 	if (queue->object != pin->object || queue->serial != pin->serial)
@@ -689,13 +719,6 @@ aq_pins_pin_current(AqQueue *queue, bool put)
 	Assert(queue->definition >= definition);
 	aq_pins_pin(queue);
 	return queue;
-}
-
-static void
-unpin(Pin *pin)
-{
-	for (; pin->pins > (pin->held ? 1 : 0); pin->pins--)
-		aq_object_unpin(pin->object);
 }
 
 /*

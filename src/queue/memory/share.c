@@ -127,7 +127,7 @@ allows(AqShare share, const AqQueueShm *shm, int64 n, AqShareUse *use)
 
 	*use = (AqShareUse) {.owner = shm->owner};
 	resource->count(use);
-	if (use->own == 0)
+	if (use->own == 0 || use->own + n <= 1)
 		return true;			/* the first one, however small the share is */
 	if (use->own + n <= limit_of(resource) && (use->all + n <= total - total / RESERVED || use->own + n <= total / LITTLE))
 		return true;
