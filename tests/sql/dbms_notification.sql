@@ -75,8 +75,32 @@ SELECT payload FROM aq.dequeue('dn_results');
 CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.callback')], 1);
 CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('DN.ORDERS', 1, NULL), sys.aq$_reg_info('dn.news:reader', 1, 'plsql://dn.callback')], 2);
 SELECT subscription_name FROM sys.user_subscr_registrations;
+-- the names of registrations are taken as the view and the descriptor spell them
+CALL dbms_aqadm.create_sharded_queue('dn."Mixed ""q"""', multiple_consumers => true, queue_payload_type => 'RAW');
+CALL dbms_aqadm.add_subscriber('dn."Mixed ""q"""', sys.aq$_agent('"Some one"', NULL, NULL));
+CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('"DN"."NEWS":"READER"', 1, 'plsql://dn.callback'), sys.aq$_reg_info('dn.orders', 1, 'plsql://dn.callback'),
+	sys.aq$_reg_info('"DN"."Mixed ""q""":"Some one"', 1, 'plsql://dn.callback')], 3);
+SELECT subscription_name FROM sys.user_subscr_registrations ORDER BY reg_id;
+DO $$
+DECLARE
+	r record;
+BEGIN
+	FOR r IN SELECT subscription_name, location_name FROM sys.user_subscr_registrations WHERE namespace = 'AQ' LOOP
+		CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info(r.subscription_name, 1, r.location_name)], 1);
+	END LOOP;
+END $$;
+-- a queue that has the name in upper case is meant first
+SELECT aq.create_queue('DN.ORDERS', 'bytea');
+CALL dbms_aq.enqueue('"DN"."ORDERS"', NULL, NULL, '\x01'::bytea, NULL) \gset
+SELECT count(*) FROM aq.browse('DN.ORDERS', as_type => NULL::bytea);
+SELECT aq.drop_queue('DN.ORDERS', force => true);
+CALL dbms_aq.enqueue('"DN"."ORDERS"', NULL, NULL, '\x02'::bytea, NULL) \gset
+SELECT count(*) FROM aq.browse('dn.orders', as_type => NULL::bytea);
+SELECT t.error($$CALL dbms_aq.enqueue('"dn"."ORDErS"', NULL, NULL, '\x02'::bytea, NULL)$$);
+SELECT subscription_name FROM sys.user_subscr_registrations;
 SELECT aq.drop_queue('dn_results', force => true);
 CALL dbms_aqadm.drop_sharded_queue('dn.orders', force => true);
-CALL dbms_aqadm.drop_sharded_queue('dn.news', force => true);
+CALL dbms_aqadm.drop_sharded_queue('"DN"."NEWS"', force => true);
+CALL dbms_aqadm.drop_sharded_queue('dn."Mixed ""q"""', force => true);
 SET client_min_messages = warning;
 DROP SCHEMA dn CASCADE;

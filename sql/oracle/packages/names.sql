@@ -62,6 +62,18 @@ LANGUAGE c STRICT IMMUTABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_orac
 COMMENT ON FUNCTION sys._oracle_name(text) IS
 'Internal: a native name as a program can give it back: in upper case, or in quotes where it needs them';
 
+CREATE FUNCTION sys._oracle_quoted_part(name text) RETURNS text
+LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
+RETURN '"' || replace(sys._oracle_case($1), '"', '""') || '"';
+COMMENT ON FUNCTION sys._oracle_quoted_part(text) IS 'Internal: a name in quotes, in upper case unless it had to be quoted';
+
+CREATE FUNCTION sys._oracle_quoted(native text) RETURNS text
+LANGUAGE sql STRICT IMMUTABLE PARALLEL UNSAFE
+RETURN CASE WHEN strpos($1, '.') > 0 THEN sys._oracle_quoted_part(split_part($1, '.', 1)) || '.' || sys._oracle_quoted_part(substr($1, strpos($1, '.') + 1))
+	ELSE sys._oracle_quoted_part($1) END;
+COMMENT ON FUNCTION sys._oracle_quoted(text) IS
+'Internal: a native name as Oracle''s notifications spell it: all parts in quotes, in upper case unless they had to be quoted';
+
 CREATE FUNCTION sys._queue_in_use(queue_name text) RETURNS boolean
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_stop_in_use';
 COMMENT ON FUNCTION sys._queue_in_use(text) IS 'Internal: do running transactions use the queue?';

@@ -58,6 +58,11 @@ BEGIN
 	namespace := 'queue';
 	name := dbms_aq._queue(part[1]);
 	consumer := coalesce((sys._split_name(part[2]))[2], part[2]);
+	-- "C" is c, as in Oracle, unless there is a consumer of this name
+	IF part[2] LIKE '"%' AND consumer = upper(consumer) AND NOT EXISTS (SELECT FROM sys._queue_consumers(name) c
+			WHERE c.consumer = _registration_name.consumer) THEN
+		consumer := lower(consumer);
+	END IF;
 END $$;
 COMMENT ON FUNCTION sys._registration_name(sys.aq$_reg_info) IS 'Internal: native name and consumer of a registration, or an error';
 
@@ -170,13 +175,13 @@ GRANT EXECUTE ON FUNCTION aq.post(text, bytea) TO aq_user_role, aq_administrator
 
 CREATE FUNCTION sys._notification_queue(n aq.notification) RETURNS text
 LANGUAGE sql STABLE PARALLEL UNSAFE
-RETURN CASE WHEN (n).namespace = 'queue' THEN sys._oracle_name((n).name) ELSE (n).name END;
-COMMENT ON FUNCTION sys._notification_queue(aq.notification) IS 'Internal: the name of the queue as a program can give it back';
+RETURN CASE WHEN (n).namespace = 'queue' THEN sys._oracle_quoted((n).name) ELSE (n).name END;
+COMMENT ON FUNCTION sys._notification_queue(aq.notification) IS 'Internal: the name of the queue in quotes, as a program can give it back';
 
 CREATE FUNCTION sys._notification_reg_info(n aq.notification) RETURNS sys.aq$_reg_info
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT ROW(sys._notification_queue(n) || coalesce(':' || sys._oracle_name((n).consumer), ''),
+	SELECT ROW(sys._notification_queue(n) || coalesce(':' || sys._oracle_quoted_part((n).consumer), ''),
 		CASE (n).namespace WHEN 'queue' THEN 1 ELSE 0 END, r.callback, (n).context, NULL, NULL,
 		r.reliable::integer + 2 * r.with_payload::integer + 16 * r.once::integer, NULL, NULL,
 		CASE WHEN r.group_time IS NOT NULL THEN 1 END, extract(epoch FROM r.group_time)::integer,

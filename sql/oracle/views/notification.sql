@@ -2,8 +2,8 @@
 
 CREATE VIEW sys.dba_subscr_registrations AS
 SELECT r.registration_id AS reg_id,
-	coalesce(r.name, sys._oracle_name((SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_id = r.queue_id))
-		|| coalesce(':' || sys._oracle_name(r.consumer), '')) AS subscription_name,
+	coalesce(r.name, sys._oracle_quoted((SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_id = r.queue_id))
+		|| coalesce(':' || sys._oracle_quoted_part(r.consumer), '')) AS subscription_name,
 	r.callback AS location_name, r.role::oid AS "user#", r.context AS user_context, length(r.context) AS context_size,
 	CASE r.namespace WHEN 'queue' THEN 'AQ' ELSE 'ANONYMOUS' END AS namespace, 'DEFAULT' AS presentation, '8.1.6' AS version,
 	CASE r.status WHEN 'disabled' THEN 'DISABLED' ELSE 'DB REG' END AS status, NULL::jsonb AS any_context, 0 AS context_type,
@@ -16,7 +16,7 @@ SELECT r.registration_id AS reg_id,
 FROM aq_internal.registration r WHERE r.expires_at IS NULL OR r.expires_at > clock_timestamp();
 COMMENT ON VIEW sys.dba_subscr_registrations IS 'All registrations for notification';
 COMMENT ON COLUMN sys.dba_subscr_registrations.reg_id IS 'number';
-COMMENT ON COLUMN sys.dba_subscr_registrations.subscription_name IS 'queue, queue:consumer, or the name that is posted';
+COMMENT ON COLUMN sys.dba_subscr_registrations.subscription_name IS '"SCHEMA"."QUEUE", "SCHEMA"."QUEUE":"CONSUMER", or the name that is posted';
 COMMENT ON COLUMN sys.dba_subscr_registrations.location_name IS 'what is called';
 COMMENT ON COLUMN sys.dba_subscr_registrations."user#" IS 'OID of the role that registered';
 COMMENT ON COLUMN sys.dba_subscr_registrations.user_context IS 'passed to the procedure';

@@ -206,25 +206,18 @@ is_queue(const char *name, AqRight right)
 	return queue != NULL && aq_privilege_allows(queue, right);
 }
 
-/* The native name of a queue that the current role has this right to; NULL: no such queue. */
-char *
-aq_names_native(const char *string, AqRight right)
+static char *
+find_queue(const char *schema, char *name, AqRight right)
 {
-	char	   *schema;
-	char	   *name;
 	char	   *native;
-	List	   *path;
 	ListCell   *cell;
 
-	if (!aq_names_parse(string, &schema, &name))
-		return NULL;
 	if (schema != NULL)
 	{
 		native = psprintf("%s.%s", schema, name);
 		return is_queue(native, right) ? native : NULL;
 	}
-	path = aq_caller_path_schemas(false);
-	foreach(cell, path)
+	foreach(cell, aq_caller_path_schemas(false))
 	{
 		char	   *candidate = get_namespace_name(lfirst_oid(cell));
 
@@ -235,6 +228,34 @@ aq_names_native(const char *string, AqRight right)
 			return native;
 	}
 	return is_queue(name, right) ? name : NULL;
+}
+
+/* The name that Oracle spells like this: in lower case, if it has no lower case. */
+static char *
+native_case(char *name)
+{
+	return strcmp(name, in_upper_case(name, DEFAULT_COLLATION_OID)) == 0
+		? str_tolower(name, strlen(name), DEFAULT_COLLATION_OID) : name;
+}
+
+/*
+ * The native name of a queue that the current role has this right to; NULL: no
+ * such queue.  "SHOP"."ORDERS" is SHOP.ORDERS, as in Oracle, unless there is a
+ * queue of this name.
+ */
+char *
+aq_names_native(const char *string, AqRight right)
+{
+	char	   *schema;
+	char	   *name;
+	char	   *native;
+
+	if (!aq_names_parse(string, &schema, &name))
+		return NULL;
+	native = find_queue(schema, name, right);
+	if (native == NULL && strchr(string, '"') != NULL)
+		native = find_queue(schema != NULL ? native_case(schema) : NULL, native_case(name), right);
+	return native;
 }
 
 PG_FUNCTION_INFO_V1(aq_names_resolve);
