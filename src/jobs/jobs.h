@@ -116,6 +116,29 @@ extern bool aq_trouble_may_log(uint32 who);
 /* Call it after a run without an error. */
 extern void aq_trouble_succeeded(AqTrouble *trouble, const char *name);
 
+/*
+ * A process that a job of the worker starts when it is needed, of which there is
+ * one at a time.  The exported function gets the database's OID.
+ */
+typedef struct AqChild
+{
+	const char *function;
+	const char *type;
+	const char *purpose;		/* a plural, for the log */
+	int64		stay;			/* how long a worker that was asked to leave stays for it, in microseconds */
+	/* zero at first */
+	bool		registered;		/* it ends with the worker */
+	struct BackgroundWorkerHandle *handle;	/* NULL: none was started, or it has ended */
+	int			refusals;		/* tries in a row that have found no free slot */
+	TimestampTz started_at;		/* when the last one was started */
+} AqChild;
+
+#define AQ_CHILD_AGAIN (USECS_PER_SEC / 4)	/* the pause while no slot is free: sooner than the next work of most workers */
+
+extern bool aq_child_start(AqChild *child);
+extern bool aq_child_runs(AqChild *child, bool *ended);
+extern bool aq_child_keeps(const AqChild *child);
+
 /* Processes that run code of roles, which may ignore cancellations: see stuck.c. */
 typedef enum AqStuckKind
 {

@@ -1,8 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * snapshots.c
- *	  The worker's job that takes snapshots.  The SQL function
- *	  aq_internal.snapshot_turn() takes and purges them.
+ *	  The process that takes and purges snapshots, by the SQL function
+ *	  aq_internal.snapshot_turn(), and the worker's job that starts it.
+ *
+ * A snapshot is one transaction, which takes long with many consumers: the worker
+ * does other work meanwhile.
  *
  * The worker remembers when the next snapshot is due, so that a turn without
  * one costs only a comparison.  A session that changes the settings increments
@@ -19,16 +22,22 @@
 #include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* pause before the next try after an error, in microseconds */
-#define TRY_AGAIN ((int64) 60000000)
+/* pause before the next try, in microseconds; and how long a worker that was asked to leave stays for the process */
+#define SNAPSHOT_PAUSE ((int64) 60000000)
 
 typedef struct SnapshotsShared
 {
 	pg_atomic_uint32 changes;	/* number of changes of settings, in all databases */
 } SnapshotsShared;
+
+PGDLLEXPORT void aq_snapshots_main(Datum arg);
 
 static SnapshotsShared *shared;
 static bool settings_changed;	/* by this transaction */
@@ -56,22 +65,61 @@ have_snapshots(void)
 	return OidIsValid(schema) && OidIsValid(get_relname_relid("snapshot", schema));
 }
 
-/*
- * Takes a snapshot if one is due; returns when the next one is due, or 0 for
- * never.
- */
+/* The column of the query's only row, as a time; 0: null. */
 static TimestampTz
-take_turn(void)
+call(const char *query)
 {
 	bool		isnull;
-	Datum		due;
+	Datum		value;
 
 	SPI_connect();
-	if (SPI_execute("SELECT aq_internal.snapshot_turn()", false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "could not take a snapshot");
-	due = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	if (SPI_execute(query, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "could not execute \"%s\"", query);
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	SPI_finish();
-	return isnull ? 0 : DatumGetTimestampTz(due);
+	return isnull ? 0 : DatumGetTimestampTz(value);
+}
+
+/* --- the process that takes one ------------------------------------------------------------- */
+
+void
+aq_snapshots_main(Datum arg)
+{
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	aq_session_attach();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
+	aq_job_set_parameters("pgaq snapshot");
+	aq_job_run_as_owner();
+	aq_job_begin();
+	if (have_snapshots() && aq_job_lock_extension())
+	{
+		pgstat_report_activity(STATE_RUNNING, "snapshot");
+		(void) call("SELECT NULL::timestamptz FROM aq_internal.snapshot_turn()");
+		aq_point("snapshot-taken");
+	}
+	aq_job_commit(false);
+	proc_exit(0);
+}
+
+/* --- the worker's job --------------------------------------------------------------------------- */
+
+static AqChild process = {.function = "aq_snapshots_main",.type = "pgaq snapshot",.purpose = "snapshots",.stay = SNAPSHOT_PAUSE};
+
+/* When the next one is due; 0: never, or not before the settings change.  *known: can it be known now? */
+static TimestampTz
+find_due(bool *known)
+{
+	TimestampTz due = GetCurrentTimestamp() + SNAPSHOT_PAUSE;
+
+	aq_job_begin();
+	*known = have_snapshots();
+	if (!*known)
+		due = 0;				/* look again at the next post */
+	else if (aq_job_lock_extension())
+		due = call("SELECT aq_internal.snapshot_due()");
+	aq_job_commit(false);
+	return due;
 }
 
 static TimestampTz
@@ -80,30 +128,39 @@ snapshots(void)
 	static bool known = false;
 	static uint32 changes_seen;
 	static TimestampTz next;
-	TimestampTz due = 0;
 	uint32		changes = pg_atomic_read_u32(&shared->changes);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		ended;
+	bool		failed;
 
-	if (known && changes == changes_seen && (next == 0 || next > GetCurrentTimestamp()))
+	/* its end wakes this worker */
+	if (aq_child_runs(&process, &ended))
+		return aq_worker_is_leaving() ? now + SNAPSHOT_PAUSE : 0;
+	if (known && changes == changes_seen && !ended && (next == 0 || next > now))
 		return next;
+	failed = ended && changes == changes_seen;	/* if one is still due */
 	changes_seen = changes;
 
 	/* the next time if an error ends this turn */
-	next = GetCurrentTimestamp() + TRY_AGAIN;
+	next = now + SNAPSHOT_PAUSE;
 	known = true;
-
-	aq_job_begin();
-	if (!have_snapshots())
-		known = false;			/* compute the time again at the next post */
-	else if (aq_job_lock_extension())
-		due = take_turn();
+	next = find_due(&known);
+	if (next == 0 || next > now)
+		return next;
+	if (failed || aq_worker_is_leaving())
+		next = now + SNAPSHOT_PAUSE;
 	else
-		due = next;
-	aq_job_commit(false);
-	next = due;
+		next = aq_child_start(&process) ? 0 : now + AQ_CHILD_AGAIN;
 	return next;
 }
 
-static const AqJob snapshots_job = {.name = "snapshots",.run = snapshots};
+static bool
+busy(void)
+{
+	return aq_child_keeps(&process);
+}
+
+static const AqJob snapshots_job = {.name = "snapshots",.run = snapshots,.busy = busy};
 
 static void
 tell_worker(void)

@@ -9,8 +9,7 @@
  * `changes` when it commits, and posts the worker, which then reads the table
  * again.  A trigger on the table notes changes, so a restore is noticed, too.
  *
- * The postmaster signals the worker when the scheduler has ended.  The
- * scheduler passes over schedules whose rows other transactions have locked,
+ * The scheduler passes over schedules whose rows other transactions have locked,
  * which may be prepared ones.  If nothing else is due, it is started again for
  * them after a pause.
  *
@@ -25,24 +24,13 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "postmaster/bgworker.h"
-#include "miscadmin.h"
-#include "storage/ipc.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* while the extension is locked, and for what cannot be done before the worker leaves */
 #define TRY_AGAIN USECS_PER_SEC
 
-/*
- * while no background worker slot is free: sooner than the next work of most
- * workers, so that another one leaves; log a message after so many tries
- */
-#define PLACE_AGAIN (USECS_PER_SEC / 4)
-#define COMPLAIN_AFTER 40
-
-/* a worker that was asked to leave stays so long for the scheduler that it has started, which would end with it */
+/* a worker that was asked to leave stays so long for the scheduler that it has started */
 #define STAY (5 * USECS_PER_SEC)
 
 /* pauses while due schedules are locked */
@@ -70,9 +58,7 @@ typedef struct Due
 	TimestampTz next;			/* when the next other one is due; DT_NOEND: never */
 } Due;
 
-static BackgroundWorkerHandle *scheduler;	/* NULL: none was started, or it has ended */
-static int	refusals;			/* tries in a row that have found no free slot */
-static TimestampTz started_at;	/* when the last one was started */
+static AqChild scheduler = {.function = "aq_scheduler_main",.type = "pgaq scheduler",.purpose = "schedules",.stay = STAY};
 static int	left_over;			/* schedules that it has left, because they are locked */
 static int64 pause_length;
 static TimestampTz pause_until;
@@ -91,75 +77,6 @@ aq_schedule_job_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&shared->changes, 0);
 }
 
-/* The scheduler must not outlive the worker: another command may want the database for itself. */
-static void
-end_scheduler(int code, Datum arg)
-{
-	if (scheduler != NULL)
-		TerminateBackgroundWorker(scheduler);
-}
-
-static void
-complain(void)
-{
-	ereport(LOG,
-			aq_error(AQ_ERR_WORKER_MISSING, "could not start a background worker for schedules"),
-			errdetail("Schedules wait until a worker slot is free."),
-			errhint("%s", aq_room_hint()));
-}
-
-/* Returns false if no background worker slot is free. */
-static bool
-start_scheduler(void)
-{
-	static bool registered;
-	BackgroundWorker worker;
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	bool		started;
-
-	if (!registered)
-		before_shmem_exit(end_scheduler, (Datum) 0);
-	registered = true;
-	aq_process_init(&worker, "aq_scheduler_main", "pgaq scheduler");
-	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
-	worker.bgw_notify_pid = MyProcPid;
-	started = RegisterDynamicBackgroundWorker(&worker, &scheduler);
-	MemoryContextSwitchTo(old);
-	if (started)
-	{
-		started_at = GetCurrentTimestamp();
-		refusals = 0;
-		aq_room_got();
-	}
-	else
-	{
-		scheduler = NULL;
-		if (++refusals == COMPLAIN_AFTER)
-			complain();
-		aq_room_ask();
-	}
-	return started;
-}
-
-/* Is there a scheduler that is not stuck?  *ended: it has ended since the last call. */
-static bool
-scheduler_runs(bool *ended)
-{
-	pid_t		pid;
-	BgwHandleStatus status;
-
-	*ended = false;
-	if (scheduler == NULL)
-		return false;
-	status = GetBackgroundWorkerPid(scheduler, &pid);
-	if (status == BGWH_NOT_YET_STARTED || (status == BGWH_STARTED && !aq_stuck_is_given_up(pid)))
-		return true;
-	pfree(scheduler);
-	scheduler = NULL;
-	*ended = status != BGWH_STARTED;
-	return false;
-}
-
 /* Does the database's version of the extension have schedules? */
 static bool
 have_schedules(void)
@@ -175,7 +92,7 @@ read_table(void)
 	Due			due;
 	bool		isnull;
 	Oid			types[] = {TIMESTAMPTZOID, OIDARRAYOID};
-	Datum		values[] = {TimestampTzGetDatum(started_at), aq_stuck_roles(AQ_STUCK_SCHEDULER)};
+	Datum		values[] = {TimestampTzGetDatum(scheduler.started_at), aq_stuck_roles(AQ_STUCK_SCHEDULER)};
 	Datum		next;
 
 	aq_sql_run("SELECT count(*) FILTER (WHERE t <= now())::int, min(t) FILTER (WHERE t > now()), "
@@ -230,7 +147,7 @@ serve(const Due *due, bool ended, bool changed)
 		return Min(due->next, pause_until);
 	if (aq_worker_is_leaving())
 		return now + TRY_AGAIN;
-	return start_scheduler() ? DT_NOEND : now + PLACE_AGAIN;
+	return aq_child_start(&scheduler) ? DT_NOEND : now + AQ_CHILD_AGAIN;
 }
 
 static TimestampTz
@@ -246,8 +163,8 @@ schedules(void)
 	if (!aq_schedule_job_enabled)
 		return 0;
 	/* its end wakes this worker */
-	if (scheduler_runs(&ended))
-		return aq_worker_is_leaving() ? Max(started_at + STAY, GetCurrentTimestamp() + TRY_AGAIN) : 0;
+	if (aq_child_runs(&scheduler, &ended))
+		return aq_worker_is_leaving() ? Max(scheduler.started_at + STAY, GetCurrentTimestamp() + TRY_AGAIN) : 0;
 	if (known && changes == changes_seen && !ended && next > GetCurrentTimestamp())
 		return next == DT_NOEND ? 0 : next;
 
@@ -272,7 +189,7 @@ schedules(void)
 static bool
 busy(void)
 {
-	return scheduler != NULL && GetCurrentTimestamp() < started_at + STAY;
+	return aq_child_keeps(&scheduler);
 }
 
 static const AqJob schedules_job = {.name = "schedules",.run = schedules,.busy = busy};

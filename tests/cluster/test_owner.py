@@ -22,7 +22,8 @@ CREATE EVENT TRIGGER see_command ON ddl_command_start EXECUTE FUNCTION public.se
 CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.schedule FOR EACH ROW EXECUTE FUNCTION public.see_change();
 CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.propagation FOR EACH ROW EXECUTE FUNCTION public.see_change();
 CREATE TRIGGER see_change BEFORE UPDATE ON aq_internal.propagation_link FOR EACH ROW EXECUTE FUNCTION public.see_change();
-CREATE OR REPLACE FUNCTION aq_internal.snapshot_turn() RETURNS interval LANGUAGE sql AS $$ SELECT public.see('a job'); SELECT interval '1 hour' $$;
+CREATE OR REPLACE FUNCTION aq_internal.snapshot_turn() RETURNS void LANGUAGE sql AS $$ SELECT public.see('a snapshot') $$;
+CREATE OR REPLACE FUNCTION aq_internal.snapshot_due() RETURNS timestamptz LANGUAGE sql AS $$ SELECT public.see('a job'); SELECT now() $$;
 CREATE OR REPLACE FUNCTION aq_internal.ash_flush_turn() RETURNS void LANGUAGE sql AS $$ SELECT public.see('another job') $$"""
 
 
@@ -36,8 +37,7 @@ def test_what_runs_has_no_superuser(server):
         attributes = "SELECT rolsuper OR rolcanlogin OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = 'pgaq'"
         assert db.value(conn, attributes) is False
         assert conn.execute("SELECT roleid::regrole::text, member::regrole::text FROM pg_auth_members WHERE 'pgaq'::regrole IN (roleid, member)").fetchall() == [("pg_monitor", "pgaq")]
-        definition = db.value(conn, "SELECT pg_get_function_result('aq_internal.snapshot_turn'::regproc)")
-        conn.execute(RECORD.replace("RETURNS interval LANGUAGE sql", f"RETURNS {definition} LANGUAGE sql").replace("SELECT interval '1 hour'", "SELECT NULL::" + definition))
+        conn.execute(RECORD)
         conn.execute("SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.propagate('t', 'made'), aq.set_snapshots(every => '1 hour')")
         put(conn, "made", 2)
         put(conn, "t", 3)
@@ -46,7 +46,7 @@ def test_what_runs_has_no_superuser(server):
         conn.execute("CREATE USER MAPPING FOR postgres SERVER itself OPTIONS (user 'postgres')")
         conn.execute("SELECT aq.create_queue('sent'), aq.propagate('sent', 'q@itself')")
         put(conn, "sent", 4)
-        expected = {"pgaq worker", "pgaq scheduler", "pgaq propagation", "pgaq link", "a job"}
+        expected = {"pgaq worker", "pgaq scheduler", "pgaq propagation", "pgaq link", "a job", "a snapshot"}
         until(lambda: expected <= {row[0] for row in conn.execute("SELECT what FROM public.seen")})
         seen = conn.execute("SELECT what, who::text FROM public.seen WHERE what ~ '^(pgaq|a)'").fetchall()
         assert {who for _, who in seen} == {"pgaq"}, seen

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
 import pytest
 
-from conftest import generation, put, until
+from conftest import arrived, generation, held, put, until
 from pgaq import db
+from pgaq_proof import faults
 from test_dump import dump, restore
 
 IDS = "SELECT array_agg(snap_id ORDER BY snap_id) FROM sys.dba_hist_snapshot"
+BY_WORKER = "SELECT count(*) FROM sys.dba_hist_snapshot WHERE snap_flag = 0"
 
 
 def snapshot(conn):
@@ -37,8 +40,7 @@ def test_worker_takes_what_is_due(new_server):
         conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 0)")
         make_older(conn, last, "9 days")
         conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 60)")
-        flags = "SELECT count(*) FROM sys.dba_hist_snapshot WHERE snap_flag = 0"
-        until(lambda: db.value(conn, flags) == 1, "a snapshot by the worker")
+        until(lambda: db.value(conn, BY_WORKER) == 1, "a snapshot by the worker")
         made = db.value(conn, "SELECT snap_id FROM sys.dba_hist_snapshot WHERE snap_flag = 0")
         assert db.value(conn, "SELECT backlog FROM sys.dba_hist_queue WHERE snap_id = %s AND queue_name = %s", [made, queue]) == 1
         # older than the retention: purged, but for the baseline
@@ -59,6 +61,49 @@ def test_worker_does_not_wait(server, queue):
         expired = "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = %s AND payload = '2' AND state <> 'EXPIRED'"
         until(lambda: db.value(conn, expired, [queue]), "the worker's other work")
         holder.execute("ROLLBACK")
+
+
+@pytest.mark.test_build
+def test_worker_continues_while_one_is_taken(points_server):
+    """However long that takes: a delay ends, a message expires, in the same database."""
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        make_older(conn, snapshot(conn), "30 days")
+        with held(points_server, "snapshot-taken"):
+            conn.execute("SELECT aq.set_snapshots(every => '1 hour')")
+            until(lambda: db.value(conn, "SELECT aq.point_reached('snapshot-taken')") > 0, "a snapshot")
+            put(conn, "q", 1, delay="1 millisecond")
+            put(conn, "q", 2, expiration="1 millisecond")
+            assert arrived(conn, "q", 1) == [1]
+            until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = 'q' AND payload = '2' AND state <> 'EXPIRED'"), "the worker's other work")
+            assert db.value(conn, BY_WORKER) == 0
+        until(lambda: db.value(conn, BY_WORKER) == 1, "the snapshot")
+
+
+@pytest.mark.test_build
+@pytest.mark.parametrize("action", ["crash", "terminate", "error", "cancel"])
+def test_its_process_ends(points_server, action):
+    """It leaves nothing of the snapshot, and another process takes the next one."""
+    points_server.expect_log(r"background worker|terminat|crash")
+    with points_server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        make_older(conn, snapshot(conn), "3 hours")
+        before = generation(points_server)
+        faults.arm(points_server, "snapshot-taken", action)
+        with contextlib.suppress(db.Error):
+            conn.execute("SELECT aq.set_snapshots(every => '1 hour')")
+        if action != "crash":
+            until(lambda: db.value(conn, "SELECT aq.point_reached('snapshot-taken') > 0"), "a snapshot")
+            until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgaq snapshot'"), "the end of the process")
+            assert db.value(conn, BY_WORKER) == 0
+            db.execute(conn, "SELECT aq.point_reset()")
+            conn.execute("SELECT aq.set_snapshots(every => '2 hours')")
+    if action == "crash":
+        until(lambda: generation(points_server) not in (before, None), "a crash")
+        faults.wait_until_up(points_server)
+    with points_server.connect() as conn:
+        until(lambda: db.value(conn, BY_WORKER) == 1, "a snapshot")
+        assert db.value(conn, "SELECT count(DISTINCT snap_id) FROM aq_internal.snapshot_data") == 2
 
 
 def test_crash_while_a_snapshot_is_taken(new_server):

@@ -73,7 +73,7 @@ CALL modify_snapshot_settings("interval" => 30, topnsql => 'MAXIMUM');
 SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
 CALL modify_snapshot_settings(0, 0, '50');
 SELECT snap_interval, retention, topnsql FROM dba_hist_wr_control;
-SELECT aq_internal.snapshot_turn() IS NULL AS no_more;
+SELECT aq_internal.snapshot_due() IS NULL AS no_more;
 SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings(retention => 1439)');
 SELECT t.error('CALL dbms_workload_repository.modify_snapshot_settings("interval" => -1)');
 SELECT t.error($$CALL dbms_workload_repository.modify_snapshot_settings(topnsql => '0')$$);

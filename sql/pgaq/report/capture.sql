@@ -43,12 +43,11 @@ VALUES
 ('time_model', NULL, '{name}', '{time_us}', 'SELECT * FROM aq.time_model'),
 ('statistics', NULL, '{name}', '{value}', 'SELECT stat_id, name, class, value, source FROM aq.statistics'),
 ('queue', NULL, '{queue_id}', '{enqueued,done,consumed,latency_us}',
-	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, max(n.enqueued) AS enqueued,
-		sum(c.dequeued) AS done, sum(c.enqueued - c.dequeued) AS backlog, max(c.enqueued - c.dequeued) AS slowest_backlog, sum(c.ready) AS ready, sum(c.waiting) AS waiting,
-		max(t.consumed) AS consumed, max(t.latency) AS latency_us
-	FROM aq_internal.queue q LEFT JOIN aq_internal.consumers() c USING (queue_id) CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) n
-		CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) t
-	GROUP BY q.queue_id'),
+	'SELECT q.queue_id, q.queue_name, CASE WHEN q.multiple_consumers THEN ''topic'' ELSE ''queue'' END AS kind, q.shards, n.enqueued,
+		c.done, c.backlog, c.slowest_backlog, c.ready, c.waiting, t.consumed, t.latency AS latency_us
+	FROM aq_internal.queue q LEFT JOIN (SELECT queue_id, sum(dequeued) AS done, sum(enqueued - dequeued) AS backlog, max(enqueued - dequeued) AS slowest_backlog,
+			sum(ready) AS ready, sum(waiting) AS waiting FROM aq_internal.consumers() GROUP BY queue_id) c USING (queue_id)
+		CROSS JOIN LATERAL aq_internal.queue_counters(q.queue_name) n CROSS JOIN LATERAL aq_internal.queue_traffic(q.queue_name) t'),
 ('subscriber', NULL, '{queue_name,consumer}', '{enqueued,dequeued,consumed,latency_us}',
 	'SELECT queue_name, consumer, kind, enqueued, dequeued, lag, ready, waiting, consumed, latency_us FROM aq.subscribers'),
 ('shard', NULL, '{queue_name,shard}', '{enqueued}',
@@ -139,7 +138,8 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
 	s record;
 	data jsonb;
-	done jsonb := '{}';
+	names text[] := '{}';
+	figures jsonb[] := '{}'; -- put together at the end, because each copy takes long if there are many consumers
 	errors jsonb := '[]';
 BEGIN
 	-- the server's current statistics, not those cached by the transaction
@@ -153,12 +153,17 @@ BEGIN
 			IF data #> '{0,line}' IS NOT NULL THEN
 				SELECT jsonb_agg(r -> 'line') INTO data FROM jsonb_array_elements(data) r;
 			END IF;
-			done := done || jsonb_build_object(s.source, coalesce(data, '[]'));
+			names := array_append(names, s.source);
+			figures := array_append(figures, coalesce(data, '[]'));
 		EXCEPTION WHEN OTHERS THEN
 			errors := errors || jsonb_build_object('source', s.source, 'error', sqlerrm);
 		END;
 	END LOOP;
-	RETURN CASE WHEN errors = '[]' THEN done ELSE done || jsonb_build_object('error', errors) END;
+	IF errors <> '[]' THEN
+		names := array_append(names, 'error');
+		figures := array_append(figures, errors);
+	END IF;
+	RETURN (SELECT coalesce(jsonb_object_agg(f.name, f.lines), '{}') FROM unnest(names, figures) f(name, lines));
 END $$;
 COMMENT ON FUNCTION aq_internal.capture(text[]) IS 'Internal: figures of all sources at this moment';
 

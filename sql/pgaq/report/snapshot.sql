@@ -1,4 +1,4 @@
--- Taking and purging snapshots, by the worker and by aq.take_snapshot.
+-- Taking and purging snapshots, by a process that the worker starts and by aq.take_snapshot.
 -- Security definer, because only pg_monitor can read the counters, and no role has privileges on the tables of the history.
 
 -- Everything is in the caller's transaction, so a crash leaves a complete snapshot or none. The lock serializes snapshots, so the one with the
@@ -67,34 +67,31 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.purge_snapshots() IS 'Internal: drop what is older than the retention and in no baseline';
 
--- Called by the worker: takes a snapshot if one is due, and returns when the next one is due. The first is due one interval after the creation of the
--- first queue.
-CREATE FUNCTION aq_internal.snapshot_turn() RETURNS timestamptz
+-- The first is due one interval after the creation of the first queue. While there is none, the time to look again.
+CREATE FUNCTION aq_internal.snapshot_due() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT coalesce((SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = o.dbid), (SELECT min(q.created) FROM aq_internal.queue q), clock_timestamp()) + o.every
+	FROM aq_internal.snapshot_settings() o WHERE o.every > interval '0';
+END;
+COMMENT ON FUNCTION aq_internal.snapshot_due() IS 'Internal: when the worker shall take the next snapshot; null: when settings change';
+
+-- Called by the process that the worker starts when a snapshot is due.
+CREATE FUNCTION aq_internal.snapshot_turn() RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-	settings record;
-	due timestamptz;
 BEGIN
-	SELECT * INTO settings FROM aq_internal.snapshot_settings();
-	IF settings.every = interval '0' THEN
-		RETURN NULL;
+	IF (aq_internal.snapshot_due() > clock_timestamp()) IS NOT FALSE THEN
+		RETURN;
 	END IF;
-	SELECT coalesce((SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = settings.dbid),
-		(SELECT min(q.created) FROM aq_internal.queue q)) + settings.every INTO due;
-	IF (due > clock_timestamp()) IS NOT FALSE THEN
-		RETURN coalesce(due, clock_timestamp() + settings.every);
-	END IF;
-	-- the worker must not wait for locks
+	-- a session may be taking one
 	BEGIN
 		LOCK TABLE aq_internal.snapshot IN SHARE ROW EXCLUSIVE MODE NOWAIT;
 	EXCEPTION WHEN lock_not_available THEN
-		RETURN clock_timestamp() + interval '1 minute';
+		RETURN;
 	END;
 	PERFORM aq_internal.take_snapshot(true);
 	PERFORM aq_internal.purge_snapshots();
-	RETURN clock_timestamp() + settings.every;
 END $$;
-COMMENT ON FUNCTION aq_internal.snapshot_turn() IS 'Internal: what the worker does for snapshots; when it shall come again, null: when settings change';
+COMMENT ON FUNCTION aq_internal.snapshot_turn() IS 'Internal: take and purge snapshots, if one is due';
 
 CREATE FUNCTION aq_internal.snapshot_settings_changed() RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_snapshots_settings_changed';
@@ -104,7 +101,7 @@ DO $$
 DECLARE
 	function regprocedure;
 BEGIN
-	FOREACH function IN ARRAY ARRAY['aq_internal.drop_snapshots(bigint, integer, integer)', 'aq_internal.purge_snapshots()', 'aq_internal.snapshot_turn()',
+	FOREACH function IN ARRAY ARRAY['aq_internal.drop_snapshots(bigint, integer, integer)', 'aq_internal.purge_snapshots()', 'aq_internal.snapshot_due()', 'aq_internal.snapshot_turn()',
 			'aq_internal.snapshot_settings_changed()']::regprocedure[] LOOP
 		EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
 	END LOOP;
