@@ -17,7 +17,6 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "access/twophase.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/acl.h"
@@ -34,64 +33,63 @@
 #define PAIR_LOCKS 8
 
 /*
- * The queues to drop.  $1: pattern, $2: owner or null, $3: the caller, or null if it may drop every queue.
- * A default exception queue is dropped with its queue.
+ * The queues to drop, as the end of a query.  owner: InvalidOid: any; caller:
+ * InvalidOid: may drop every queue.  A default exception queue is dropped with its queue.
  */
-#define MEANT \
-	"FROM aq_internal.queue q LEFT JOIN pg_class c ON c.relnamespace = 'aq_data'::regnamespace AND c.relname = ('q' || q.queue_id)::name " \
-	"WHERE q.rights_id = q.queue_id AND q.queue_name LIKE $1 AND ($2 IS NULL OR c.relowner = $2) " \
-	"AND ($3 IS NULL OR pg_has_role($3, c.relowner, 'USAGE')) "
-
-typedef struct Meant
+static char *
+meant_queues(const char *pattern, Oid owner, Oid caller)
 {
-	Oid			types[3];
-	Datum		values[3];
-	char		nulls[4];
-} Meant;
-
-/* The number of queues to drop. */
-static int64
-count(Meant *meant)
-{
-	return strtoi64(linitial(aq_sql_texts("SELECT count(*) " MEANT, lengthof(meant->types), meant->types, meant->values, meant->nulls)),
-					NULL, 10);
+	return psprintf("FROM aq_internal.queue q LEFT JOIN pg_class c ON c.relnamespace = 'aq_data'::regnamespace AND c.relname = ('q' || q.queue_id)::name "
+					"WHERE q.rights_id = q.queue_id AND q.queue_name LIKE %s AND (%u = 0 OR c.relowner = %u) "
+					"AND (%u = 0 OR pg_has_role(%u::oid, c.relowner, 'USAGE')) ",
+					quote_literal_cstr(pattern), owner, owner, caller, caller);
 }
 
 /*
- * The names of the queues that the next transaction drops.  A queue that is the
- * exception queue of another one comes after that.  If each one is, the first
- * is tried, and the error of its drop says why it cannot be dropped.
+ * The queues that the next transaction drops.  A queue that is the exception
+ * queue of another one comes after that.  If each one is, the first is tried, and
+ * the error of its drop says why it cannot be dropped.
  */
 static List *
-next_names(Meant *meant)
+next_queues(const char *meant)
 {
 	int64		locks = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts) / SHARE;
 
-	return aq_sql_texts(psprintf("WITH next AS (SELECT q.queue_id AS id, q.queue_name, q.queue_id IN "
+	return aq_sql_oids(psprintf("WITH next AS (SELECT q.queue_id AS id, q.queue_id IN "
 								"(SELECT exception_queue_id FROM aq_internal.queue WHERE exception_queue_id <> queue_id) AS named "
-								MEANT "ORDER BY 3, 1 LIMIT %d) "
-								"SELECT queue_name FROM (SELECT queue_name, named, row_number() OVER w AS n, %d * row_number() OVER w + %d * "
+								"%sORDER BY 2, 1 LIMIT %d) "
+								"SELECT id::oid FROM (SELECT id, named, row_number() OVER w AS n, %d * row_number() OVER w + %d * "
 								"sum((SELECT count(*) FROM aq_internal.message_table t WHERE t.queue_id = next.id)) OVER w AS locks "
 								"FROM next WINDOW w AS (ORDER BY named, id)) s WHERE n = 1 OR NOT named AND locks <= %d ORDER BY n",
-								Max(aq_handle_limit / SHARE / 2, 1), QUEUE_LOCKS, PAIR_LOCKS, (int) Min(locks, MOST_LOCKS)),
-						lengthof(meant->types), meant->types, meant->values, meant->nulls);
+								meant, Max(aq_handle_limit / SHARE / 2, 1), QUEUE_LOCKS, PAIR_LOCKS, (int) Min(locks, MOST_LOCKS)));
 }
 
-static int
-drop_some(Meant *meant, bool force)
+/*
+ * Returns false if there is nothing left to drop.  A queue that another session has
+ * dropped, renamed or given away meanwhile may no longer be meant.
+ */
+static bool
+drop_some(const char *meant, bool force, int64 *dropped)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	List	   *names = next_names(meant);
+	List	   *next = next_queues(meant);
 	ListCell   *lc;
-	int			dropped = list_length(names);
+	bool		found = next != NIL;
 
-	foreach(lc, names)
+	foreach(lc, next)
 	{
+		char	   *name;
+
 		CHECK_FOR_INTERRUPTS();
-		aq_admin_drop(lfirst(lc), force);
+		(void) aq_queue_lock((int32) lfirst_oid(lc), AccessExclusiveLock, true);
+		name = aq_sql_text(psprintf("SELECT q.queue_name %sAND q.queue_id = %u", meant, lfirst_oid(lc)));
+		if (name == NULL)
+			continue;
+		aq_admin_drop(name, force);
+		(*dropped)++;
 	}
-	list_free_deep(names);
-	return dropped;
+	list_free(next);
+	return found;
 }
 
 PG_FUNCTION_INFO_V1(aq_drop_many);
@@ -99,11 +97,10 @@ PG_FUNCTION_INFO_V1(aq_drop_many);
 Datum
 aq_drop_many(PG_FUNCTION_ARGS)
 {
-	Meant		meant = {.types = {TEXTOID, OIDOID, OIDOID},.nulls = " nn"};
 	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+	char	   *meant;
 	int64		dropped = 0,
 				all;
-	int			n;
 
 	aq_session_require_write("aq.drop_queues()");
 	if (!aq_sql_may_commit(fcinfo))
@@ -111,26 +108,17 @@ aq_drop_many(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s cannot run inside a transaction block", "aq.drop_queues()"),
 				 errhint("It commits, so call it outside of functions and transaction blocks: CALL aq.drop_queues(...).")));
-	meant.values[0] = CStringGetTextDatum(aq_args_name(fcinfo, 0, "pattern"));
-	if (!PG_ARGISNULL(2))
-	{
-		meant.values[1] = ObjectIdGetDatum(get_role_oid(aq_args_name(fcinfo, 2, "owner"), false));
-		meant.nulls[1] = ' ';
-	}
-	if (!aq_privilege_manages_any())
-	{
-		meant.values[2] = ObjectIdGetDatum(GetUserId());
-		meant.nulls[2] = ' ';
-	}
-	all = count(&meant);
+	meant = meant_queues(aq_args_name(fcinfo, 0, "pattern"),
+						 PG_ARGISNULL(2) ? InvalidOid : get_role_oid(aq_args_name(fcinfo, 2, "owner"), false),
+						 aq_privilege_manages_any() ? InvalidOid : GetUserId());
+	all = strtoi64(aq_sql_text(psprintf("SELECT count(*) %s", meant)), NULL, 10);
 	if (all == 0)
 		ereport(NOTICE,
 				(errmsg("dropped no queue: none that you can drop has such a name"),
 				 errhint("The pattern is that of LIKE; aq.queues shows names and owners.")));
-	while ((n = drop_some(&meant, force)) > 0)
+	while (drop_some(meant, force, &dropped))
 	{
 		aq_sql_commit();
-		dropped += n;
 		ereport(NOTICE, (errmsg("dropped " INT64_FORMAT " of " INT64_FORMAT " queues", dropped, Max(all, dropped))));
 	}
 	PG_RETURN_VOID();
