@@ -336,8 +336,13 @@ check_server(const ForeignServer *server, Oid role)
 Oid
 aq_link_options_server(const char *name, Oid role)
 {
-	ForeignServer *server = GetForeignServerByName(name, false);
+	ForeignServer *server = GetForeignServerByName(name, true);
 
+	if (server == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" does not exist", name),
+				 errhint("The view aq.links lists links. To create one: CREATE SERVER %s FOREIGN DATA WRAPPER %s OPTIONS (...).", quote_identifier(name), WRAPPER)));
 	check_server(server, role);
 	if (!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(role), ObjectIdGetDatum(server->serverid)) &&
 		!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid), ObjectIdGetDatum(server->serverid)))

@@ -65,7 +65,9 @@ read_allowed(const char *name, bool as_queue_owner, AqScheduleLock lock)
 	AqSchedule *s = aq_schedule_row_read(name, lock);
 
 	if (s == NULL || !is_allowed(s, as_queue_owner))
-		ereport(ERROR, aq_error(AQ_ERR_SCHEDULE_UNDEFINED, "schedule \"%s\" does not exist", name));
+		ereport(ERROR,
+				aq_error(AQ_ERR_SCHEDULE_UNDEFINED, "schedule \"%s\" does not exist", name),
+				errhint("The view aq.schedules lists those that you can use."));
 	return s;
 }
 

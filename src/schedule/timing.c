@@ -68,7 +68,8 @@ aq_timing_prepare(AqTiming *timing)
 {
 	if ((timing->cron == NULL) == (timing->every == NULL))
 		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "either \"cron\" or \"every\" is required"),
+				timing->cron == NULL ? aq_error(AQ_ERR_OPTION_INVALID, "either \"cron\" or \"every\" is required") :
+				aq_error(AQ_ERR_OPTION_INVALID, "\"cron\" and \"every\" cannot be combined"),
 				errhint("For example: cron => '30 7 * * mon-fri', or every => '10 minutes'."));
 	if (TIMESTAMP_NOT_FINITE(timing->start))
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "a schedule must have a finite start"));

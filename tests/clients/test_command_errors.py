@@ -155,6 +155,7 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
 
 def test_hints_name_commands() -> None:
     for hint, words in (
+        ("Check the spelling: the view aq.subscribers lists subscribers, and recipients while they have messages.", "Check the spelling: pgaq subscriber list shows subscribers, and recipients while they have messages."),
         ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
         ("Dequeue or purge them, or drop the queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
         ("Drop one with aq.drop_queue, or wait.", "Drop one with pgaq queue drop, or wait."),

@@ -273,7 +273,7 @@ COMMANDS = (
     ("aq.create_queue", "pgaq queue create"), ("aq.start_queue", "pgaq queue start"), ("aq.stop_queue", "pgaq queue stop"),
     ("aq.purge_queue", "pgaq queue purge"), ("aq.convert_queue", "pgaq queue convert"), ("aq.redrive", "pgaq dead redrive"),
     ("aq.grant_consumer", "pgaq subscriber grant"), ("aq.revoke_consumer", "pgaq subscriber revoke"), ("aq.subscribe", "pgaq subscriber add"),
-    ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("The view aq.subscribers lists them", "pgaq subscriber list shows them"),
+    ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("the view aq.subscribers lists subscribers, and recipients while they have messages", "pgaq subscriber list shows subscribers, and recipients while they have messages"),
     ("see the view aq.snapshots", "see pgaq snapshot list"), ("Use a process id from pg_stat_activity", "pgaq top --view sessions shows them"),
     ("The view aq.schedules shows them", "pgaq schedule list shows them"), ("aq.unschedule", "pgaq schedule drop"), ("aq.alter_schedule", "pgaq schedule alter"),
     ("aq.schedule_times", "pgaq schedule times"), ("aq.resume_schedule", "pgaq schedule resume"), ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
