@@ -447,6 +447,10 @@ extern bool aq_exception_may_put(AqQueue *target);
 extern bool aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOptions *options, uint32 n,
 							 Datum payload, bool isnull);
 
+/* memory/users.c: sessions whose transactions keep memory of the message cache; never raises */
+extern void aq_users_show_keeping(bool keeps);
+extern bool aq_users_are_keeping(int session);
+
 /* memory/message_body.c: bodies of large messages, apart from their payloads */
 extern bool aq_message_body_is_apart(Oid type, Datum payload, bool isnull);
 extern void aq_message_body_copy(AqQueue *from, const pg_uuid_t *id, int position, AqQueue *to, const pg_uuid_t *copy);

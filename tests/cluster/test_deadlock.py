@@ -12,7 +12,12 @@ from conftest import PATIENCE, put, until
 from pgaq import db
 
 # no wait ends by its own limit
-SETTINGS = {"pgaq.buffered_message_limit": "3", "pgaq.flow_control_timeout": "10 min", "deadlock_timeout": "100ms", "max_prepared_transactions": "2"}
+SETTINGS = {
+    "pgaq.buffered_message_limit": "3",
+    "pgaq.flow_control_timeout": "10 min",
+    "deadlock_timeout": "100ms",
+    "max_prepared_transactions": "2",
+}
 
 STOPS = "aq: queue in use"
 FLOWS = "Streams AQ: enqueue blocked due to flow control"
@@ -75,8 +80,8 @@ def enqueue_buffered(sessions, session, queue):
     return enqueued
 
 
-def take_buffered(session, queue):
-    assert session.execute("SELECT payload FROM aq.dequeue(%s, delivery_mode => 'buffered')", [queue]).fetchall()
+def take_buffered(session, queue, number=1):
+    assert len(session.execute("SELECT payload FROM aq.dequeue(%s, max_messages => %s, delivery_mode => 'buffered')", [queue, number]).fetchall()) == number
 
 
 def deadlock(result: Future) -> db.Error:
@@ -91,11 +96,11 @@ def end(*conns: db.Connection) -> None:
         conn.execute("ROLLBACK")
 
 
-def checked_again(sessions, session):
+def checked_again(sessions, session, sleeps=4):
     """Returns when the session's wait has looked for a deadlock several more times, each between two sleeps."""
     query = 'SELECT "seq#" FROM sys.v$session_wait WHERE pid = %s'
     before = db.value(sessions.conn, query, [session.info.backend_pid])
-    until(lambda: db.value(sessions.conn, query, [session.info.backend_pid]) > before + 4, "more sleeps")
+    until(lambda: db.value(sessions.conn, query, [session.info.backend_pid]) > before + sleeps, "more sleeps")
 
 
 def test_a_stop_and_a_user(queue, sessions):
@@ -162,13 +167,19 @@ def test_a_stop_waits_for_a_user_that_goes_on(queue, sessions):
     assert changed.result(PATIENCE)
 
 
-def test_more_queues_than_are_listed(queue, sessions):
+@pytest.fixture
+def many(conn):
+    names = [f"deadlock_{n}" for n in range(20)]
+    conn.execute("SELECT count(aq.create_queue(name, shards => 1)) FROM unnest(%s::text[]) name", [names])
+    yield names
+    conn.execute("SELECT count(aq.drop_queue(name, force => true)) FROM unnest(%s::text[]) name", [names])
+
+
+def test_many_queues(queue, many, sessions):
     """A transaction that uses very many queues is found, too."""
     stopper, user = sessions.new(), sessions.new()
-    names = [f"deadlock_{n}" for n in range(20)]
-    sessions.conn.execute("SELECT count(aq.create_queue(name, shards => 1)) FROM unnest(%s::text[]) name", [names])
     sessions.row(stopper).result(PATIENCE)
-    for name in [*names, queue]:
+    for name in [*many, queue]:
         put(user, name, 1)
     stopped = stop(sessions, stopper, queue)
     sessions.row(user)
@@ -176,19 +187,36 @@ def test_more_queues_than_are_listed(queue, sessions):
     end(stopper)
     until(lambda: user.info.transaction_status.name == "INTRANS")
     end(user)
-    # the list is empty again
+    # it uses none any more
     put(user, queue, 1)
-    sessions.conn.execute("SELECT aq.stop_queue(%s, wait => true)", [names[0]])
-    sessions.conn.execute("SELECT count(aq.drop_queue(name, force => true)) FROM unnest(%s::text[]) name", [names])
+    sessions.conn.execute("SELECT aq.stop_queue(%s, wait => true)", [many[0]])
+
+
+def test_many_other_queues(queue, many, sessions):
+    """A transaction that uses very many queues, but not this one, is no reason."""
+    stopper, user, other = sessions.new(), sessions.new(), sessions.new()
+    sessions.row(stopper).result(PATIENCE)
+    put(user, queue, 1)
+    for name in many:
+        put(other, name, 1)
+    stopped = stop(sessions, stopper, queue)
+    changed = sessions.row(other)
+    sessions.wait_for_lock(other)
+    checked_again(sessions, stopper)
+    user.execute("COMMIT")
+    stopped.result(PATIENCE)
+    stopper.execute("COMMIT")
+    assert changed.result(PATIENCE)
+    end(other)
 
 
 def test_flow_control_and_a_consumer(queue, sessions):
-    """The consumer, which has taken messages, waits for a row of the session that waits for room."""
+    """The consumer, which has taken all messages, waits for a row of the session that waits for room."""
     producer, consumer = sessions.new(), sessions.new()
     for n in range(3):
         put(sessions.conn, queue, n, **BUFFERED)
     sessions.row(producer).result(PATIENCE)
-    take_buffered(consumer, queue)
+    take_buffered(consumer, queue, 3)
     enqueued = enqueue_buffered(sessions, producer, queue)
     changed = sessions.row(consumer)
     assert FLOWS in deadlock(enqueued).diag.message_detail
@@ -196,22 +224,51 @@ def test_flow_control_and_a_consumer(queue, sessions):
     assert changed.result(PATIENCE)
 
 
-@pytest.mark.parametrize("other", ["another consumer", "a prepared one"])
+@pytest.mark.parametrize("other", ["another consumer", "a prepared one", "a new one", "one that got it by a rollback", "one that got it by a savepoint"])
 def test_flow_control_and_a_consumer_that_goes_on(queue, sessions, other):
-    """There is no deadlock while one who has taken messages can still make room."""
+    """There is no deadlock while another consumer has taken a message, or can take one."""
     producer, consumer, free = sessions.new(), sessions.new(), sessions.new()
     for n in range(3):
         put(sessions.conn, queue, n, **BUFFERED)
     sessions.row(producer).result(PATIENCE)
-    take_buffered(consumer, queue)
-    take_buffered(free, queue)
+    take_buffered(consumer, queue, 2)
+    if other == "one that got it by a savepoint":
+        consumer.execute("SAVEPOINT before")
+        take_buffered(consumer, queue)
+        consumer.execute("ROLLBACK TO before")
+    elif other != "a new one":
+        take_buffered(free, queue)
+    if other == "one that got it by a rollback":
+        free.execute("ROLLBACK; BEGIN")
     if other == "a prepared one":
         free.execute("PREPARE TRANSACTION 'free'")
     enqueued = enqueue_buffered(sessions, producer, queue)
     changed = sessions.row(consumer)
     sessions.wait_for_lock(consumer)
     checked_again(sessions, producer)
+    if other not in ("another consumer", "a prepared one"):
+        take_buffered(free, queue)
     free.execute("COMMIT PREPARED 'free'" if other == "a prepared one" else "COMMIT")
+    enqueued.result(PATIENCE)
+    producer.execute("COMMIT")
+    assert changed.result(PATIENCE)
+
+
+def test_flow_control_and_own_messages(queue, sessions):
+    """Messages that a transaction has enqueued itself are not those for which others wait."""
+    producer, consumer = sessions.new(), sessions.new()
+    put(sessions.conn, queue, 1, **BUFFERED)
+    sessions.row(producer).result(PATIENCE)
+    for n in range(2):
+        put(consumer, queue, n, **BUFFERED)
+    take_buffered(consumer, queue, 3)
+    for n in range(2):
+        put(sessions.conn, queue, n, **BUFFERED)
+    enqueued = enqueue_buffered(sessions, producer, queue)
+    changed = sessions.row(consumer)
+    sessions.wait_for_lock(consumer)
+    checked_again(sessions, producer)
+    take_buffered(sessions.conn, queue)
     enqueued.result(PATIENCE)
     producer.execute("COMMIT")
     assert changed.result(PATIENCE)

@@ -404,6 +404,14 @@ hold_consumer(Request *request, bool begins, bool *held)
 	return false;
 }
 
+/* One that has enqueued itself may have taken its own messages, which others do not count. */
+static void
+note_buffered(const Source *source, uint32 found)
+{
+	if (source->queue->store->enqueued_here(source->queue->shm) == 0)
+		aq_users_note_taken(source->queue->shm, source->take.position, found);
+}
+
 static void
 take_from(Request *request, Source *source)
 {
@@ -423,7 +431,7 @@ take_from(Request *request, Source *source)
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)
 		aq_pins_note_taken(source->queue->shm, source->take.position);
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED)
-		aq_users_note_taken(request->queue->id, source->take.position);
+		note_buffered(source, found);
 }
 
 /* The sources are tried first in turn, so that none starves. */

@@ -52,6 +52,7 @@ aq_stop_wait_for_users(AqQueue *queue, bool enqueue, bool dequeue)
 	aq_pending_stopping(queue->id, bits);
 	aq_users_count_stops(queue->shm, bits, 1);
 	pg_memory_barrier();
+	aq_users_want_end(queue->shm);
 	aq_cond_prepare(&queue->shm->changed);
 	while (in_use(queue, aq_pins_is_used(queue->shm) ? 1 : 0))
 	{

@@ -119,10 +119,8 @@ wait_for_room(AqQueue *buffered, Bitmapset *const *targets, uint32 n, int64 limi
 
 		if (left <= 0)
 			refuse(buffered, lag, fullest);
-		aq_users_want_room(fullest);
-		/* a prepared transaction may have taken messages, and make room whatever sessions wait for */
-		if (!buffered->store->in_doubt(shm))
-			aq_deadlock_check(&wait->watch, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id));
+		aq_users_want_room(shm, fullest, (uint32) limit);
+		aq_deadlock_check(&wait->watch, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id));
 		(void) aq_cond_sleep(&shm->room, AQ_EVENT_FLOW_CONTROL, abs(shm->queue_id), lag, limit, Min(left, aq_deadlock_pause()));
 	}
 	aq_cond_cancel();

@@ -294,6 +294,7 @@ count_takers(Pin *pin, bool commit)
 void
 aq_pins_end_use(bool commit)
 {
+	aq_users_forget_taken();
 	for (int i = first_used; i < npins && nused > 0; i++)
 	{
 		AqQueueShm *shm;

@@ -133,6 +133,7 @@ subabort(SubTransactionId subid, SubTransactionId parent)
 {
 	FOR_EACH_STORE(i)
 		stores[i]->subabort(subid);
+	aq_users_forget_taken();
 	aq_announce_subxact_end(false, subid, parent);
 	aq_cursor_subabort(subid);
 }

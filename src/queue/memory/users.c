@@ -18,10 +18,10 @@
  * itself later in a counter that it has read before reads the definition only after
  * that, finds it changed, and begins again: see aq_use_begin().
  *
- * A session that waits for users knows whose transactions they are by the list
- * of each session, which only that session writes: the queues that its
- * transaction uses, and whether it has taken buffered messages.  A reader may be
- * late by a moment, which does not matter: it looks for sessions that wait.
+ * A session that waits for users knows whose transactions they are by what each
+ * session shows of its transaction, which only that session writes: the queues that
+ * it uses, as bits, how many buffered messages it has taken, and whether it keeps
+ * memory.  A reader may be late by a moment, which does not matter: it looks for sessions that wait.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -29,153 +29,210 @@
  */
 #include "queue/memory/memory_private.h"
 
-#include "storage/proc.h"
+/* kinds of messages that are counted; of others a transaction seems to have taken none */
+#define TAKEN 8
 
-/* queues that are listed for a session; one that uses more may use any */
-#define LISTED 14
-
-typedef struct Use
+/* Buffered messages of the queue with this index, taken for a consumer. */
+typedef struct Taken
 {
-	int32		queue_id;
-	int32		taker;			/* it has taken buffered messages for this consumer; NONE, SEVERAL */
-} Use;
+	uint32		queue;
+	int32		position;
+	uint32		n;				/* at least so many are not finished before the transaction ends */
+} Taken;
 
-#define NONE	(-1)
-#define SEVERAL	(-2)
-
-/* By session. */
-typedef struct Uses
+/* What a session shows; on lines of its own. */
+typedef struct Shown
 {
-	uint32		n;
-	uint32		unlisted;
-	int32		wanted;			/* while it waits for room: the consumer that must make it */
-	Use			list[LISTED];
-	char		padding[4];
-} Uses;
+	uint32		keeps;			/* 1: its transaction keeps memory of the message cache */
+	uint32		queue;			/* index of the queue for which it waits */
+	int32		position;		/* while it waits for room: the consumer that must make it */
+	uint32		room;			/* it needs fewer unfinished messages than this */
+	uint32		ntaken;
+	Taken		taken[TAKEN];
+	uint32		bits[FLEXIBLE_ARRAY_MEMBER];	/* by index of the queue */
+} Shown;
 
-StaticAssertDecl(sizeof(Uses) == 128, "two cache lines");
+#define WORD_BITS 32
 
-static Uses *uses;
+static char *area;
+static Size shown_size;			/* of each session */
+static bool has_taken;			/* the own one shows something in "taken" */
+
+static void
+set_shown_size(void)
+{
+	shown_size = TYPEALIGN(PG_CACHE_LINE_SIZE, add_size(offsetof(Shown, bits),
+														mul_size(aq_handle_limit / WORD_BITS + 1, sizeof(uint32))));
+}
 
 Size
 aq_users_shmem_size(void)
 {
-	return mul_size(sizeof(Uses), aq_session_slots());
+	set_shown_size();
+	return add_size(PG_CACHE_LINE_SIZE, mul_size(shown_size, aq_session_slots()));
 }
 
 void
-aq_users_shmem_init(void *area, bool found)
+aq_users_shmem_init(void *place, bool found)
 {
-	uses = area;
+	set_shown_size();
+	area = (char *) TYPEALIGN(PG_CACHE_LINE_SIZE, place);
 	if (!found)
-		memset(area, 0, aq_users_shmem_size());
+		memset(place, 0, aq_users_shmem_size());
 }
 
-/* The entry of the own session; NULL: it is not listed. */
-static Use *
-own_use(int32 queue_id)
+static inline volatile Shown *
+shown_by(int session)
 {
-	Uses	   *own = &uses[aq_session_own_number];
-
-	for (uint32 i = 0; i < own->n; i++)
-		if (own->list[i].queue_id == queue_id)
-			return &own->list[i];
-	return NULL;
+	return (volatile Shown *) (area + session * shown_size);
 }
 
-static void
-list_use(int32 queue_id)
+static inline volatile Shown *
+own(void)
 {
-	Uses	   *own = &uses[aq_session_own_number];
-
-	if (own->n == LISTED)
-	{
-		own->unlisted++;
-		return;
-	}
-	own->list[own->n].queue_id = queue_id;
-	own->list[own->n].taker = NONE;
-	own->n++;
+	return shown_by(aq_session_own_number);
 }
 
-static void
-unlist_use(int32 queue_id)
-{
-	Uses	   *own = &uses[aq_session_own_number];
-	Use		   *use = own_use(queue_id);
+/* --- waits: what the session shows of them, and who can end them ------------------ */
 
-	if (use != NULL)
-		*use = own->list[--own->n];
-	else
-		own->unlisted--;
-}
-
-/* The transaction, a user of the queue, has taken buffered messages for the consumer. */
+/* The session is going to wait for the users of the queue. */
 void
-aq_users_note_taken(int32 queue_id, int position)
+aq_users_want_end(const AqQueueShm *shm)
 {
-	Use		   *use = own_use(queue_id);
-
-	if (use != NULL && use->taker != position)
-		use->taker = use->taker == NONE ? position : SEVERAL;
+	own()->queue = shm->object->index;
 }
 
-/* The session is going to wait for room. */
+/* The session is going to wait until the consumer has fewer messages of the buffered queue. */
 void
-aq_users_want_room(int position)
+aq_users_want_room(const AqQueueShm *shm, int position, uint32 room)
 {
-	uses[aq_session_own_number].wanted = position;
-}
-
-static bool
-is_use(const Use *use, int32 queue_id, bool taken, int position)
-{
-	return use->queue_id == queue_id && (!taken || use->taker == position || use->taker == SEVERAL);
+	own()->queue = shm->object->index;
+	own()->position = position;
+	own()->room = room;
 }
 
 /*
- * The sessions whose transactions use the queue for which the given session
- * waits, without that one.  taken: only those that have taken buffered messages
- * for the consumer that must make room.
+ * The transaction has taken n buffered messages for the consumer, which it does not
+ * finish before it ends.
+ */
+void
+aq_users_note_taken(const AqQueueShm *shm, int position, uint32 n)
+{
+	uint32		queue = shm->object->index;
+	uint32		i = 0;
+
+	while (i < own()->ntaken && (own()->taken[i].queue != queue || own()->taken[i].position != position))
+		i++;
+	if (i == TAKEN)
+		return;
+	if (i == own()->ntaken)
+	{
+		own()->taken[i].queue = queue;
+		own()->taken[i].position = position;
+		own()->taken[i].n = 0;
+		pg_write_barrier();
+		own()->ntaken++;
+	}
+	own()->taken[i].n += n;
+	has_taken = true;
+}
+
+/* The transaction has ended, or a part of it was rolled back, perhaps with what it has taken. */
+void
+aq_users_forget_taken(void)
+{
+	if (has_taken)
+		own()->ntaken = 0;
+	has_taken = false;
+}
+
+static bool
+uses_queue(int session, uint32 queue)
+{
+	return (shown_by(session)->bits[queue / WORD_BITS] >> queue % WORD_BITS & 1) != 0;
+}
+
+/* The sessions whose transactions use the queue that the given session stops. */
+static Bitmapset *
+users_of_queue(int waiting, const AqWaitNow *now)
+{
+	Bitmapset  *found = NULL;
+
+	for (int i = 0; i < aq_session_slots(); i++)
+		if (i != waiting && uses_queue(i, shown_by(waiting)->queue))
+			found = bms_add_member(found, i);
+	return found;
+}
+
+/* How many messages has the session's transaction taken, as the given one waits for? */
+static uint32
+taken_of(int session, const volatile Shown *waiting)
+{
+	volatile Shown *shown = shown_by(session);
+
+	for (uint32 i = 0; i < Min(shown->ntaken, TAKEN); i++)
+		if (shown->taken[i].queue == waiting->queue && shown->taken[i].position == waiting->position)
+			return shown->taken[i].n;
+	return 0;
+}
+
+/*
+ * The sessions whose transactions have taken so many messages that there is no room,
+ * whatever others do, before one of these has ended.  None, if others can make room:
+ * by messages that nobody has taken, those of prepared transactions, or leased ones.
+ * What the waiting session has taken itself does not become less while it waits.
  */
 static Bitmapset *
-sessions_that_use(int waiting, const AqWaitNow *now, bool taken)
+takers_of_queue(int waiting, const AqWaitNow *now)
 {
-	Oid			database = ProcGlobal->allProcs[waiting].databaseId;
+	volatile Shown *shown = shown_by(waiting);
+	uint64		total = taken_of(waiting, shown);
 	Bitmapset  *found = NULL;
 
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
-		bool		is_user = uses[i].unlisted > 0;
+		uint32		n = i == waiting ? 0 : taken_of(i, shown);
 
-		if (i == waiting || uses[i].n == 0 || ProcGlobal->allProcs[i].databaseId != database)
-			continue;
-		for (uint32 k = 0; k < Min(uses[i].n, LISTED); k++)
-			is_user |= is_use(&uses[i].list[k], (int32) now->p1, taken, uses[waiting].wanted);
-		if (is_user)
+		total += n;
+		if (n > 0)
 			found = bms_add_member(found, i);
 	}
-	return found;
+	return total >= shown->room ? found : NULL;
 }
 
-static Bitmapset *
-users_of_queue(int session, const AqWaitNow *now)
+/* From the first message on of which the transaction keeps the partition in memory, to its end. */
+void
+aq_users_show_keeping(bool keeps)
 {
-	return sessions_that_use(session, now, false);
+	own()->keeps = keeps;
 }
 
-static Bitmapset *
-takers_of_queue(int session, const AqWaitNow *now)
+bool
+aq_users_are_keeping(int session)
 {
-	return sessions_that_use(session, now, true);
+	return shown_by(session)->keeps != 0;
 }
 
-/* Who can end the waits for a queue: see deadlock.h. */
+/* See deadlock.h. */
 void
 aq_users_init(void)
 {
 	aq_deadlock_define(AQ_EVENT_STOP_QUEUE, false, users_of_queue);
 	aq_deadlock_define(AQ_EVENT_FLOW_CONTROL, true, takers_of_queue);
+}
+
+/* --- users ------------------------------------------------------------------------ */
+
+static inline volatile uint32 *
+own_word(const AqQueueShm *shm)
+{
+	return &own()->bits[shm->object->index / WORD_BITS];
+}
+
+static inline uint32
+bit_of(const AqQueueShm *shm)
+{
+	return (uint32) 1 << shm->object->index % WORD_BITS;
 }
 
 /* Adds a user, and returns the counter that counts it.  Also a barrier. */
@@ -185,7 +242,7 @@ aq_users_add(AqQueueShm *shm)
 	int			counter = pg_atomic_read_u32(&shm->generation) % 2;
 
 	pg_atomic_fetch_add_u32(&shm->users[counter], 1);
-	list_use(shm->queue_id);
+	*own_word(shm) |= bit_of(shm);
 	return counter;
 }
 
@@ -233,7 +290,7 @@ aq_users_remove(AqQueueShm *shm, int counter)
 {
 	uint32		before = pg_atomic_fetch_sub_u32(&shm->users[counter], 1);
 
-	unlist_use(shm->queue_id);
+	*own_word(shm) &= ~bit_of(shm);
 	if (pg_atomic_read_u32(&shm->stops_enqueue) > 0 || pg_atomic_read_u32(&shm->stops_dequeue) > 0)
 		aq_cond_broadcast(&shm->changed);
 	if (before == 1 && pg_atomic_read_u32(&shm->outlived) != 0 && pg_atomic_exchange_u32(&shm->outlived, 0) != 0)
