@@ -60,6 +60,8 @@ static uint32 nreserve;
 static uint32 reserve_size;
 bool		aq_chunks_impatient = false;
 
+static AqDeadlockWatch watch;	/* of the session's wait */
+
 static uint32
 chunk_total(void)
 {
@@ -211,9 +213,13 @@ aq_chunks_wait(uint32 count, int64 *deadline)
 	int64		now = aq_clock_us();
 
 	if (*deadline == 0)
+	{
 		*deadline = now + (aq_chunks_impatient ? -1 : PATIENCE);
+		watch = (AqDeadlockWatch) {0};
+	}
 	if (now > *deadline)
 		return false;
+	aq_deadlock_check(&watch, AQ_EVENT_CACHE_FULL, count);
 	wait_for_chunks(count);
 	return true;
 }

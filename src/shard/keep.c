@@ -15,6 +15,8 @@
  */
 #include "shard/shard_private.h"
 
+#include "storage/proc.h"
+
 #define CHUNK_KB (AQ_CHUNK_SIZE / 1024)
 
 /* of the largest frame */
@@ -53,6 +55,35 @@ aq_keep_admit(AqQueueShm *shm)
 			aq_share_check(AQ_SHARE_MESSAGE_CACHE, shm, FRAME_KB);
 }
 
+/*
+ * The sessions that can end a wait for the message cache: those whose transactions
+ * keep frames, and processes that are running jobs, which may.  None, if memory can
+ * become free without these: when the worker has written retry counts, or a prepared
+ * transaction ends.
+ */
+static Bitmapset *
+keepers(int session, const AqWaitNow *now)
+{
+	Bitmapset  *found = NULL;
+
+	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
+	{
+		const Partition *partition = &aq_area_partitions[i];
+
+		if (partition->frame != 0 && (partition->loading || partition->nretry > 0 || partition->ndoubt > 0))
+			return NULL;
+	}
+	for (int i = 0; i < aq_session_slots(); i++)
+	{
+		PGPROC	   *proc = aq_session_proc(i);
+
+		if (i != session && proc != NULL &&
+			(aq_users_are_keeping(i) || (proc->isBackgroundWorker && aq_session_in_transaction(i))))
+			found = bms_add_member(found, i);
+	}
+	return found;
+}
+
 static void
 count_frames(AqShareUse *use)
 {
@@ -84,6 +115,7 @@ count_streams(AqShareUse *use)
 void
 aq_keep_register(void)
 {
+	aq_deadlock_define(AQ_EVENT_CACHE_FULL, true, keepers);
 	aq_share_register(AQ_SHARE_MESSAGE_CACHE, &aq_chunks_cache_kb, count_frames);
 	aq_share_register(AQ_SHARE_PARTITIONS, &aq_area_max_partitions, count_partitions);
 	aq_share_register(AQ_SHARE_STREAMS, &aq_area_max_streams, count_streams);

@@ -34,6 +34,13 @@ aq_notes_frames(void)
 	return nframes;
 }
 
+static inline void
+count_frame(void)
+{
+	if (nframes++ == 0)
+		aq_users_show_keeping(true);
+}
+
 MemoryContext
 aq_notes_context(void)
 {
@@ -110,7 +117,7 @@ aq_notes_add_put(PutNote *note)
 {
 	Assert(nputs < puts_size);
 	if (nputs == 0 || put_notes[nputs - 1]->partition != note->partition)
-		nframes++;
+		count_frame();
 	put_notes[nputs++] = note;
 	puts_of(note->shm)->notes++;
 }
@@ -160,7 +167,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 	{
 		Assert(spare != NULL && ntakes < takes_size);
 		if (note == NULL || note->partition != partition)
-			nframes++;
+			count_frame();
 		note = spare;
 		spare = NULL;
 		note->partition = partition;
@@ -401,6 +408,8 @@ aq_notes_pop_put(SubTransactionId subid, int *number)
 void
 aq_notes_forget(void)
 {
+	if (nframes > 0)
+		aq_users_show_keeping(false);
 	nputs = ntakes = nqueues = 0;
 	nlast = nframes = 0;
 	commit_callback = NULL;

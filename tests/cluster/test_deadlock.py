@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -15,12 +16,14 @@ from pgaq import db
 SETTINGS = {
     "pgaq.buffered_message_limit": "3",
     "pgaq.flow_control_timeout": "10 min",
+    "pgaq.message_cache_size": "4MB",
     "deadlock_timeout": "100ms",
     "max_prepared_transactions": "2",
 }
 
 STOPS = "aq: queue in use"
 FLOWS = "Streams AQ: enqueue blocked due to flow control"
+FULL = "aq: message cache full"
 BUFFERED = {"delivery_mode": "buffered"}
 
 
@@ -292,3 +295,83 @@ def test_flow_control_and_another_subscriber(topic, sessions):
     enqueued.result(PATIENCE)
     producer.execute("COMMIT")
     assert changed.result(PATIENCE)
+
+
+# --- the message cache: messages of a transaction keep a frame of 16384 in memory, seven of which fit
+
+FRAME = 16384
+
+
+def start_many(sessions, session, queue, number):
+    return sessions.start(session, "SELECT cardinality(aq.enqueue_array(%s, array_fill('1'::text, ARRAY[%s::int])))", queue, number)
+
+
+def keep(sessions, session, queue, frames):
+    for _ in range(frames):
+        start_many(sessions, session, queue, FRAME).result(PATIENCE)
+
+
+def fill(sessions, session, queue):
+    """The session waits for the message cache."""
+    enqueued = start_many(sessions, session, queue, 2 * FRAME)
+    sessions.wait_for(session, FULL)
+    return enqueued
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_a_full_cache_and_a_transaction(queue, sessions):
+    """The transaction that keeps most of the cache waits for a row of the session that waits for memory."""
+    waiter, keeper = sessions.new(), sessions.new()
+    sessions.row(waiter).result(PATIENCE)
+    keep(sessions, keeper, queue, 6)
+    filled = fill(sessions, waiter, queue)
+    changed = sessions.row(keeper)
+    assert FULL in deadlock(filled).diag.message_detail
+    end(waiter)
+    assert changed.result(PATIENCE)
+    end(keeper)
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_a_full_cache_and_one_that_goes_on(queue, many, sessions):
+    """Another transaction keeps a part of it, and can end."""
+    waiter, keeper, free = sessions.new(), sessions.new(), sessions.new()
+    sessions.row(waiter).result(PATIENCE)
+    keep(sessions, keeper, queue, 4)
+    keep(sessions, free, many[0], 2)
+    filled = fill(sessions, waiter, many[1])
+    changed = sessions.row(keeper)
+    sessions.wait_for_lock(keeper)
+    checked_again(sessions, waiter, 30)
+    free.execute("COMMIT")
+    filled.result(PATIENCE)
+    waiter.execute("COMMIT")
+    assert changed.result(PATIENCE)
+    end(keeper)
+
+
+@pytest.mark.sharded("queue tables have no message cache")
+def test_a_full_cache_and_two_that_wait(queue, many, sessions):
+    """Two sessions wait for memory, and each of the two that keep it waits for one of them."""
+    waiters, keepers = [sessions.new(), sessions.new()], [sessions.new(), sessions.new()]
+    filled, changed = [], []
+    for n in range(2):
+        sessions.row(waiters[n], n + 1).result(PATIENCE)
+        keep(sessions, keepers[n], many[n], 3)
+    for n in range(2):
+        filled.append(fill(sessions, waiters[n], many[2 + n]))
+    for n in range(2):
+        changed.append(sessions.row(keepers[n], n + 1))
+    ended = list(futures.wait(filled, PATIENCE, futures.FIRST_COMPLETED).done)
+    for result in ended:
+        deadlock(result)
+        n = filled.index(result)
+        end(waiters[n])
+        assert changed[n].result(PATIENCE)
+        end(keepers[n])
+    for n in range(2):
+        if filled[n] not in ended:
+            assert filled[n].result(PATIENCE)
+            waiters[n].execute("COMMIT")
+            assert changed[n].result(PATIENCE)
+            end(keepers[n])

@@ -6,7 +6,7 @@
  * The server's deadlock detector knows heavyweight locks only.  A named wait
  * for the end of other sessions' transactions says whose they are.  While it
  * lasts, the session follows who waits for whom, by heavyweight locks and by
- * such waits, and raises an error if it comes back to itself.
+ * such waits, and raises an error if it could never go on, because of itself.
  *
  * The server checks once, when the last wait of the circle has begun.  Here that
  * may be a wait for a heavyweight lock, whose detector does not see the named
@@ -33,6 +33,7 @@
 #include "sync/control/control.h"
 #include "sync/control/deadlock.h"
 #include "utils/backend_status.h"
+#include "utils/memutils.h"
 
 static struct
 {
@@ -79,53 +80,118 @@ lock_holders(int session)
 	return holders;
 }
 
-/*
- * Does this session wait for the own one, perhaps through others?  If so, sets
- * the sessions' successors on the way.  next: -1: not seen yet; the session itself: no.
- */
-static bool
-waits_for_own(int session, const AqWaitNow *now, int *next)
+/* What is known of a session, by number. */
+typedef struct Waiter
 {
-	bool		any = is_watched(now) && waits[now->event].any;
-	Bitmapset  *holders = is_watched(now) ? waits[now->event].holders(session, now) : lock_holders(session);
+	bool		seen;			/* the own session waits for it, perhaps through others */
+	bool		any;			/* one of the holders can end its wait */
+	bool		goes_on;
+	int			next;			/* on the way to the own session; -1: none */
+	Bitmapset  *holders;		/* NULL: it does not wait, or not for sessions */
+} Waiter;
+
+static void
+read_waits(Waiter *list, int session, const AqWaitNow *now)
+{
+	Waiter	   *waiter = &list[session];
 	int			holder = -1;
-	bool		found = false;
-	int			successor = session;
 
 	check_stack_depth();
-	next[session] = session;
-	while ((holder = bms_next_member(holders, holder)) >= 0 && (any || !found))
+	waiter->seen = true;
+	waiter->any = is_watched(now) && waits[now->event].any;
+	waiter->holders = is_watched(now) ? waits[now->event].holders(session, now) : lock_holders(session);
+	waiter->next = -1;
+	while ((holder = bms_next_member(waiter->holders, holder)) >= 0)
 	{
 		AqWaitNow	its;
 
+		if (list[holder].seen)
+			continue;
 		aq_event_read(holder, &its);
-		found = holder == aq_session_own_number ||
-			(next[holder] < 0 ? waits_for_own(holder, &its, next) : next[holder] != holder);
-		if (any && !found)
-			return false;
-		successor = holder;
+		read_waits(list, holder, &its);
 	}
-	if (found)
-		next[session] = successor;
-	return found;
 }
 
-static int *
-find(const AqWaitNow *own)
+static bool
+can_go_on(const Waiter *list, const Waiter *waiter)
 {
-	int		   *next = palloc(aq_session_slots() * sizeof(int));
+	int			holder = -1;
 
-	memset(next, -1, aq_session_slots() * sizeof(int));
-	return waits_for_own(aq_session_own_number, own, next) ? next : NULL;
+	if (bms_is_empty(waiter->holders))
+		return true;
+	while ((holder = bms_next_member(waiter->holders, holder)) >= 0)
+		if (list[holder].goes_on == waiter->any)
+			return waiter->any;
+	return !waiter->any;
+}
+
+/* Marks the sessions whose waits end when those go on that are marked already. */
+static void
+let_go_on(Waiter *list)
+{
+	bool		changed;
+
+	do
+	{
+		changed = false;
+		for (int i = 0; i < aq_session_slots(); i++)
+			if (list[i].seen && !list[i].goes_on && can_go_on(list, &list[i]))
+				list[i].goes_on = changed = true;
+	} while (changed);
+}
+
+/* Sets the successors on a way from the own session to itself, through sessions that do not go on. */
+static void
+find_way(Waiter *list)
+{
+	bool		changed;
+
+	do
+	{
+		changed = false;
+		for (int i = 0; i < aq_session_slots(); i++)
+		{
+			int			holder = -1;
+
+			if (!list[i].seen || list[i].goes_on || list[i].next >= 0)
+				continue;
+			while (list[i].next < 0 && (holder = bms_next_member(list[i].holders, holder)) >= 0)
+				if (holder == aq_session_own_number || list[holder].next >= 0)
+					list[i].next = holder;
+			changed |= list[i].next >= 0;
+		}
+	} while (changed && list[aq_session_own_number].next < 0);
+}
+
+/*
+ * Returns NULL if the own session can go on.  Sessions that cannot, even if the own
+ * one could, are in a deadlock without it, which others end: so they count as going
+ * on.
+ */
+static Waiter *
+find(const AqWaitNow *now)
+{
+	Waiter	   *list = palloc0(aq_session_slots() * sizeof(Waiter));
+	Waiter	   *own = &list[aq_session_own_number];
+
+	read_waits(list, aq_session_own_number, now);
+	own->goes_on = true;
+	let_go_on(list);
+	for (int i = 0; i < aq_session_slots(); i++)
+		list[i].goes_on = !list[i].goes_on;
+	let_go_on(list);
+	if (!own->goes_on)
+		find_way(list);
+	return own->next >= 0 ? list : NULL;
 }
 
 /* Is there a session in the circle that gives up first? */
 static bool
-is_others_turn(const int *next)
+is_others_turn(const Waiter *list)
 {
 	bool		others = false;
 
-	for (int i = next[aq_session_own_number]; i != aq_session_own_number; i = next[i])
+	for (int i = list[aq_session_own_number].next; i != aq_session_own_number; i = list[i].next)
 	{
 		AqWaitNow	now;
 
@@ -168,7 +234,7 @@ append_wait(StringInfo text, int session, const AqWaitNow *now, int holder)
 
 /* As the server does. */
 pg_noreturn static void
-report(const AqWaitNow *own, const int *next)
+report(const AqWaitNow *own, const Waiter *list)
 {
 	int			session = aq_session_own_number;
 	AqWaitNow	now = *own;
@@ -179,10 +245,10 @@ report(const AqWaitNow *own, const int *next)
 	initStringInfo(&statements);
 	do
 	{
-		append_wait(&client, session, &now, next[session]);
+		append_wait(&client, session, &now, list[session].next);
 		appendStringInfo(&statements, "\nProcess %d: %s", pid_of(session),
 						 pgstat_get_backend_current_activity(pid_of(session), false));
-		session = next[session];
+		session = list[session].next;
 		aq_event_read(session, &now);
 	} while (session != aq_session_own_number);
 	pgstat_report_deadlock();
@@ -204,14 +270,20 @@ void
 aq_deadlock_check(AqDeadlockWatch *watch, AqEvent event, uint64 p1)
 {
 	AqWaitNow	own = {.event = event,.waiting = true,.p1 = p1};
-	int		   *next;
+	MemoryContext old;
+	MemoryContext context;
+	Waiter	   *list;
 
 	if (watch->check_at > aq_clock_us())
 		return;
-	next = watch->check_at != 0 && find(&own) != NULL ? find(&own) : NULL;
-	if (next != NULL && (watch->found || !is_others_turn(next)))
-		report(&own, next);
-	watch->found = next != NULL;
+	context = AllocSetContextCreate(CurrentMemoryContext, "pgaq deadlock", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	list = watch->check_at != 0 && find(&own) != NULL ? find(&own) : NULL;
+	if (list != NULL && (watch->found || !is_others_turn(list)))
+		report(&own, list);
+	watch->found = list != NULL;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 	watch->check_at = aq_clock_us() + aq_deadlock_pause();
 }
 
