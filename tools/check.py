@@ -568,6 +568,34 @@ def check_compatibility():
             yield f"docs/compatibility.tsv: no row for {full}"
 
 
+QUEUE_PACKAGES = ("dbms_aq", "dbms_aqadm", "dbms_aqmigtool", "dbms_aqelm", "dbms_transform")
+
+
+def check_oracle_names():
+    """Each name of Oracle AQ in tests/oracle_names.tsv is what the list says, and has a row in docs/compatibility.tsv that says the same."""
+    found = definitions(sql_source())
+    rows = {}
+    for line in lines_of(ROOT / "docs" / "compatibility.tsv")[1:]:
+        area, name, _, status, note, _ = line.split("\t")
+        if area in ("views", "packages", *QUEUE_PACKAGES) and not note.startswith("not in Oracle"):
+            full = f"{area}.{name}" if area.startswith("dbms_") else name
+            rows[full] = "absent" if status == "later" else "refused" if note.startswith("refused") else "there"
+    schemas = {full.split(".")[0] for full in found}
+    listed = set()
+    for number, line in enumerate(lines_of(ROOT / "tests" / "oracle_names.tsv")[1:], 2):
+        where = f"tests/oracle_names.tsv:{number}"
+        name, state = line.split("\t")
+        if state not in ("there", "refused", "absent"):
+            yield f"{where}: state {state}"
+        if rows.get(name) != state:
+            yield f"{where}: {name} is {state}, and {rows.get(name, 'missing')} in docs/compatibility.tsv"
+        if (name in found or name in schemas) != (state != "absent"):
+            yield f"{where}: {name} is {state}, and {'exists' if name in found or name in schemas else 'does not exist'}"
+        listed.add(name)
+    for name in sorted(set(rows) - listed):
+        yield f"docs/compatibility.tsv: {name} is not in tests/oracle_names.tsv"
+
+
 def sql_views():
     """The views that stand for Oracle's queue views."""
     return "\n".join((ROOT / "sql" / "oracle" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
@@ -617,7 +645,7 @@ def check_pairs():
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
           check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_answers, check_slots,
-          check_versions, check_symbols, check_functions, check_compatibility, check_drivers, check_pairs, check_product,
+          check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
           check_links, check_columns, check_docs, check_examples]
 
 

@@ -133,6 +133,8 @@ CALL dbms_aqadm.create_queue('t.mig', 't.mig_tab');
 CALL dbms_aqadm.start_queue('t.mig');
 SELECT t.put('t.mig', 1);
 CALL dbms_aqmigtool.check_migration_to_txeventq('T', 'MIG', NULL);
+CALL dbms_aqmigtool.check_migration_to_txeventq('T', 'MIG', NULL, dbms_aqmigtool.current());
+SELECT t.error($$CALL dbms_aqmigtool.check_migration_to_txeventq('T', 'MIG', NULL, dbms_aqmigtool.enable_evaluation())$$);
 SELECT t.error($$CALL dbms_aqmigtool.init_migration('t', 'mig', mig_mode => dbms_aqmigtool.offline())$$);
 SELECT t.error($$CALL dbms_aqmigtool.commit_migration('t', 'mig')$$);
 CALL dbms_aqmigtool.init_migration('t', 'mig', mig_mode => dbms_aqmigtool.automatic());

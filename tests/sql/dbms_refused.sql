@@ -15,6 +15,8 @@ SELECT t.error($$CALL dbms_aqadm.drop_database_kafka_topic('x')$$);
 SELECT t.error($$CALL dbms_aqadm.add_eventstream('x', 1)$$);
 SELECT t.error($$CALL dbms_aqadm.add_ltwt_subscriber('x', NULL)$$);
 SELECT t.error($$CALL dbms_aqadm.grant_priv_for_rm_plan('x')$$);
+SELECT t.error($$CALL dbms_aqadm.add_alias_to_ldap('a', 'cn=x')$$);
+SELECT t.error($$CALL dbms_aqadm.del_alias_from_ldap('a')$$);
 SELECT t.error($$CALL dbms_aqelm.set_mailhost('mail.example.com')$$);
 SELECT t.error($$CALL dbms_aqelm.set_mailport(25)$$);
 SELECT t.error($$CALL dbms_aqelm.set_sendfrom('aq@example.com')$$);

@@ -53,6 +53,9 @@ SELECT q.name, v.waiting, v.ready, v.expired, v.total_wait < 100 AS total, v.ave
 SELECT queue_name, enqueued_msgs, dequeued_msgs FROM v$persistent_queues WHERE queue_name LIKE 'VIEWS%' ORDER BY queue_name;
 SELECT queue_schema, queue_name, subscriber_name, subscriber_type, enqueued_msgs, dequeued_msgs FROM v$persistent_subscribers WHERE queue_name LIKE 'VIEWS%' ORDER BY queue_name;
 SELECT q.name, s.enqueued_msgs, s.dequeued_msgs FROM v$aq_sharded_subscriber_stat s JOIN dba_queues q ON q.qid = s.queue_id WHERE q.name LIKE 'VIEWS%' ORDER BY q.name;
+SELECT q.name, s.enqueued_msgs, s.dequeued_msgs, s.event_stream_id, s.msg_sn, s.dequeue_partition_id, s.dequeue_position FROM v$eq_subscriber_stat s JOIN dba_queues q ON q.qid = s.queue_id WHERE q.name LIKE 'VIEWS%' ORDER BY q.name;
+SELECT count(*) > 0, bool_and((c.event_stream_id, c.event_stream_partition_id, c.enqueued_msgs) IS NOT DISTINCT FROM (a.shard_id, a.subshard_id, a.enqueued_msgs))
+	FROM v$eq_message_cache c JOIN v$aq_message_cache a USING (queue_id, partition_id);
 SELECT q.name, c.priority, c.enqueued_msgs, c.max_msgs, c.state FROM v$aq_message_cache c JOIN dba_queues q ON q.qid = c.queue_id
 	WHERE q.name = 'VIEWS_S' AND c.enqueued_msgs > 0 ORDER BY c.enqueued_msgs;
 SELECT p.partitions_qt >= p.used_partitions_qt, p.used_partitions_qt, p.partitions_dq = p.partitions_qt, p.bytes > 0 FROM v$aq_partition_stats p JOIN dba_queues q ON q.qid = p.queue_id WHERE q.name = 'VIEWS_S';

@@ -12,6 +12,10 @@ CREATE FUNCTION dbms_aqmigtool.global() RETURNS integer LANGUAGE sql IMMUTABLE P
 COMMENT ON FUNCTION dbms_aqmigtool.global() IS 'ordering: all old messages before all new ones';
 CREATE FUNCTION dbms_aqmigtool.session() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 COMMENT ON FUNCTION dbms_aqmigtool.session() IS 'ordering: those of one session in their order; the same as global() here';
+CREATE FUNCTION dbms_aqmigtool.current() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+COMMENT ON FUNCTION dbms_aqmigtool.current() IS 'checkmode: the queue as it is';
+CREATE FUNCTION dbms_aqmigtool.enable_evaluation() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+COMMENT ON FUNCTION dbms_aqmigtool.enable_evaluation() IS 'checkmode: not supported';
 CREATE FUNCTION dbms_aqmigtool.restore() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
 COMMENT ON FUNCTION dbms_aqmigtool.restore() IS 'cancelmode: not supported';
 CREATE FUNCTION dbms_aqmigtool.norestore() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
@@ -34,6 +38,9 @@ CREATE PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(cqschema text, cqnam
 	checkmode numeric DEFAULT 1)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
+	IF checkmode = 2 THEN
+		PERFORM sys._raise_error('AQ060', 'recording the calls that use a queue is not supported', 'Use dbms_aqmigtool.current().');
+	END IF;
 	migration_report := ARRAY(SELECT obstacle FROM aq.conversion_obstacles(dbms_aqmigtool._queue(cqschema, cqname)));
 END $$;
 COMMENT ON PROCEDURE dbms_aqmigtool.check_migration_to_txeventq(text, text, text[], numeric) IS

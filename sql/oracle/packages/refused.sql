@@ -57,6 +57,14 @@ CREATE PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(user_name text)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.grant_priv_for_rm_plan', 'resource plans', 'Leave the call out.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.grant_priv_for_rm_plan(text) IS 'Not supported: ORA-24205';
 
+CREATE PROCEDURE dbms_aqadm.add_alias_to_ldap(alias text, obj_location text)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.add_alias_to_ldap', 'a directory of queues', 'Name queues in the call.') $$;
+COMMENT ON PROCEDURE dbms_aqadm.add_alias_to_ldap(text, text) IS 'Not supported: ORA-24205';
+
+CREATE PROCEDURE dbms_aqadm.del_alias_from_ldap(alias text)
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.del_alias_from_ldap', 'a directory of queues', 'Name queues in the call.') $$;
+COMMENT ON PROCEDURE dbms_aqadm.del_alias_from_ldap(text) IS 'Not supported: ORA-24205';
+
 CREATE PROCEDURE dbms_aqelm.set_mailhost(mailhost text)
 LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqelm.set_mailhost', 'notification', 'Let a consumer wait in dequeue or listen, and send mail or HTTP requests itself.') $$;
 COMMENT ON PROCEDURE dbms_aqelm.set_mailhost(text) IS 'Not supported: ORA-24205';

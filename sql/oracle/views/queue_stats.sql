@@ -312,3 +312,43 @@ COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_qt IS 'truncations of
 COMMENT ON COLUMN sys.v$aq_partition_stats.trunc_partition_dq IS 'truncations of dequeue logs, all by the worker';
 COMMENT ON COLUMN sys.v$aq_partition_stats.con_id IS 'always null';
 GRANT SELECT ON sys.v$aq_partition_stats TO PUBLIC;
+
+CREATE VIEW sys.v$eq_message_cache AS SELECT queue_id, shard_id AS event_stream_id, priority, subshard_id AS event_stream_partition_id, partition_id, max_msgs, enqueued_msgs, msgs_made_expired, chunk_size, num_chunks, num_free_chunks, used_memory_size, state, con_id
+FROM sys.v$aq_message_cache;
+COMMENT ON VIEW sys.v$eq_message_cache IS 'The same as v$aq_message_cache, with the names of 21c';
+COMMENT ON COLUMN sys.v$eq_message_cache.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$eq_message_cache.event_stream_id IS 'number of the shard';
+COMMENT ON COLUMN sys.v$eq_message_cache.priority IS 'priority of its messages';
+COMMENT ON COLUMN sys.v$eq_message_cache.event_stream_partition_id IS 'which partition of the shard it is';
+COMMENT ON COLUMN sys.v$eq_message_cache.partition_id IS 'number of its pair of tables';
+COMMENT ON COLUMN sys.v$eq_message_cache.max_msgs IS 'messages it can hold';
+COMMENT ON COLUMN sys.v$eq_message_cache.enqueued_msgs IS 'messages written into it';
+COMMENT ON COLUMN sys.v$eq_message_cache.msgs_made_expired IS 'messages that expired or failed too often, for each consumer';
+COMMENT ON COLUMN sys.v$eq_message_cache.chunk_size IS 'unit of allocation, bytes';
+COMMENT ON COLUMN sys.v$eq_message_cache.num_chunks IS 'chunks of the message cache that it has; 0: it is not in memory';
+COMMENT ON COLUMN sys.v$eq_message_cache.num_free_chunks IS 'always 0: a partition takes chunks from the common pool when it needs them and keeps none in reserve';
+COMMENT ON COLUMN sys.v$eq_message_cache.used_memory_size IS 'the same in bytes';
+COMMENT ON COLUMN sys.v$eq_message_cache.state IS 'CACHED, UNCACHED or UNCACHED_FREE (empty)';
+COMMENT ON COLUMN sys.v$eq_message_cache.con_id IS 'always null';
+GRANT SELECT ON sys.v$eq_message_cache TO PUBLIC;
+
+CREATE VIEW sys.v$eq_subscriber_stat AS SELECT queue_id, subscriber_id, shard_id AS event_stream_id, priority, NULL::bigint AS msg_sn, dequeue_subshard AS dequeue_partition_id, enqueued_msgs, dequeued_msgs, elapsed_dequeue_time, cpu_dequeue_time, dequeue_rate, NULL::uuid AS dequeue_position, time_since_last_dequeue, estd_time_to_drain, estd_time_to_drain_no_enq, con_id
+FROM sys.v$aq_sharded_subscriber_stat;
+COMMENT ON VIEW sys.v$eq_subscriber_stat IS 'The same as v$aq_sharded_subscriber_stat, with the names of 21c';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.queue_id IS 'number of the queue';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.subscriber_id IS 'number of the subscriber in its queue';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.event_stream_id IS 'always null: all shards';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.priority IS 'always null: all priorities';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.msg_sn IS 'always null: its position differs in each shard';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.dequeue_partition_id IS 'always null: its position differs in each shard';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.enqueued_msgs IS 'messages for it, plus those present when the queue came into use';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.dequeued_msgs IS 'messages that it has finished; the difference is its lag';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.elapsed_dequeue_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.cpu_dequeue_time IS 'always null: not counted';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.dequeue_rate IS 'messages per second that it has finished, since the queue came into use';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.dequeue_position IS 'always null: its position differs in each shard';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.time_since_last_dequeue IS 'seconds since the latest commit of a dequeue; null: none';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.estd_time_to_drain IS 'seconds until it has caught up, at the rates since the queue came into use; null: never';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.estd_time_to_drain_no_enq IS 'the same, if no more messages are enqueued';
+COMMENT ON COLUMN sys.v$eq_subscriber_stat.con_id IS 'always null';
+GRANT SELECT ON sys.v$eq_subscriber_stat TO PUBLIC;
