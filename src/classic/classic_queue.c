@@ -51,6 +51,9 @@ count_messages(AqQueue *queue, AqQueueShm *shm)
 			   0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
+		if (DatumGetInt16(result_value(i, 1)) >= AQ_MAX_CONSUMERS)
+			aq_catalog_refuse_row(queue->name, queue->multi ? queue->table.consumers : queue->table.messages, "position",
+								 DatumGetInt16(result_value(i, 1)));
 		aq_traffic_found(shm, DatumGetInt16(result_value(i, 1)), DatumGetInt64(result_value(i, 2)));
 		latest = Max(latest, DatumGetInt64(result_value(i, 3)));
 	}
@@ -163,6 +166,8 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 		if (DatumGetInt32(slot->tts_values[COL_QUEUE]) != queue->id || position < 0 ||
 			DatumGetInt16(slot->tts_values[COL_STATE]) == STATE_PROCESSED)
 			continue;
+		if (position >= AQ_MAX_CONSUMERS)
+			aq_catalog_refuse_row(queue->name, table, "position", position);
 		if (put && !slot->tts_isnull[COL_RECEIPT])
 		{
 			/* leased, extended or given back: it is not new, and its old version is not gone */

@@ -155,6 +155,8 @@ act(Due *due, RowScan *rows)
 	if (TransactionIdIsValid(rows->dirty.xmin) || TransactionIdIsValid(rows->dirty.xmax))
 		return false;
 	position = DatumGetInt16(rows->slot->tts_values[COL_POSITION]);
+	if ((position < 0 || position >= AQ_MAX_CONSUMERS) && (!messages || !due->scans.queue->multi))
+		aq_catalog_refuse_row(due->scans.queue->name, RelationGetRelid(rows->rel), "position", position);
 	switch (DatumGetInt16(rows->slot->tts_values[COL_STATE]))
 	{
 		case STATE_WAITING:

@@ -474,4 +474,7 @@ typedef struct AqDeath
 
 extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options);
 
+extern Oid	aq_schema_data_table(const char *name);	/* like aq_schema_data_relation(), if it is a table */
+pg_noreturn extern void aq_catalog_refuse_row(const char *queue, Oid table, const char *column, int64 value);
+
 #endif							/* AQ_STORE_H */

@@ -130,10 +130,10 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	heap_deform_tuple(tuple, desc, values, nulls);
 	chunk = DatumGetInt64(values[MSG_ORDINAL]) < 0;
 	ordinal = message_ordinal(DatumGetInt64(values[MSG_ORDINAL]));
-	if (ordinal / PARTITION_SLOTS != p->partition->number ||
-		DatumGetInt16(values[MSG_STREAM]) != p->stream)
-		elog(ERROR, "message %lld of stream %d is in the wrong table",
-			 (long long) ordinal, DatumGetInt16(values[MSG_STREAM]));
+	if (DatumGetInt16(values[MSG_STREAM]) != p->stream)
+		aq_catalog_refuse_row(NULL, tuple->t_tableOid, "stream", DatumGetInt16(values[MSG_STREAM]));
+	if (ordinal / PARTITION_SLOTS != p->partition->number)
+		aq_catalog_refuse_row(NULL, tuple->t_tableOid, "ordinal", ordinal);
 	number = ordinal % PARTITION_SLOTS;
 	if (chunk)
 	{
@@ -177,7 +177,11 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 		int			position = -1;
 
 		while ((position = targets_next(targets, position)) >= 0)
+		{
+			if (position >= AQ_MAX_CONSUMERS)
+				aq_catalog_refuse_row(NULL, tuple->t_tableOid, "consumer", position);
 			add_todo(p, position, number);
+		}
 	}
 	if (stream_is_held(stream_at(p->partition->stream)))
 		add_todo(p, AQ_ORIGIN_POSITION, number);
@@ -416,7 +420,7 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 	row = aq_heap_read_log(tuple, desc);
 	if (row.kind == LOG_CLEARED)
 		return;
-	if (row.stream != p->stream || row.position < 0 || row.position >= AQ_MAX_CONSUMERS)
+	if (row.stream != p->stream)
 		return;					/* from an earlier use of the tables */
 	if (row.kind == LOG_REMOVED)
 		read_removed(p, &row, status);

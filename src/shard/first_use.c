@@ -86,8 +86,11 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	partition->log = log;
 	if (first_row(rel, &ordinal, &number))
 	{
-		Stream	   *stream = aq_stream_make(shm, number);
+		Stream	   *stream;
 
+		if (number < 0 || number >= AQ_ALL_SHARDS * AQ_PRIORITIES * 2)
+			aq_catalog_refuse_row(NULL, messages, "stream", number);
+		stream = aq_stream_make(shm, number);
 		partition->number = ordinal / PARTITION_SLOTS;
 		partition->state = PARTITION_CLOSED;
 		aq_slot_reset(partition, PARTITION_SLOTS);

@@ -316,6 +316,8 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	int64		receipt;
 
 	heap_deform_tuple(tuple, desc, values, nulls);
+	if (DatumGetInt16(values[LOG_CONSUMER]) < 0 || DatumGetInt16(values[LOG_CONSUMER]) >= AQ_MAX_CONSUMERS)
+		aq_catalog_refuse_row(NULL, tuple->t_tableOid, "consumer", DatumGetInt16(values[LOG_CONSUMER]));
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
 	receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT]);
 	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),

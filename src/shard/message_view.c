@@ -101,7 +101,7 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 	LogRow		row = aq_heap_read_log(tuple, desc);
 	int			position = row.position;
 
-	if (row.kind == LOG_MOVED || row.kind == LOG_LOCKED || row.kind == LOG_REMOVED || position < 0 || position >= AQ_MAX_CONSUMERS)
+	if (row.kind == LOG_MOVED || row.kind == LOG_LOCKED || row.kind == LOG_REMOVED)
 		return;
 	if (p->kind[position] == NULL)
 	{

@@ -108,7 +108,7 @@ aq_tables_find(char letter, int32 id, int table_no)
 	char		name[NAMEDATALEN];
 
 	snprintf(name, sizeof(name), "%c%d_%d", letter, id, table_no);
-	return aq_schema_data_relation(name);
+	return aq_schema_data_table(name);
 }
 
 static void

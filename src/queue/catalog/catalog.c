@@ -535,6 +535,27 @@ aq_catalog_known_name(int32 id)
 	return known != NULL ? known->queue->name : NULL;
 }
 
+/*
+ * A row of a table of messages has a number that no row of ours has, as a superuser
+ * can write it.  queue: its name; NULL: the table is a sharded queue's, q<id>_<n> or
+ * l<id>_<n>.
+ */
+void
+aq_catalog_refuse_row(const char *queue, Oid table, const char *column, int64 value)
+{
+	const char *name = get_rel_name(table);
+	bool		sharded = queue == NULL;
+
+	if (sharded && name != NULL)
+		queue = aq_catalog_known_name(atoi(name + 1));
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("table \"aq_data.%s\" of queue \"%s\" is damaged: a row has %s " INT64_FORMAT,
+					name != NULL ? name : "?", queue != NULL ? queue : "?", column, value),
+			 sharded ? errhint("Restore it from a backup, or drop the queue with force => true.")
+			 : errhint("Delete the row, or restore the table from a backup.")));
+}
+
 /* The session's description of this id, if it is current. */
 static AqQueue *
 known_by_id(int32 id)

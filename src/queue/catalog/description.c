@@ -144,8 +144,8 @@ read_sort_list(AqQueueTable *table, Datum array)
 static void
 find_table_relations(AqQueueTable *table)
 {
-	table->messages = aq_schema_data_relation(aq_schema_message_table(table->id));
-	table->consumers = table->multi ? aq_schema_data_relation(aq_schema_consumer_table(table->id)) : InvalidOid;
+	table->messages = aq_schema_data_table(aq_schema_message_table(table->id));
+	table->consumers = table->multi ? aq_schema_data_table(aq_schema_consumer_table(table->id)) : InvalidOid;
 }
 
 static void

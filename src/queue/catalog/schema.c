@@ -78,6 +78,16 @@ aq_schema_data_relation(const char *name)
 	return OidIsValid(schema) && !OidIsValid(oid) ? find_relation(name, schema) : oid;
 }
 
+/* A superuser may have put a view in the place of a table of ours. */
+Oid
+aq_schema_data_table(const char *name)
+{
+	Oid			oid = aq_schema_data_relation(name);
+	char		kind = OidIsValid(oid) ? get_rel_relkind(oid) : '\0';
+
+	return kind == RELKIND_RELATION || kind == '\0' ? oid : InvalidOid;	/* \0: not in the caches yet */
+}
+
 char *
 aq_schema_message_table(int32 id)
 {
