@@ -415,8 +415,8 @@ def test_oracles_form(server, jobs):
             END $$""")
         ann.execute("CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('ora.orders', dbms_aq.namespace_aq(), 'plsql://n.callback?PR=0', 'ctx', 3, 0)], 1)")
         conn.execute("CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(priority => 4), 'hello'::bytea, NULL)")
-        noted(conn, "ctx ORA.ORDERS 1 ORA.ORDERS 4 hello hello 5")
-        ann.execute("CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('ORA.ORDERS', 1, 'plsql://n.callback?PR=0')], 1)")
+        noted(conn, 'ctx "ORA"."ORDERS" 1 "ORA"."ORDERS" 4 hello hello 5')
+        ann.execute("CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('\"ORA\".\"ORDERS\"', 1, 'plsql://n.callback?PR=0')], 1)")
         assert db.value(conn, "SELECT count(*) FROM sys.dba_subscr_registrations") == 0
         conn.execute("DROP PROCEDURE n.callback; CALL dbms_aqadm.drop_sharded_queue('ora.orders', force => true); DROP SCHEMA ora")
 
