@@ -150,14 +150,17 @@ static bool
 act(Due *due, RowScan *rows)
 {
 	int			position;
+	int			state;
 	bool		messages = rows == &due->scans.messages;
 
 	if (TransactionIdIsValid(rows->dirty.xmin) || TransactionIdIsValid(rows->dirty.xmax))
 		return false;
 	position = DatumGetInt16(rows->slot->tts_values[COL_POSITION]);
-	if ((position < 0 || position >= AQ_MAX_CONSUMERS) && (!messages || !due->scans.queue->multi))
+	state = DatumGetInt16(rows->slot->tts_values[COL_STATE]);
+	/* a topic's messages, and rows that only ask for a check, have no consumer */
+	if ((position < 0 || position >= AQ_MAX_CONSUMERS) && state != STATE_CHECK && (!messages || !due->scans.queue->multi))
 		aq_catalog_refuse_row(due->scans.queue->name, RelationGetRelid(rows->rel), "position", position);
-	switch (DatumGetInt16(rows->slot->tts_values[COL_STATE]))
+	switch (state)
 	{
 		case STATE_WAITING:
 			return make_ready(due, rows, position);
