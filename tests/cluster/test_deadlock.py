@@ -342,7 +342,7 @@ def test_a_full_cache_and_one_that_goes_on(queue, many, sessions):
     filled = fill(sessions, waiter, many[1])
     changed = sessions.row(keeper)
     sessions.wait_for_lock(keeper)
-    checked_again(sessions, waiter, 30)
+    checked_again(sessions, waiter, 16)
     free.execute("COMMIT")
     filled.result(PATIENCE)
     waiter.execute("COMMIT")
