@@ -12,10 +12,13 @@
  */
 #include "propagate/propagate_private.h"
 
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_type.h"
+#include "commands/extension.h"
 #include "executor/spi.h"
 #include "foreign/foreign.h"
 #include "utils/builtins.h"
@@ -41,11 +44,14 @@ count_schedules(const char *server)
 static void
 warn(const ForeignServer *server)
 {
+	Oid			extension = get_extension_oid("pgaq", true);
 	Oid			schema = get_namespace_oid("aq_internal", true);
+	Oid			table = OidIsValid(schema) ? get_relname_relid("propagation", schema) : InvalidOid;
 	int64		n;
 
-	/* DROP EXTENSION, or an older version of it */
-	if (aq_utility_drops_pgaq() || !OidIsValid(schema) || !OidIsValid(get_relname_relid("propagation", schema)))
+	/* DROP EXTENSION, an older version of it, or a user's schema of this name in a database without it */
+	if (aq_utility_drops_pgaq() || !OidIsValid(extension) || !OidIsValid(table) ||
+		getExtensionOfObject(RelationRelationId, table) != extension)
 		return;
 	n = count_schedules(server->servername);
 	if (n > 0)

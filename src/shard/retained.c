@@ -121,7 +121,7 @@ clear_table(AqQueue *queue, int table_no, int position, const pg_uuid_t *ids, ui
 	if (rel != NULL)
 		table_close(rel, AccessShareLock);
 	if (log != NULL)
-		table_close(log, NoLock);
+		table_close(log, cleared > 0 ? NoLock : RowExclusiveLock);	/* a queue can have very many */
 	return cleared;
 }
 

@@ -119,3 +119,21 @@ def test_data_of_others_are_hidden(server, hidden, tmp_path):
 def test_texts_of_statements_keep_no_constants(server, statement, kept):
     with server.connect() as conn:
         assert db.value(conn, "SELECT aq_internal.statement_shown(%s)", [statement]) == kept
+
+
+def test_a_schema_of_the_same_name(server):
+    """In a database without the extension, DROP SERVER by a superuser reads nothing of a role's schema aq_internal."""
+    with server.connect() as conn:
+        conn.execute("CREATE ROLE namesake LOGIN")
+        conn.execute("CREATE DATABASE bare OWNER namesake")
+    with server.connect(user="namesake", dbname="bare") as conn:
+        conn.execute("""
+            CREATE SCHEMA aq_internal CREATE TABLE queue (n int);
+            CREATE FUNCTION aq_internal.trap() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
+            CREATE VIEW aq_internal.propagation AS SELECT aq_internal.trap() AS destination""")
+    with server.connect(dbname="bare") as conn:
+        conn.execute("CREATE FOREIGN DATA WRAPPER plain; CREATE SERVER there FOREIGN DATA WRAPPER plain")
+        conn.execute("DROP SERVER there")
+    with server.connect() as conn:
+        conn.execute("DROP DATABASE bare WITH (FORCE)")
+        conn.execute("DROP ROLE namesake")

@@ -572,12 +572,12 @@ unpin(Pin *pin)
 /*
  * Is the queue, just pinned, within its owner's share?  One that is in memory is
  * one more in use when a session is the first to pin it.  While few are pinned, no
- * role is above its share.
+ * role is above its share.  A superuser may have to drop it.
  */
 static bool
 is_within_share(const Pin *pin)
 {
-	if (aq_job_in_worker() || pin->object->pins > 1 || !aq_share_is_scarce(AQ_SHARE_QUEUES, aq_handle_pinned()) ||
+	if (aq_job_in_worker() || pin->object->pins > 1 || !aq_share_is_scarce(AQ_SHARE_QUEUES, aq_handle_pinned()) || superuser() ||
 		aq_share_allows(AQ_SHARE_QUEUES, shm_of(pin), 0))
 		return true;
 	return aq_pins_give_back() && aq_share_allows(AQ_SHARE_QUEUES, shm_of(pin), 0);

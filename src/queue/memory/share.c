@@ -18,8 +18,8 @@
  * memory, by the owner in the queue's entry.  The check takes no latch, so sessions
  * that check at the same time can together exceed the limit a little.
  *
- * Only calls that need something new check.  Messages that exist can always be loaded
- * and dequeued.
+ * Only calls that need something new check, as a queue is that no session uses.
+ * Messages of queues in use can always be loaded and dequeued.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

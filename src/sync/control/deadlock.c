@@ -66,9 +66,12 @@ static Bitmapset *
 lock_holders(int session)
 {
 	int			npids;
-	const int32 *pids = aq_session_blockers(pid_of(session), &npids);
+	const int32 *pids;
 	Bitmapset  *holders = NULL;
 
+	if (ProcGlobal->allProcs[session].waitLock == NULL)
+		return NULL;			/* read without a lock: one that begins to wait is seen at the next check */
+	pids = aq_session_blockers(pid_of(session), &npids);
 	for (int i = 0; i < npids; i++)
 	{
 		Oid			role;
