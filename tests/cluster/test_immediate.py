@@ -537,6 +537,8 @@ def test_a_call_ends_in_the_middle(points, point, end):
                 time.sleep(0.2)  # nothing can be seen: the helper serves no interrupt here
             else:
                 caller.join()
+                # the client has its error before the process has told the helper
+                until(lambda: end != "terminate" or db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [caller.pid]) == 0, "the end of the caller's process")
         caller.join()
         if end == "cancel":
             assert caller.error.sqlstate == "57014"
