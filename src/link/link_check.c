@@ -126,7 +126,7 @@ take(AqLinkCheck *check, bool *fresh)
 	return state;
 }
 
-/* What is wrong; NULL: nothing.  A link that could connect but is not used does not work either. */
+/* The problem of the link; NULL: none.  A disabled link has one, although it can connect. */
 static const AqLinkError *
 fault(AqPeer *peer)
 {

@@ -233,7 +233,7 @@ find_procedures(const char *schema, const char *name, Procedure *found)
 	return n;
 }
 
-/* False: there is none. */
+/* Returns false if there is no such procedure and missing_ok is set. */
 static bool
 find_procedure(const char *schema, const char *name, bool missing_ok, Procedure *found)
 {

@@ -127,7 +127,7 @@ answer(FunctionCallInfo fcinfo, const Arrival *arrival)
 }
 
 /*
- * Makes the row of the source, unless there is one.  This database is not told when
+ * Inserts the row of the source if there is none yet.  This database is not told when
  * the source ends, so the row remains, and the number of rows of a role is limited.
  */
 static void

@@ -225,16 +225,21 @@ def test_superusers_queue(conn, hog, other):
     db.execute(conn, "SELECT aq.drop_queue('public', force => true)")
 
 
+def use_until_refused(session, prefix):
+    """Its transaction looks into one queue after the other, of forty; the first one above the share is refused."""
+    with pytest.raises(db.Error) as error:
+        for n in range(1, 41):
+            session.execute("SAVEPOINT before")
+            assert take(session, f"{prefix}{n}") == []
+    refused(error, "pgaq.max_queues")
+
+
 def test_queues(conn, hog, other):
     """A transaction uses more queues than its share of those in memory; then they are given back."""
     db.execute(hog, "SELECT aq.create_queue('many' || n) FROM generate_series(1, 40) n")
     db.execute(other, "SELECT aq.create_queue('one')")
     hog.execute("BEGIN")
-    with pytest.raises(db.Error) as error:
-        for n in range(1, 41):
-            hog.execute("SAVEPOINT before")
-            assert take(hog, f"many{n}") == []
-    refused(error, "pgaq.max_queues")
+    use_until_refused(hog, "many")
     assert 30 <= usage(conn, "queues") <= 32
     hog.execute("ROLLBACK TO before")
     put(other, "one", 1)
@@ -255,11 +260,7 @@ def test_queues_that_are_in_memory(server, conn, hog, other):
     with server.connect(user="hog") as unknowing:
         for session in (hog, unknowing):
             session.execute("BEGIN")
-            with pytest.raises(db.Error) as error:
-                for n in range(1, 41):
-                    session.execute("SAVEPOINT before")
-                    assert take(session, f"warm{n}") == []
-            refused(error, "pgaq.max_queues")
+            use_until_refused(session, "warm")
             session.execute("ROLLBACK TO before")
             assert 30 <= usage(conn, "queues") <= 32
             session.execute("COMMIT")

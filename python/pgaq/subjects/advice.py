@@ -1,7 +1,7 @@
 """Rules: what is wrong with a server, or will be.  Thresholds are those of docs/monitoring.md.
 
 There can be thousands of queues: a view is read once, by IN, not once for each row of another.
-What helps is a sentence with commands that can be copied: a rule's query has the names for them in columns of their own.
+The advice is a sentence whose commands can be copied; a rule's query returns the names in them as further columns.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.purge_snapshots() IS 'Internal: drop what is older than the retention and in no baseline';
 
--- The first is due one interval after the creation of the first queue. While there is none, the time to look again.
+-- The first snapshot is due one interval after the first queue was created. Without a queue, this is the time to check again.
 CREATE FUNCTION aq_internal.snapshot_due() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT coalesce((SELECT max(s.taken) FROM aq_internal.snapshot s WHERE s.dbid = o.dbid), (SELECT min(q.created) FROM aq_internal.queue q), clock_timestamp()) + o.every

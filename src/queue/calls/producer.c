@@ -20,8 +20,8 @@
 #define NUMBER_MASK ((UINT64CONST(1) << KIND_SHIFT) - 1)
 
 /*
- * Of a name; 0: there is none.  Two names with the same identity only share the order
- * of their messages.
+ * The identity of a named producer; 0 if the name is null.  If two names have the same
+ * identity, their messages share one order, with no other effect.
  */
 int64
 aq_producer_named(const text *name)

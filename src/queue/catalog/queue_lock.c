@@ -89,7 +89,7 @@ aq_queue_lock_insert(const char *table, const char *name, const char *command, i
 {
 	LOCKTAG		tag = name_tag(table, name);
 
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	aq_queue_lock_name(table, name);
 	if (aq_sql_change(command, nargs, types, values, nulls) > 0)
 		return true;
 	(void) LockRelease(&tag, ExclusiveLock, false);

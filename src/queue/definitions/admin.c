@@ -616,7 +616,7 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(purged);
 }
 
-/* What is purged of the messages that a queue retains. */
+/* Which of the retained messages are purged. */
 typedef struct Retained
 {
 	AqQueue    *queue;

@@ -9,7 +9,7 @@
  * each resource; a call that needs more fails.  The last eighth is reserved for roles
  * that use little, so that several roles together do not use up everything either.
  *
- * What a queue uses counts for its owner, who has granted its use to others.  The
+ * What a queue uses is charged to its owner, who has granted its use to others.  The
  * queues of superusers have no limit, except for the part of the message cache that
  * transactions of other roles keep for them.
  *
