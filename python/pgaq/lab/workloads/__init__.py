@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, names, queries, queues, row_cache, static, traced
+from pgaq.lab.workloads import contention, harness, names, queries, queues, row_cache, static, traced, uncommitted
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
 WORKLOADS: dict[str, Workload] = {
     "static_wait": static.static_wait,
     "hammer": contention.hammer,
+    "two_classes": contention.two_classes,
     "cost": contention.cost,
     "queue_loop": harness.queue_loop,
     "traced_cases": traced.cases,
@@ -23,6 +24,8 @@ WORKLOADS: dict[str, Workload] = {
     "wait_calls": traced.wait_calls,
     "row_cache": row_cache.readers,
     "many_names": names.many_names,
+    "restart": names.restart,
+    "listen_beside": uncommitted.listen_beside,
     "queue_curve": queues.curve,
     "queries": queries.questions,
 }

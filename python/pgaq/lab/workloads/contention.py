@@ -6,7 +6,10 @@ import os
 from typing import Any
 
 from pgaq import db
-from pgaq.lab.site import Counters, Site
+from pgaq.lab.site import Counters, Sessions, Site
+
+# of the class that is changed, and of the class of all other latches
+LATCHES = {"own": ("lab", 1), "rest": ("message cache", 0)}
 
 
 def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -41,6 +44,30 @@ def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
         "recurrent": figures["sleeps"] + figures["spin_gets"] - figures["misses"], "unfair": max(gets_of) / max(1, min(gets_of)),
         "spun_us_per_miss": spun / figures["misses"] if figures["misses"] else 0.0,
     }  # fmt: skip
+
+
+def two_classes(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Two latches of different classes under the same contention at the same time: what a spin count does to each."""
+    given = {"hold_us": 50, "pause_us": 20, "sessions": 4, **{key: value for key, value in site.options.items() if key in ("hold_us", "pause_us", "sessions")}, "seconds": seconds}
+    call = f"SELECT sum(gets) AS gets, max(elapsed_us) / 1e6 AS elapsed, sum(cpu_us) AS cpu FROM aq_lab.hammer_latch(%(latch)s, child => %(child)s, {', '.join(f'{key} => {value}' for key, value in given.items())})"
+    with site.server.connect() as look, Sessions(site) as sessions:
+        sessions.prepare(LATCHES)
+        before = Counters(look)
+        for which, (latch, child) in LATCHES.items():
+            sessions.start(which, lambda conn, latch=latch, child=child: db.row(conn, call, {"latch": latch, "child": child}))
+        results = sessions.join()
+        change = Counters(look) - before
+    found: dict[str, Any] = {}
+    for which, (latch, _) in LATCHES.items():
+        done, elapsed, cpu = (float(value) for value in results[which].values())
+        misses = change("latch", latch, "misses")
+        found |= {
+            f"{which}_done": done, f"{which}_gets": change("latch", latch, "gets"), f"{which}_misses": misses, f"{which}_sleeps": change("latch", latch, "sleeps"),
+            f"{which}_throughput": done / elapsed, f"{which}_cpu_us_per_get": cpu / max(1.0, done),
+            f"{which}_spun_us_per_miss": change("spin", "latch" if latch == "lab" else latch) / misses if misses else 0.0,
+            f"{which}_ended_by_spin": 100 * change("latch", latch, "spin_gets") / misses if misses else 0.0,
+        }  # fmt: skip
+    return found
 
 
 def cost(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:

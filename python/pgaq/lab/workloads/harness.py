@@ -15,6 +15,23 @@ from pgaq import db
 from pgaq.lab.site import Counters, Sessions, Site
 
 PROGRAM = Path(__file__).with_name("queue_loop.sql")
+SCHEMA = """
+	CREATE SCHEMA lab_aq;
+	CREATE TYPE lab_aq.message AS (subject varchar(30), text varchar(256), body text);
+	CREATE FUNCTION lab_aq.visibility() RETURNS integer LANGUAGE sql IMMUTABLE RETURN dbms_aq.{visibility}();
+"""
+# the source's queue, and a sharded one with the same options
+QUEUES = {
+    "table": """
+	CALL dbms_aqadm.create_queue_table(queue_table => 'lab_aq.message_table', queue_payload_type => 'lab_aq.message',
+		multiple_consumers => TRUE, compatible => '10.0.0', sort_list => 'PRIORITY,ENQ_TIME');
+	CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2);
+	CALL dbms_aqadm.start_queue(queue_name => 'lab_aq.messages');
+""",
+    "sharded": """
+	SELECT aq.create_queue('lab_aq.messages', 'lab_aq.message', multiple_consumers => true, max_retries => 5, retry_delay => '2 s');
+""",
+}
 CHANNEL = "channel operations parent latch"
 LINES = "queue table lines"
 PATH = "SET search_path = public, sys"
@@ -40,19 +57,22 @@ def calibrate(conn: db.Connection, microseconds: float) -> int:
     return max(1, int(200000 * microseconds / max(1, fastest)))
 
 
-def prepare(look: db.Connection, number: int) -> None:
-    """The queue table, new, and its subscribers."""
+def prepare(look: db.Connection, number: int, store: str = "table", visibility: str = "on_commit") -> None:
+    """The queue, new, its subscribers, and the program with this option in all of its calls."""
     look.execute(PATH)
     drop(look)
+    look.execute(SCHEMA.format(visibility=visibility))
+    look.execute(QUEUES[store])
     look.execute(PROGRAM.read_text())
     for n in range(1, number + 1):
         look.execute("CALL dbms_aqadm.add_subscriber('lab_aq.messages', sys.aq$_agent(%s, NULL, NULL))", [f"KSUB_{n}"])
 
 
 def drop(look: db.Connection) -> None:
-    """The queue table with all that is in it."""
+    """The queue with all that is in it."""
     if db.value(look, "SELECT to_regclass('lab_aq.message_table') IS NOT NULL"):
         look.execute("CALL dbms_aqadm.drop_queue_table('lab_aq.message_table', force => true)")
+    look.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name = 'lab_aq.messages'")
     look.execute("DROP SCHEMA IF EXISTS lab_aq CASCADE")
 
 

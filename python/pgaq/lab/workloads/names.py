@@ -41,6 +41,36 @@ def many_names(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
     return found
 
 
+SUBSCRIBERS = """SELECT count(*) FILTER (WHERE subscriber_name NOT LIKE 'KSUB_999%%')::float8 AS declared,
+	count(*) FILTER (WHERE subscriber_name LIKE 'KSUB_999%%')::float8 AS undeclared, coalesce(sum(enqueued_msgs), 0)::float8 AS messages
+	FROM sys."v$persistent_subscribers" WHERE queue_name = %s"""
+IN_DICTIONARY = "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s"
+
+
+def restart(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """What the view of active subscribers shows before and after a restart of the server."""
+    found: dict[str, Any] = {"names": float(point["names"])}
+    with site.connect() as conn:
+        _create(conn)
+        conn.execute("SELECT aq.subscribe(%s, 'ksub_' || n) FROM generate_series(1, %s) n", [QUEUE, point["names"]])
+        for name in [f"ksub_{part}{n}" for n in range(1, int(point["names"]) + 1) for part in ("", "999")]:
+            conn.execute("SELECT aq.enqueue(%s, '1'::jsonb, recipients => ARRAY[%s])", [QUEUE, name])
+            conn.execute("SELECT payload FROM aq.dequeue(%s, %s, 1)", [QUEUE, name])
+        found |= _subscribers(conn, "before")
+    site.server.restart()
+    with site.connect() as conn:
+        found |= _subscribers(conn, "after")
+        conn.execute("SELECT aq.enqueue(%s, '1'::jsonb, recipients => ARRAY['ksub_1'])", [QUEUE])
+        found |= _subscribers(conn, "used")
+        conn.execute("SELECT aq.drop_queue(%s, force => true)", [QUEUE])
+    return found
+
+
+def _subscribers(conn: db.Connection, when: str) -> dict[str, float]:
+    row = db.row(conn, SUBSCRIBERS, [QUEUE.upper()]) or {}
+    return {f"{name}_{when}": value for name, value in row.items()} | {f"dictionary_{when}": db.value(conn, IN_DICTIONARY, [QUEUE])}
+
+
 def _create(conn: db.Connection) -> None:
     conn.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name = %s", [QUEUE])
     conn.execute("SELECT aq.create_queue(%s, multiple_consumers => true)", [QUEUE])

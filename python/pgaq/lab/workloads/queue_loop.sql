@@ -1,12 +1,5 @@
--- The source's program in our own words: one queue table, named recipients, loops that run as jobs would.
-DROP SCHEMA IF EXISTS lab_aq CASCADE;
-CREATE SCHEMA lab_aq;
-CREATE TYPE lab_aq.message AS (subject varchar(30), text varchar(256), body text);
-
-CALL dbms_aqadm.create_queue_table(queue_table => 'lab_aq.message_table', queue_payload_type => 'lab_aq.message',
-	multiple_consumers => TRUE, compatible => '10.0.0', sort_list => 'PRIORITY,ENQ_TIME');
-CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2);
-CALL dbms_aqadm.start_queue(queue_name => 'lab_aq.messages');
+-- The source's program in our own words: one queue, named recipients, loops that run as jobs would.
+-- harness.py creates the queue, and lab_aq.visibility() with the option that all of its calls have.
 
 -- what each session has dequeued: its first and its last message
 CREATE TABLE lab_aq.windows (number integer, first_enqueued timestamptz, last_enqueued timestamptz, first_dequeued timestamptz, last_dequeued timestamptz);
@@ -20,7 +13,7 @@ DECLARE
 	msgid uuid;
 	name text := 'KSUB_' || number;
 BEGIN
-	options.visibility := dbms_aq.on_commit();
+	options.visibility := lab_aq.visibility();
 	recipients[1] := sys.aq$_agent(name, NULL, NULL);
 	properties.recipient_list := recipients;
 	properties.correlation := name;
@@ -53,6 +46,7 @@ DECLARE
 BEGIN
 	agents[1] := sys.aq$_agent('KSUB_' || number, 'lab_aq.messages', NULL);
 	options.consumer_name := 'KSUB_' || number;
+	options.visibility := lab_aq.visibility();
 	options.navigation := dbms_aq.first_message();
 	options.wait := dbms_aq.no_wait();
 	got := 0;
@@ -98,6 +92,7 @@ DECLARE
 	msgid uuid;
 BEGIN
 	options.consumer_name := 'KSUB_' || number;
+	options.visibility := lab_aq.visibility();
 	options.wait := wait;
 	got := 0;
 	BEGIN
@@ -119,6 +114,7 @@ DECLARE
 	seen lab_aq.windows;
 BEGIN
 	options.consumer_name := 'KSUB_' || number;
+	options.visibility := lab_aq.visibility();
 	options.navigation := dbms_aq.first_message();
 	options.wait := 1;
 	got := 0;
@@ -148,6 +144,7 @@ DECLARE
 	msgid uuid;
 BEGIN
 	options.consumer_name := 'KSUB_' || number;
+	options.visibility := lab_aq.visibility();
 	options.navigation := dbms_aq.first_message();
 	options.dequeue_mode := dbms_aq.browse();
 	options.wait := dbms_aq.no_wait();
