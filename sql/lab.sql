@@ -58,6 +58,12 @@ COMMENT ON FUNCTION aq_lab.cost(integer) IS
 'The cost of an uncontended get and release of a latch or mutex, and of a pin and its unpin, compared with PostgreSQL''s LWLock and spinlock: nanoseconds, and how many times '
 'that of an LWLock in such a mode; medians of 101 rounds, each of which measures all of them. gets: number of gets or pins in each round.';
 
+CREATE FUNCTION aq_lab.memory()
+RETURNS TABLE (what text, bytes integer)
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'aq_hold_memory';
+COMMENT ON FUNCTION aq_lab.memory() IS
+'The shared memory of a latch, of a mutex, and of PostgreSQL''s LWLock and spinlock, in bytes: what each takes in an array of them.';
+
 DO $$
 DECLARE
 	f regprocedure;

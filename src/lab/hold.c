@@ -93,6 +93,31 @@ AQ_ROWS(aq_hold_cost)
 	aq_experiment_cost(row, latch.latch, mutex.mutex, gets);
 }
 
+/*
+ * The shared memory of a latch and of a mutex, from one to the next in an
+ * array, and of PostgreSQL's locks.
+ */
+AQ_ROWS(aq_hold_memory)
+{
+	const struct
+	{
+		const char *what;
+		Size		bytes;
+	}			locks[] = {
+		{"latch", sizeof(AqLatch)},
+		{"mutex", sizeof(AqMutex)},
+		{"LWLock", sizeof(LWLockPadded)},
+		{"spinlock", sizeof(slock_t)},
+	};
+
+	for (int i = 0; i < lengthof(locks); i++)
+	{
+		aq_rows_text(row, locks[i].what);
+		aq_rows_put(row, Int32GetDatum((int32) locks[i].bytes));
+		aq_rows_end(row);
+	}
+}
+
 /* Keeps the processor busy; returns the elapsed time. */
 PG_FUNCTION_INFO_V1(aq_hold_burn);
 Datum

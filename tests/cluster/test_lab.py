@@ -13,6 +13,7 @@ import pytest
 
 from conftest import generation, until
 from pgaq import db
+from pgaq.lab.workloads import contention
 
 SETTINGS = {"max_worker_processes": "20"}
 HOLD = 1.5
@@ -265,6 +266,13 @@ def test_pins_are_gets(conn):
     # exclusive, shared, without waiting, two for a pin; exclusive, shared, examine, two for a pin, one for a pin in the mutex
     grown = [a - b for a, b in zip(after, before, strict=True)]
     assert [round(n / rounds, 1) for n in grown] == [5, 6]
+
+
+def test_memory(conn):
+    """The bytes of a latch are those between two of them; a mutex is smaller by more than a spinlock."""
+    found = dict(conn.execute("SELECT * FROM aq_lab.memory()").fetchall())
+    assert db.value(conn, contention.APART) == found["latch"]
+    assert found["spinlock"] < found["mutex"] < found["latch"]
 
 
 # -- seed 002: one class of latches spins less than the others

@@ -133,6 +133,10 @@ class Sessions:
     def pid(self, key: Any) -> int:
         return self.connections[key].info.backend_pid
 
+    def running(self) -> bool:
+        """Does one still work?"""
+        return any(thread.is_alive() for thread in self.threads)
+
     def join(self) -> dict[Any, Any]:
         """The results; the first error of a session is raised."""
         for thread in self.threads:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, names, queries, queues, row_cache, static, traced, uncommitted
+from pgaq.lab.workloads import contention, harness, names, payloads, queries, queues, row_cache, static, traced, uncommitted
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
@@ -18,6 +18,7 @@ WORKLOADS: dict[str, Workload] = {
     "hammer": contention.hammer,
     "two_classes": contention.two_classes,
     "cost": contention.cost,
+    "memory": contention.memory,
     "queue_loop": harness.queue_loop,
     "traced_cases": traced.cases,
     "traced_wait": traced.system_calls,
@@ -25,6 +26,7 @@ WORKLOADS: dict[str, Workload] = {
     "row_cache": row_cache.readers,
     "many_names": names.many_names,
     "restart": names.restart,
+    "large_bodies": payloads.large_bodies,
     "listen_beside": uncommitted.listen_beside,
     "queue_curve": queues.curve,
     "queries": queries.questions,

@@ -11,6 +11,9 @@ from pgaq.lab.site import Counters, Sessions, Site
 # of the class that is changed, and of the class of all other latches
 LATCHES = {"own": ("lab", 1), "rest": ("message cache", 0)}
 
+APART = """SELECT min(number - before) FROM (SELECT at AS number, lag(at) OVER (ORDER BY at) AS before
+	FROM (SELECT ('x' || lpad(addr, 16, '0'))::bit(64)::bigint AS at FROM sys."v$latch_children" WHERE name = 'lab') a) b"""
+
 
 def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Throughput, processor time and the views' account; the sessions' own count of gets beside it."""
@@ -75,3 +78,12 @@ def cost(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     with site.connect() as conn:
         rows = db.rows(conn, "SELECT what, mode, nanoseconds FROM aq_lab.cost(%s)", [max(100, int(seconds * 2000))])
     return {f"{row['what']}_{row['mode']}".replace(" ", "_").lower().strip("_"): float(row["nanoseconds"]) for row in rows}
+
+
+def memory(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Bytes of a latch and of a mutex; and by the addresses that the view of latches shows, the distance of two."""
+    with site.connect() as conn:
+        found = {f"{row['what'].lower()}_bytes": float(row["bytes"]) for row in db.rows(conn, "SELECT what, bytes FROM aq_lab.memory()")}
+        found["difference"] = found["latch_bytes"] - found["mutex_bytes"]
+        found["latch_apart"] = float(db.value(conn, APART))
+    return found
