@@ -32,10 +32,10 @@ def records(sources: list[experiment.Source]) -> list[dict[str, Any]]:
         chosen = list(source.experiments.values())
         metrics = {
             (name or e.run, metric) for e in chosen if not e.cannot
-            for text in [*e.shows, *e.adds_up] for c in collect.predicates.parse(text) for side in (c.left, c.right)
+            for text in e.predicates() for c in collect.predicates.parse(text) for side in (c.left, c.right)
             for name, metric in collect.predicates.names(side) if name != "published"
         }  # fmt: skip
-        metrics |= {(name or e.run, metric) for e in chosen for text in e.draw for name, metric in collect.predicates.names(collect.predicates.expression(text))}
+        metrics |= {(name or e.run, metric) for e in chosen for text in [*e.draw, *e.figures()] for name, metric in collect.predicates.names(collect.predicates.expression(text))}
         for number, task in enumerate(run.tasks([source], chosen, "quick", 2)):
             values = {metric: 10.0 + number for name, metric in metrics if name == task.run.name}
             values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric == "steps" or metric.endswith("_histogram")}

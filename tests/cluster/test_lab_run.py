@@ -17,6 +17,8 @@ import pytest
 from conftest import PATIENCE, until
 from pgaq import db
 from pgaq.command.main import run
+from pgaq.lab import experiment, predicates
+from pgaq.lab import run as runs
 from pgaq.lab.command import app
 from pgaq.lab.workloads import harness
 from test_lab import Holder
@@ -39,6 +41,12 @@ def results(output: Path) -> dict:
     return json.loads((output / "results.json").read_text())
 
 
+def published(name: str) -> set[tuple[str, str]]:
+    """Run and metric of the figures that an experiment compares with published ones."""
+    (e,) = experiment.choose(experiment.load(), [name])
+    return {(run_name or e.run, metric) for text in e.figures() for run_name, metric in predicates.names(predicates.expression(text))}
+
+
 def check(output: Path, ids: list[str]) -> None:
     """Executed, without an error, and what the views say agrees with what was counted elsewhere."""
     cards = {card["id"]: card for card in results(output)["cards"]}
@@ -47,6 +55,9 @@ def check(output: Path, ids: list[str]) -> None:
         assert card["failed"] == [], name
         assert card["verdict"] != "not run", name
         assert card["account"] in ("adds up", "") or card["account"].startswith("not checked: strace"), (name, card["checks"])
+        for run_name, metric in published(name):
+            found = [r for r in runs.read_records(output) if r["run"] == run_name]
+            assert any(metric in r["metrics"] for r in found) or all("unsuitable" in r for r in found), (name, run_name, metric)
     assert results(output)["about"]["failed"] == 0
     assert (output / "index.html").read_text().count("<article") == sum(card["why"] != "not measured" for card in cards.values())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile:
     return {
         "id": e.id, "title": e.title, "source": e.source, "lines": e.lines, "finding": e.finding, "verdict": found.verdict, "why": found.why,
         "outcomes": [vars(o) for o in found.outcomes], "account": found.account, "checks": [vars(o) for o in found.checks], "note": e.note,
-        "values": values(e, measured), "series": series(e, measured), "published": e.published, "x": e.x, "unit": e.unit, "log": e.log,
+        "values": values(e, measured), "curves": curves(e, measured), "series": series(e, measured), "published": drawn(e), "x": e.x, "unit": e.unit, "log": e.log,
         "settles": e.settles, "failed": found.failed, "processors": source.processors,
         "runs": [
             {
@@ -77,42 +79,76 @@ def _repeats(measured: Measurements, e: Experiment) -> list[int]:
 
 
 def values(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
-    """The published numbers, each beside ours of the same name where the predicates use it."""
+    """The figures of the source, each beside ours of the same point; then those that only the predicates use."""
     repeats = _repeats(measured, e)
-    if not repeats:
-        return []
-    found = []
-    seen = set()
-    for text in [*e.shows, *e.adds_up]:
-        for comparison in predicates.parse(text):
-            for side in (comparison.left, comparison.right):
-                for expression in _metrics(side):
-                    if expression not in seen:
-                        seen.add(expression)
-                        found += _value(measured, e, expression, repeats)
-    return found
+    theirs = {ast.unparse(predicates.expression(text)): figure for text, figure in e.figures().items() if not isinstance(figure, list)}
+    used = [expression for text in e.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right) for expression in _metrics(side)]
+    found = [_value(measured, e, text, repeats, figure) for text, figure in theirs.items()]
+    found += [_value(measured, e, text, repeats, None) for text in dict.fromkeys(used) if text not in theirs]
+    found = [row for row in found if row["ours"] or row["published"]]
+    return found + [{"name": what, "published": _figure(figure), "ours": ""} for what, figure in e.not_measured.items()]
 
 
 def _metrics(node: Any) -> list[str]:
     """The metrics in an expression, with their axes."""
-    import ast
-
-    if isinstance(node, ast.Name) or isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and node.keywords):
+    if isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Call) and node.keywords):
         text = ast.unparse(node)
         return [] if text.startswith("published.") or text == "repeats" else [text]
     return [found for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) and not (isinstance(node, ast.Call) and child is node.func) for found in _metrics(child)]
 
 
-def _value(measured: Measurements, e: Experiment, text: str, repeats: list[int]) -> list[dict[str, Any]]:
-    node = predicates.expression(text)
-    try:
-        several = [predicates.evaluate(node, measured.lookup(e, repeat)) for repeat in repeats]
-    except predicates.PredicateError:
-        return []
-    name = text.split("(")[0].split(".")[-1]
-    theirs = e.published.get(name)
-    shown = predicates.shown(several)
-    return [{"name": text, "ours": shown, "published": predicates.figure(float(theirs)) if isinstance(theirs, (int, float)) else ""}]
+def _value(measured: Measurements, e: Experiment, text: str, repeats: list[int], published: Any) -> dict[str, Any]:
+    several = _evaluated(measured, e, text, repeats)
+    return {"name": text, "ours": predicates.shown(several) if several else "", "published": "" if published is None else _figure(published)}
+
+
+def _evaluated(measured: Measurements, e: Experiment, text: str, repeats: list[int]) -> list[predicates.Value]:
+    """Its value in each repeat that has one."""
+    found = []
+    for repeat in repeats:
+        with contextlib.suppress(predicates.PredicateError):
+            found.append(predicates.evaluate(predicates.expression(text), measured.lookup(e, repeat)))
+    return found
+
+
+def _figure(published: Any) -> str:
+    return published if isinstance(published, str) else f"{published:,}" if isinstance(published, int) else f"{published:,.10g}"
+
+
+def curves(e: Experiment, measured: Measurements) -> dict[str, Any]:
+    """The published curves as a table: for each x the published figures and ours."""
+    theirs = {text: figure for text, figure in e.figures().items() if isinstance(figure, list)}
+    if not theirs:
+        return {}
+    repeats = _repeats(measured, e)
+    columns = []
+    for text, figures in theirs.items():
+        several = [value for value in _evaluated(measured, e, text, repeats) if isinstance(value, dict)]
+        ours = [[value[x] for value in several if x in value] for x in map(float, e.published["x"])]
+        columns.append({"name": text, "published": [_figure(y) for y in figures], "ours": [predicates.shown(ys) if ys else "" for ys in ours]})
+    return {"x": e.published["x"], "of": e.x, "columns": columns}
+
+
+def drawn(e: Experiment) -> list[dict[str, Any]]:
+    """The published curves of the metrics that are drawn."""
+    found = []
+    for text, figure in e.figures().items():
+        of = [each for each in e.draw if _same_curve(each, text, e.by)]
+        if isinstance(figure, list) and of:
+            point, metric = predicates.point_of(text), predicates.metric_of(text)
+            name = f"{of[0]}, {e.by} {point[e.by]}" if e.by in point else metric if len(_of_metric(e, metric)) == 1 else text
+            found.append({"name": name, "x": e.published["x"], "mean": figure, "error": [0] * len(figure)})
+    return found
+
+
+def _same_curve(mine: str, theirs: str, by: str) -> bool:
+    """A published curve is of a drawn one: of its run, metric and point; the last value of an axis is any."""
+    (one, at), (other, of) = ((text.split("(")[0], predicates.point_of(text)) for text in (mine, theirs))
+    return one == other and all(axis in (by,) or at.get(axis) in (value, "last") for axis, value in of.items())
+
+
+def _of_metric(e: Experiment, metric: str) -> list[str]:
+    return [text for text in e.draw if predicates.metric_of(text) == metric]
 
 
 def series(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
@@ -140,9 +176,8 @@ def series(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
 def _labels(measured: Measurements, e: Experiment, text: str) -> list[tuple[str, str]]:
     """The series of one drawn metric: one for each value of the axis `by`.  Its axes are left out where the metric alone is clear."""
     if not e.by:
-        metrics = [other.split("(")[0] for other in e.draw]
         metric = text.split("(")[0]
-        return [(metric if metrics.count(metric) == 1 else text, "")]
+        return [(metric if [other.split("(")[0] for other in e.draw].count(metric) == 1 else text, "")]
     values = list(dict.fromkeys(r["point"].get(e.by) for r in measured.of(e.run) if e.by in r["point"]))
     return [(f"{text}, {e.by} {value}", f"{e.by}={value!r}") for value in values]
 

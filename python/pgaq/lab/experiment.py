@@ -57,7 +57,8 @@ class Experiment:
     shows: list[str] = field(default_factory=list)
     adds_up: list[str] = field(default_factory=list)
     settles: list[int] = field(default_factory=list)
-    published: dict[str, Any] = field(default_factory=dict)
+    published: dict[str, Any] = field(default_factory=dict)  # expression of a point, or of a curve over x -> figure of the source
+    not_measured: dict[str, Any] = field(default_factory=dict)  # figures of the source that have no counterpart here
     x: str = ""
     by: str = ""
     draw: list[str] = field(default_factory=list)
@@ -65,18 +66,27 @@ class Experiment:
     unit: str = ""
     note: str = ""
     by_design: str = ""  # why pgaq differs on purpose
+    designed: list[str] = field(default_factory=list)  # what is measured then
     cannot: str = ""  # why it cannot be compared
 
     def runs(self) -> list[str]:
         """All runs that its predicates need."""
         if self.cannot:
             return []
-        sides = [side for text in [*self.shows, *self.adds_up] for comparison in predicates.parse(text) for side in (comparison.left, comparison.right)]
+        sides = [side for text in self.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right)]
         return list(dict.fromkeys([*([self.run] if self.run else []), *_runs(sides)]))
 
+    def predicates(self) -> list[str]:
+        """All of them: of the finding, of the design, of the account."""
+        return [*self.shows, *self.designed, *self.adds_up]
+
+    def figures(self) -> dict[str, Any]:
+        """The published figures by the expression that they are of."""
+        return {text: figure for text, figure in self.published.items() if text != "x"}
+
     def measured(self) -> list[str]:
-        """These, and those that only its figure has."""
-        return list(dict.fromkeys([*self.runs(), *_runs([predicates.expression(text) for text in self.draw])]))
+        """These, and those that only its figure or its published figures have."""
+        return list(dict.fromkeys([*self.runs(), *_runs([predicates.expression(text) for text in [*self.draw, *self.figures()]])]))
 
 
 @dataclass
@@ -233,8 +243,8 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         finding=reader.take("finding", str, ""), run=reader.take("run", str, ""), shows=reader.take("shows", list, []),
         adds_up=reader.take("adds_up", list, []), settles=reader.take("settles", list, []), published=reader.take("published", dict, {}),
         x=reader.take("x", str, ""), by=reader.take("by", str, ""), draw=reader.take("draw", list, []), log=reader.take("log", bool, False),
-        unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""),
-        cannot=reader.take("cannot", str, ""),
+        unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""), designed=reader.take("designed", list, []),
+        cannot=reader.take("cannot", str, ""), not_measured=reader.take("not_measured", dict, {}),
     )  # fmt: skip
     reader.end()
     if found.cannot:
@@ -243,18 +253,31 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         reader.fail("run", "is missing, and there is no reason why it cannot be compared (key cannot)")
     if not found.finding:
         reader.fail("finding", "is missing")
-    for key, parse in (("shows", predicates.parse), ("adds_up", predicates.parse), ("draw", predicates.expression)):
-        for text in getattr(found, key):
+    for key, parse in (("shows", predicates.parse), ("designed", predicates.parse), ("adds_up", predicates.parse), ("draw", predicates.expression), ("figures", predicates.expression)):
+        for text in found.figures() if key == "figures" else getattr(found, key):
             try:
                 parse(text)  # type: ignore[operator]
             except predicates.PredicateError as error:
-                reader.fail(key, str(error))
+                reader.fail("published" if key == "figures" else key, str(error))
     for run in found.measured():
         if run not in source.runs:
             reader.fail("run", f'there is no run "{run}" in this file')
-    if not found.shows and not found.by_design:
+    if not found.shows:
         reader.fail("shows", "is missing: what must be seen?")
+    if bool(found.by_design) != bool(found.designed):
+        reader.fail("designed", "and by_design go together: what is measured where pgaq differs on purpose, and why?")
+    _check_published(reader, found)
     return found
+
+
+def _check_published(reader: Reader, found: Experiment) -> None:
+    """Each figure is a number, words such as "< 8,000", or as many numbers as x has."""
+    xs = found.published.get("x", [])
+    for text, figure in found.figures().items():
+        if isinstance(figure, list) and len(figure) != len(xs):
+            reader.fail("published", f"{text} has {len(figure)} figures for {len(xs)} values of x")
+        if not isinstance(figure, (list, int, float, str)):
+            reader.fail("published", f"{text} must be a number, text or a list")
 
 
 def load(folder: Path = FOLDER) -> list[Source]:

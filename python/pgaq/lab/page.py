@@ -12,10 +12,10 @@ from typing import Any
 from pgaq.lab import plot, predicates, verdict
 
 CLASSES = {
-    "shows": "good", "weak": "half", "does not show": "bad", "by design not": "plain", "cannot be compared": "plain", "not run": "plain",
+    "shows": "good", "weak": "half", "does not show": "bad", "unexpected": "bad", "by design not": "plain", "cannot be compared": "plain", "not run": "plain",
     "adds up": "good", "does not add up": "bad",
 }  # fmt: skip
-SIGNS = {"shows": "●", "weak": "◐", "does not show": "○", "by design not": "◇", "cannot be compared": "–", "not run": "·"}
+SIGNS = {"shows": "●", "weak": "◐", "does not show": "○", "unexpected": "!", "by design not": "◇", "cannot be compared": "–", "not run": "·"}
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --paper: #fff; --box: #f5f6f8; --line: #d5d9de; --faint: #79818a; --link: #0b5cad;
   --good: #11692f; --half: #8a5300; --bad: #b3261e; --c1: #0b62b8; --c2: #b8460b; --c3: #1a7f37; --c4: #8250df; --c5: #9a6700; --c6: #a4175d; }
@@ -177,8 +177,9 @@ def _card(card: dict[str, Any], processors: int) -> str:
     if drawn:
         parts.append(f'<figure role="group" aria-label="{text(card["title"])}">{drawn}<figcaption>Vertical lines: 95 % interval of the mean.</figcaption></figure>' + _data(card))
     if card["values"]:
-        rows = [[f"<code>{text(v['name'])}</code>", text(v["published"]), text(v["ours"])] for v in card["values"]]
+        rows = [[f"<code>{text(v['name'])}</code>", text(v["published"]), text(v["ours"] or "–")] for v in card["values"]]
         parts.append(table(["figure", "published", "here"], rows, f"Figures of {card['id']}", (1, 2)))
+    parts.append(_curves(card))
     parts.append(_outcomes(card))
     if card["note"]:
         parts.append(f'<p class="small">{text(card["note"])}</p>')
@@ -189,9 +190,18 @@ def _card(card: dict[str, Any], processors: int) -> str:
 def _data(card: dict[str, Any]) -> str:
     """What is drawn, as a table for those who do not see it."""
     rows = [[text(s["name"]), f"{x:g}", f"{y:,.6g}", f"{e:,.3g}"] for s in card["series"] for x, y, e in zip(s["x"], s["mean"], s["error"])]
-    xs = card["published"].get("x", [])
-    rows += [[f"{text(name)} (published)", f"{x:g}", f"{y:,.6g}", ""] for name, ys in card["published"].items() if name != "x" and isinstance(ys, list) for x, y in zip(xs, ys)]
+    rows += [[f"{text(s['name'])} (published)", f"{x:g}", f"{y:,.6g}", ""] for s in card["published"] for x, y in zip(s["x"], s["mean"])]
     return f"<details><summary>The curves as a table</summary>{table(['curve', card['x'] or 'x', card['unit'] or 'value', '±'], rows, 'Curves of ' + card['id'], (1, 2, 3))}</details>"
+
+
+def _curves(card: dict[str, Any]) -> str:
+    """The published curves beside ours, a line for each x."""
+    curves = card["curves"]
+    if not curves:
+        return ""
+    head = [curves["of"] or "x", *(f"{name}{which}" for name in (column["name"] for column in curves["columns"]) for which in (", published", ", here"))]
+    rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n]))] for n, x in enumerate(curves["x"])]
+    return table(head, rows, f"Published curves of {card['id']}", tuple(range(1, len(head))))
 
 
 def _outcomes(card: dict[str, Any]) -> str:

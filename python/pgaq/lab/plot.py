@@ -37,7 +37,7 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
     The colours are those of the page, if no others are given.
     """
     ours = [s for s in card["series"] if s["x"]]
-    theirs = _published(card)
+    theirs = card["published"]
     if not ours and not theirs:
         return ""
     panels = 3 if ours and theirs else 1
@@ -62,13 +62,6 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
         return _save(made, card["id"], colors or REPLACE)
     finally:
         pyplot.close(made)
-
-
-def _published(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """The published curves."""
-    published = card["published"]
-    xs = published.get("x", [])
-    return [{"name": name, "x": xs, "mean": ys, "error": [0] * len(xs)} for name, ys in published.items() if name != "x" and isinstance(ys, list)]
 
 
 def _draw(axes: Axes, series: list[dict[str, Any]], card: dict[str, Any], title: str, dotted: bool = False) -> None:

@@ -129,6 +129,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ratio": _ratio,
     "off": _off,
     "rises": _steps,
+    "xs": lambda value: {x: x for x in _curve(value, "xs")},
     "abs": lambda value: {x: abs(y) for x, y in value.items()} if isinstance(value, dict) else abs(value),
 }
 
@@ -226,6 +227,20 @@ def _check(node: ast.expr, text: str) -> None:
     raise PredicateError(f'"{text}": {ast.unparse(node)} is not part of the language')
 
 
+def metric_of(text: str) -> str:
+    """The metric that an expression is of, without its run and its point; the expression itself if it is of several."""
+    node = expression(text)
+    if isinstance(node, ast.Call) and node.keywords:
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)
+
+
+def point_of(text: str) -> dict[str, Any]:
+    """The point that an expression is of: its axes in parentheses."""
+    node = expression(text)
+    return {str(keyword.arg): keyword.value.value for keyword in getattr(node, "keywords", []) if isinstance(keyword.value, ast.Constant)}
+
+
 def names(expression: ast.expr) -> set[tuple[str, str]]:
     """The metrics it uses: (run or "", metric)."""
     found: set[tuple[str, str]] = set()
@@ -294,6 +309,13 @@ def _margins(comparison: Comparison, lookup: Lookup) -> tuple[Value, Value, Curv
     if comparison.sign in "<=":
         points = {x: -y for x, y in points.items()}
     return left, right, points
+
+
+def judge_text(text: str, lookups: list[Lookup]) -> Outcome:
+    """A predicate, of one comparison or several, over all repeats: it is no better than the worst of them."""
+    outcomes = [judge(comparison, lookups) for comparison in parse(text)]
+    worst = max((o.verdict for o in outcomes), key=[CLEAR, WEAK, NOT].index)
+    return Outcome(text, worst, " and ".join(o.said for o in outcomes))
 
 
 def judge(comparison: Comparison, lookups: list[Lookup]) -> Outcome:

@@ -10,6 +10,7 @@ from pgaq.lab.experiment import Contradiction, Experiment, Source
 from pgaq.lab.predicates import CLEAR, NOT, WEAK, Lookup, Outcome, Value
 
 SHOWS, WEAKLY, DOES_NOT, BY_DESIGN, CANNOT, NOT_RUN = "shows", "weak", "does not show", "by design not", "cannot be compared", "not run"
+UNEXPECTED = "unexpected"  # what the design says was not measured
 NOT_MEASURED = "not measured"  # why it was not run: it was not asked for, or not begun
 ADDS_UP, DOES_NOT_ADD_UP = "adds up", "does not add up"
 
@@ -97,10 +98,11 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def published(experiment: Experiment, name: str) -> Value:
-    """A published number, or a curve over the published x."""
-    found = experiment.published.get(name)
-    if found is None:
-        raise predicates.PredicateError(f"{experiment.id} has no published {name}")
+    """A published number, or a curve over the published x, by the name of its metric."""
+    several = [figure for text, figure in experiment.figures().items() if predicates.metric_of(text) == name]
+    if len(several) != 1:
+        raise predicates.PredicateError(f"{experiment.id} has {len(several) or 'no'} published {name}")
+    (found,) = several
     if isinstance(found, list):
         return {float(x): float(y) for x, y in zip(experiment.published["x"], found)}
     return float(found)
@@ -127,7 +129,7 @@ def judge(source: Source, experiment: Experiment, records: list[dict[str, Any]],
     else:
         found.verdict = _together(found.outcomes)
         if experiment.by_design:
-            found.verdict, found.why = BY_DESIGN, experiment.by_design
+            _by_design(found, lookups)
     try:
         found.checks = _each(experiment.adds_up, lookups)
         if found.checks:
@@ -137,6 +139,16 @@ def judge(source: Source, experiment: Experiment, records: list[dict[str, Any]],
     if found.failed:
         found.why = found.why or f"a point failed: {found.failed[0]}"
     return found
+
+
+def _by_design(found: Verdict, lookups: list[Lookup]) -> None:
+    """The verdict where pgaq differs on purpose: what the design says must be measured."""
+    designed = _all(found.experiment.designed, lookups)
+    found.outcomes += designed
+    if _together(designed) == SHOWS:
+        found.verdict, found.why = BY_DESIGN, found.experiment.by_design
+    else:
+        found.verdict, found.why = UNEXPECTED, f"Measured otherwise: {'; '.join(o.said for o in designed if o.verdict != CLEAR)}. {found.experiment.by_design}"
 
 
 def figures(source: Source, contradiction: Contradiction, records: list[dict[str, Any]], profile: str) -> list[tuple[str, str]]:
@@ -176,16 +188,15 @@ def conclusion(source: Source, contradiction: Contradiction, records: list[dict[
 
 
 def _all(texts: list[str], lookups: list[Lookup]) -> list[Outcome]:
-    return [predicates.judge(comparison, lookups) for text in texts for comparison in predicates.parse(text)]
+    return [predicates.judge_text(text, lookups) for text in texts]
 
 
 def _each(texts: list[str], lookups: list[Lookup]) -> list[Outcome]:
-    """An account must add up in every repeat, not on average: the worst repeat of each comparison."""
+    """An account must add up in every repeat, not on average: the worst repeat of each predicate."""
     found = []
     for text in texts:
-        for comparison in predicates.parse(text):
-            outcomes = [predicates.judge(comparison, [lookup]) for lookup in lookups]
-            found.append(next((o for o in outcomes if o.verdict != CLEAR), outcomes[0]))
+        outcomes = [predicates.judge_text(text, [lookup]) for lookup in lookups]
+        found.append(next((o for o in outcomes if o.verdict != CLEAR), outcomes[0]))
     return found
 
 
@@ -202,4 +213,4 @@ def judge_all(sources: list[Source], records: list[dict[str, Any]], profile: str
     return [judge(s, e, [r for r in records if r["source"] == s.number], profile) for s in sources for e in s.experiments.values()]
 
 
-__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_MEASURED", "NOT_RUN", "SHOWS", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]
+__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_MEASURED", "NOT_RUN", "SHOWS", "UNEXPECTED", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]

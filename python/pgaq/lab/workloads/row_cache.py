@@ -77,6 +77,11 @@ def readers(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]
     waits, wait_s = change("event", event, "waits"), change("event", event, "wait_us") / 1e6
     gets = change("cache", "dc_props")
     latch = {figure: change("latch", "row cache objects", figure) for figure in ("gets", "misses", "sleeps", "spin_gets")}
+    db_time = change("time", "DB time") / 1e6
+    places = {
+        f"{kind}_{name}": sum(value for (group, location, of), value in change.values.items() if group == "location" and of == figure and location.startswith("row cache:") and ("find" in location) == (kind == "find"))
+        for kind in ("find", "other") for name, figure in (("sleeps", "sleeps"), ("ms", "wait_us"))
+    }  # fmt: skip
     found = {
         "executions": executions, "executions_per_s": executions / took, "gets": gets, "gets_per_execution": gets / max(1.0, executions),
         "properties": float(rows), "expected_gets": executions * rows, "cache_misses": change("cache", "dc_props", "misses"),
@@ -87,8 +92,8 @@ def readers(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]
         "samples": float(len(seen)), "cache_samples": float(sum(row[1] == cache.get("number") for row in seen if row[0] == EVENTS[0])),
         "mutex_samples": float(sum(row[0] == EVENTS[0] for row in seen)), "latch_samples": float(sum(row[0] == EVENTS[1] for row in seen)),
         "described_samples": float(sum(row[0] == EVENTS[1] and row[2] for row in seen)),
-        "find_sleeps": sum(value for (kind, name, figure), value in change.values.items() if kind == "location" and figure == "sleeps" and name.startswith("row cache: find")),
-        "other_sleeps": sum(value for (kind, name, figure), value in change.values.items() if kind == "location" and figure == "sleeps" and name.startswith("row cache:") and "find" not in name),
+        "db_time_s": db_time, "db_percent": 100 * wait_s / db_time if db_time else 0.0, "total_percent": 100 * number * took / db_time if db_time else 0.0,
+        "find_sleeps": places["find_sleeps"], "other_sleeps": places["other_sleeps"], "find_ms": places["find_ms"] / 1000, "other_ms": places["other_ms"] / 1000,
     }  # fmt: skip
     found |= {f"latch_{figure}": value for figure, value in latch.items()}
     found["latch_gets_per_get"] = latch["gets"] / gets if gets else 0.0

@@ -12,7 +12,7 @@ from pgaq.lab.workloads import harness
 
 CHANNEL = "channel operations parent latch"
 COUNTS = """SELECT operation, sum(gets)::float AS gets, sum(releases)::float AS releases,
-	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel FROM aq.trace_objects(%s) GROUP BY 1"""
+	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel, coalesce(sum(releases) FILTER (WHERE object = %s), 0)::float AS channel_releases FROM aq.trace_objects(%s) GROUP BY 1"""
 # a row is out of order if its time is before the one of the row before, or if it releases what was not got
 ROWS = """SELECT count(*)::float AS rows, (count(*) FILTER (WHERE at_ns < before OR held < 0))::float AS unordered FROM (
 	SELECT at_ns, lag(at_ns) OVER (ORDER BY sequence) AS before,
@@ -84,10 +84,10 @@ class Case:
 
     def counts(self) -> Counter[str]:
         found: Counter[str] = Counter()
-        for operation, gets, releases, channel in self.look.execute(COUNTS, [CHANNEL, self.pid]).fetchall():
-            found[operation] = gets
-            found[f"{operation}_releases"] = releases
-            found["channel"] += channel
+        for operation, gets, releases, *channel in self.look.execute(COUNTS, [CHANNEL, CHANNEL, self.pid]).fetchall():
+            found[operation], found[f"{operation}_releases"] = gets, releases
+            found["channel"] += channel[0]
+            found["channel_releases"] += channel[1]
         return found
 
     def begun(self) -> int:
@@ -156,7 +156,7 @@ def cases(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
 def _figures(name: str, counts: Counter[str]) -> dict[str, float]:
     """Gets by kind, and gets and releases together."""
     gets, releases = (float(sum(counts[kind + end] for kind in KINDS)) for end in ("", "_releases"))
-    return {f"{name}_{kind}": float(counts[kind]) for kind in (*KINDS, "channel")} | {
+    return {f"{name}_{kind}": float(counts[kind]) for kind in (*KINDS, "channel")} | {f"{name}_{kind}_releases": float(counts[f"{kind}_releases"]) for kind in (*KINDS, "channel")} | {
         f"{name}_gets": gets, f"{name}_releases": releases, f"{name}_operations": gets + releases,
     }  # fmt: skip
 
