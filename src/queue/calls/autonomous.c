@@ -6,7 +6,7 @@
  * A helper (helper.c) from the server's pool (helper_pool.c) executes the
  * statement.  A request is a statement of pgaq with its arguments, and the
  * session state that the helper needs.  It is in a dynamic shared memory
- * segment that exists for the call; the answer, a row or an error, is sent
+ * segment that exists for the call; the answer, rows or an error, is sent
  * through a message queue in the same segment.
  *
  * The result of the call is always known: the helper records its commit in the
@@ -79,10 +79,10 @@ typedef enum Outcome
 typedef struct Answer
 {
 	bool		failed;
-	/* for a row */
+	/* for rows */
 	int			ncolumns;
-	Datum	   *values;
-	bool	   *nulls;
+	AqEmitColumns emit;
+	void	   *emit_arg;
 	/* for an error */
 	int			sqlstate;
 	char	   *message;
@@ -214,7 +214,25 @@ get_helper(Call *call)
 /* --- the answer ---------------------------------------------------------------------------------- */
 
 static void
-read_answer(const char *data, int ncolumns, Answer *answer)
+read_rows(const char **data, const Answer *answer)
+{
+	int			nrows = aq_wire_get_int(data);
+	int			ncolumns = aq_wire_get_int(data);
+	Datum	   *values = palloc(ncolumns * sizeof(Datum));
+	bool	   *nulls = palloc(ncolumns * sizeof(bool));
+
+	if (ncolumns < answer->ncolumns)
+		elog(ERROR, "a statement with immediate visibility returned %d columns", ncolumns);
+	for (int i = 0; i < nrows; i++)
+	{
+		for (int j = 0; j < ncolumns; j++)
+			values[j] = aq_wire_get_datum(data, &nulls[j]);
+		answer->emit(answer->emit_arg, values, nulls);
+	}
+}
+
+static void
+read_answer(const char *data, Answer *answer)
 {
 	answer->failed = *data++ == AQ_ANSWER_ERROR;
 	if (answer->failed)
@@ -227,8 +245,7 @@ read_answer(const char *data, int ncolumns, Answer *answer)
 		answer->full_position = aq_wire_get_int(&data);
 	}
 	else
-		for (int i = 0; i < ncolumns; i++)
-			answer->values[i] = aq_wire_get_datum(&data, &answer->nulls[i]);
+		read_rows(&data, answer);
 	aq_position_import(&data);
 }
 
@@ -407,7 +424,7 @@ wait_or_call_off(Call *call)
 
 /* Makes one attempt; returns false if the helper ended before it began. */
 static bool
-try_call(const StringInfoData *request, bool last, int ncolumns, Answer *answer)
+try_call(const StringInfoData *request, bool last, Answer *answer)
 {
 	Call		call;
 	Outcome		outcome;
@@ -422,7 +439,7 @@ try_call(const StringInfoData *request, bool last, int ncolumns, Answer *answer)
 	else
 		outcome = aq_helper_pool_lost(&connected) && !connected ? HELPER_NOT_STARTED : HELPER_ENDED;
 	if (outcome == ANSWERED)
-		read_answer(call.answer, ncolumns, answer);
+		read_answer(call.answer, answer);
 	last |= outcome == HELPER_NOT_STARTED || pg_atomic_read_u32(&call.header->phase) != AQ_CALL_ASKED;
 	fate = fate_of(&call, outcome);
 	drop_segment(&call);
@@ -433,22 +450,22 @@ try_call(const StringInfoData *request, bool last, int ncolumns, Answer *answer)
 }
 
 static void
-ask_helper(const StringInfoData *request, int ncolumns, Answer *answer)
+ask_helper(const StringInfoData *request, Answer *answer)
 {
 	aq_stat_add(AQ_STAT_IMMEDIATE, 1);
-	for (int i = 1; !try_call(request, i == ATTEMPTS, ncolumns, answer); i++)
+	for (int i = 1; !try_call(request, i == ATTEMPTS, answer); i++)
 		CHECK_FOR_INTERRUPTS();
 }
 
 /*
- * Executes a statement that returns one row, in a separate transaction, and
- * returns its first ncolumns columns in the current memory context.
+ * Executes a statement in a separate transaction.  emit gets its rows, of at
+ * least ncolumns columns.
  */
 void
-aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
-				   const char *nulls, int ncolumns, Datum *results, bool *isnull)
+aq_autonomous_rows(const char *sql, int nargs, const Oid *types, const Datum *values, const char *nulls,
+				   int ncolumns, AqEmitColumns emit, void *arg)
 {
-	Answer		answer = {.values = results,.nulls = isnull};
+	Answer		answer = {.ncolumns = ncolumns,.emit = emit,.emit_arg = arg};
 	StringInfoData request;
 	AqFlowWait	wait = {0};
 
@@ -460,10 +477,10 @@ aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *va
 	aq_session_attach();
 	initStringInfo(&request);
 	write_request(&request, sql, nargs, types, values, nulls);
-	ask_helper(&request, ncolumns, &answer);
+	ask_helper(&request, &answer);
 	/* wait without a helper, so that consumers can use it */
 	while (answer.failed && answer.full_queue != 0 && aq_flow_wait(answer.full_queue, answer.full_position, &wait))
-		ask_helper(&request, ncolumns, &answer);
+		ask_helper(&request, &answer);
 	pfree(request.data);
 	if (answer.failed)
 		ereport(ERROR,

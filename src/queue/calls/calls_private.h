@@ -253,6 +253,7 @@ extern void aq_helper_pool_cancel(void);
 extern void aq_helper_pool_leave(void);
 
 /* for a helper, in this order */
+extern bool aq_helper_pool_is_helper(void);
 extern bool aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key);
 extern void aq_helper_pool_connected(void);
 extern bool aq_helper_pool_next(dsm_handle *request);
@@ -264,7 +265,7 @@ extern void aq_helper_pool_exit(void);
 extern void aq_helper_pool_check(AqFindings *findings);
 
 /* --- autonomous.c: a statement in a separate transaction */
-#define AQ_CALL_ARGUMENTS 8
+#define AQ_CALL_ARGUMENTS 16
 
 /* The helper's progress with a call. */
 typedef enum AqCallPhase
@@ -289,14 +290,26 @@ aq_call_ring(AqCallHeader *header)
 }
 
 /* first byte of an answer */
-#define AQ_ANSWER_ROW 'R'
+#define AQ_ANSWER_ROWS 'R'
 #define AQ_ANSWER_ERROR 'E'
 
 extern const char *const aq_autonomous_settings[];
 extern const int aq_autonomous_nsettings;
 extern void aq_autonomous_init(void);
-extern void aq_autonomous_call(const char *sql, int nargs, const Oid *types, const Datum *values,
-							   const char *nulls, int ncolumns, Datum *results, bool *isnull);
+
+/* gets a row, in the memory context of the call */
+typedef void (*AqEmitColumns) (void *arg, Datum *values, bool *nulls);
+
+extern void aq_autonomous_rows(const char *sql, int nargs, const Oid *types, const Datum *values, const char *nulls,
+							   int ncolumns, AqEmitColumns emit, void *arg);
+
+/* --- immediate.c: by which process calls with immediate visibility are executed */
+extern bool aq_immediate_argument(FunctionCallInfo fcinfo, int arg);
+extern void aq_immediate_rows(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, AqEmitColumns emit,
+							  void *arg);
+extern void aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values,
+							 bool *nulls);
+extern Datum aq_immediate_value(FunctionCallInfo fcinfo, const char *function, int nargs);
 
 /* --- position.c: navigation */
 typedef struct AqPosition AqPosition;

@@ -53,6 +53,8 @@ typedef struct Request
 	void	   *emit_arg;
 	ReturnSetInfo *result;		/* of the functions of schema aq */
 	uint32		found;
+	int			first;			/* number of the argument "consumer" */
+	FunctionCallInfo immediate; /* the call is to be executed by a helper; else NULL */
 	bool		outdated;		/* the description was, before it was found out what can be dequeued here */
 	int64		bytes;			/* of returned payloads */
 } Request;
@@ -277,14 +279,15 @@ text_arg(FunctionCallInfo fcinfo, int arg)
 static void
 begin_request(Request *request, FunctionCallInfo fcinfo, int first)
 {
+	request->first = first;
 	open_queue(request, aq_args_name_or_null(fcinfo, 0, "queue_name"),
 			   first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1),
 			   aq_args_name_or_null(fcinfo, first, "consumer"));
 	if (PG_ARGISNULL(first + 1))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
 	set_max(request, PG_GETARG_INT32(first + 1));
-	/* else this is an attempt of aq.receive, which counts itself */
-	if (aq_time_outermost())
+	/* else this is an attempt of aq.receive or of a caller with immediate visibility, which counts itself */
+	if (aq_time_outermost() && !aq_helper_pool_is_helper())
 		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
 
 	request->result = (ReturnSetInfo *) fcinfo->resultinfo;
@@ -474,6 +477,41 @@ attempt_once(Request *request)
 	return request->found > 0;
 }
 
+/* A row of an attempt in a helper. */
+static void
+emit_columns(void *arg, Datum *values, bool *nulls)
+{
+	Request    *request = arg;
+
+	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
+	request->found++;
+}
+
+/*
+ * In a helper, which knows the session's positions.  While the session waits,
+ * its sources and the consumer's position must be current.
+ */
+static void
+attempt_in_helper(Request *request)
+{
+	int			ncolumns = request->result->setDesc->natts;
+	/* all arguments up to delivery_mode, except "wait" */
+	const char *sql = request->first == 1
+	? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10)"
+	: ncolumns > COL_SENDER
+	? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
+	: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
+
+	aq_immediate_rows(request->immediate, sql, request->first + 9, ncolumns, emit_columns, request);
+	if (request->found > 0)
+		return;
+	AcceptInvalidationMessages();
+	request->queue = aq_pins_pin_current(request->queue, false);
+	if (request->queue->multi)
+		(void) find_consumer(request);
+	refresh_sources(request);
+}
+
 /* Again if it was changed meanwhile which shards are dequeued here. */
 static bool
 attempt(void *arg)
@@ -481,6 +519,11 @@ attempt(void *arg)
 	Request    *request = arg;
 	bool		found;
 
+	if (request->immediate != NULL)
+	{
+		attempt_in_helper(request);
+		return request->found > 0;
+	}
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -526,6 +569,35 @@ remember(Request *request, AqSeen *seen)
 	if (request->take.filter != NULL && request->filter == NULL &&
 		(request->condition == NULL || !aq_rule_runs_user_code(request->condition)))
 		request->take.seen = seen;
+}
+
+/* What takes the messages in another transaction cannot hold them, or lease them, for this one. */
+static void
+set_immediate(Request *request, FunctionCallInfo fcinfo)
+{
+	if (request->take.mode == AQ_MODE_BROWSE)
+		return;					/* takes nothing */
+	if (request->take.mode == AQ_MODE_LOCKED)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "the mode locked cannot be combined with immediate visibility"),
+				errhint("The messages are locked until the end of the transaction that takes them."));
+	for (int arg = request->first + 9; arg < request->first + 12; arg++)
+		if (!PG_ARGISNULL(arg))
+			ereport(ERROR,
+					aq_error(AQ_ERR_OPTION_INVALID, "a lease cannot be combined with immediate visibility"),
+					errhint("Commit the transaction that takes or acknowledges messages with a lease."));
+	aq_session_require_write("a call with immediate visibility");
+	request->immediate = fcinfo;
+}
+
+/* Take messages, or wait for them, in other transactions. */
+static void
+run_immediately(Request *request, int64 timeout)
+{
+	if (attempt(request) || timeout == 0)
+		return;
+	find_sources(request, NULL, true);
+	wait_for_sources(request, timeout);
 }
 
 /* Take messages, or wait for them, when everything is set. */
@@ -607,13 +679,18 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	set_filter(&request, text_arg(fcinfo, first + 3), text_arg(fcinfo, first + 5));
 	set_id(&request, PG_ARGISNULL(first + 4) ? NULL : PG_GETARG_UUID_P(first + 4));
 	request.delivery = aq_args_delivery(fcinfo, first + 8);
+	if (aq_immediate_argument(fcinfo, first + 12))
+		set_immediate(&request, fcinfo);
 	if (!PG_ARGISNULL(first + 9))
 		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + 9), AQ_ERR_OPTION_INVALID, "lease"),
 				  !PG_ARGISNULL(first + 7));
 	if (!PG_ARGISNULL(first + 10) || !PG_ARGISNULL(first + 11))
 		if (acknowledge(&request, fcinfo, first + 10))
 			timeout = 0;
-	(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
+	if (request.immediate != NULL)
+		run_immediately(&request, timeout);
+	else
+		(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
 	return (Datum) 0;
 }
 

@@ -57,8 +57,25 @@ set_option(const char *name, const char *value)
 
 /* --- a call -------------------------------------------------------------------------- */
 
+static void
+put_rows(StringInfo answer)
+{
+	TupleDesc	desc = SPI_tuptable->tupdesc;
+
+	aq_wire_put_int(answer, (int) SPI_processed);
+	aq_wire_put_int(answer, desc->natts);
+	for (uint64 row = 0; row < SPI_processed; row++)
+		for (int i = 1; i <= desc->natts; i++)
+		{
+			bool		isnull;
+			Datum		value = SPI_getbinval(SPI_tuptable->vals[row], desc, i, &isnull);
+
+			aq_wire_put_datum(answer, value, isnull, SPI_gettypeid(desc, i));
+		}
+}
+
 /*
- * Executes the statement and writes its row to the answer.  SPI is connected.
+ * Executes the statement and writes its rows to the answer.  SPI is connected.
  */
 static void
 execute_statement(const char **request, StringInfo answer)
@@ -80,15 +97,9 @@ execute_statement(const char **request, StringInfo answer)
 		values[i] = aq_wire_get_datum(request, &isnull);
 		nulls[i] = isnull ? 'n' : ' ';
 	}
-	if (SPI_execute_with_args(sql, nargs, types, values, nulls, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-		elog(ERROR, "a statement with immediate visibility did not return a row");
-	for (int i = 0; i < SPI_tuptable->tupdesc->natts; i++)
-	{
-		bool		isnull;
-		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1, &isnull);
-
-		aq_wire_put_datum(answer, value, isnull, SPI_gettypeid(SPI_tuptable->tupdesc, i + 1));
-	}
+	if (SPI_execute_with_args(sql, nargs, types, values, nulls, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "a statement with immediate visibility did not return rows");
+	put_rows(answer);
 }
 
 /* Takes over the caller's session state, in the transaction for the call. */
@@ -170,11 +181,11 @@ put_error(StringInfo answer, const ErrorData *error)
 	put_refusal(answer, error->sqlerrcode);
 }
 
-/* Executes the request; the answer is the row or an error. */
+/* Executes the request; the answer is the rows or an error. */
 static void
 answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
 {
-	appendStringInfoChar(answer, AQ_ANSWER_ROW);
+	appendStringInfoChar(answer, AQ_ANSWER_ROWS);
 	PG_TRY();
 	{
 		pg_atomic_write_u32(&header->phase, AQ_CALL_BEGUN);

@@ -330,6 +330,13 @@ aq_helper_pool_cancel(void)
 
 /* --- the helper --------------------------------------------------------------------------------- */
 
+/* Is this process a helper? */
+bool
+aq_helper_pool_is_helper(void)
+{
+	return own_helper != NULL;
+}
+
 /* The process enters the pool; returns false if it is not needed any more. */
 bool
 aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key)

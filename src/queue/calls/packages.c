@@ -111,24 +111,6 @@ string_argument(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(arg));
 }
 
-/* Execute a statement with the call's own arguments in a helper, and return the columns of its row. */
-static void
-call_immediately(FunctionCallInfo fcinfo, const char *sql, int ncolumns, Datum *results, bool *isnull)
-{
-	Oid			types[AQ_CALL_ARGUMENTS];
-	Datum		values[AQ_CALL_ARGUMENTS];
-	char		nulls[AQ_CALL_ARGUMENTS];
-
-	Assert(PG_NARGS() <= AQ_CALL_ARGUMENTS);
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		types[i] = get_fn_expr_argtype(fcinfo->flinfo, i);
-		values[i] = PG_GETARG_DATUM(i);
-		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
-	}
-	aq_autonomous_call(sql, PG_NARGS(), types, values, nulls, ncolumns, results, isnull);
-}
-
 /* --- enqueue -------------------------------------------------------------------------------- */
 
 /* In schema aq the id of a message that no subscriber wants is null; in Oracle that is an error. */
@@ -182,7 +164,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool may_be_immediate)
 	aq_oracle_options_put(string_argument(fcinfo, PUT_QUEUE), argument(fcinfo, PUT_OPTIONS),
 						  argument(fcinfo, PUT_PROPERTIES), &put);
 	if (put.immediate && may_be_immediate)
-		call_immediately(fcinfo, "SELECT sys._put_message($1, $2, $3, $4)", 1, &id, &isnull);
+		aq_immediate_row(fcinfo, "SELECT sys._put_message($1, $2, $3, $4)", PG_NARGS(), 1, &id, &isnull);
 	else
 		id = UUIDPGetDatum(put_one(&put, get_fn_expr_argtype(fcinfo->flinfo, PUT_PAYLOAD),
 								   fcinfo->args[PUT_PAYLOAD].value, fcinfo->args[PUT_PAYLOAD].isnull));
@@ -330,7 +312,7 @@ aq_packages_enqueue_array(PG_FUNCTION_ARGS)
 	nest = begin_call();
 	begin_statement();
 	if (aq_oracle_options_put_is_immediate(argument(fcinfo, PUTS_OPTIONS)))
-		call_immediately(fcinfo, "SELECT sys._put_messages($1, $2, $3, $4, $5)", 1, results, nulls);
+		aq_immediate_row(fcinfo, "SELECT sys._put_messages($1, $2, $3, $4, $5)", PG_NARGS(), 1, results, nulls);
 	else
 		results[0] = PointerGetDatum(put_messages(fcinfo));
 	end_statement();
@@ -561,11 +543,13 @@ attempt_here(void *arg)
 static void
 attempt_in_helper(Attempt *attempt)
 {
-	call_immediately(attempt->fcinfo,
+	FunctionCallInfo fcinfo = attempt->fcinfo;
+
+	aq_immediate_row(fcinfo,
 					 attempt->several
 					 ? "SELECT message_properties, payload, msgid FROM sys._take_messages($1, $2, $3, $4)"
 					 : "SELECT message_properties, payload, msgid FROM sys._take_message($1, $2, $3)",
-					 TAKEN_COLUMNS, attempt->results, attempt->isnull);
+					 PG_NARGS(), TAKEN_COLUMNS, attempt->results, attempt->isnull);
 }
 
 /* Has it found something? */

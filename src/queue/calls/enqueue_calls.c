@@ -1,0 +1,134 @@
+/*-------------------------------------------------------------------------
+ *
+ * enqueue_calls.c
+ *	  aq.enqueue and aq.enqueue_array: their arguments.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/calls/calls_private.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+/* the arguments after queue_name and payload(s) */
+enum
+{
+	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
+	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION,
+	ARG_DELIVERY, ARG_PRODUCER, ARG_RUN_AT, ARG_VISIBILITY,
+	/* of aq.enqueue_array */
+	ARG_ARRAY_OPTIONS = ARG_VISIBILITY, ARG_ARRAY_VISIBILITY
+};
+
+static struct varlena *
+varlena_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
+}
+
+static List *
+names_arg(FunctionCallInfo fcinfo, int arg)
+{
+	List	   *names = NIL;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	if (PG_ARGISNULL(arg))
+		return NIL;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+		names = lappend(names, nulls[i] ? NULL : TextDatumGetCString(elements[i]));
+	return names;
+}
+
+static const TimestampTz *
+time_arg(FunctionCallInfo fcinfo, int arg)
+{
+	TimestampTz *when;
+
+	if (PG_ARGISNULL(arg))
+		return NULL;
+	when = palloc(sizeof(TimestampTz));
+	*when = PG_GETARG_TIMESTAMPTZ(arg);
+	return when;
+}
+
+static void
+read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
+{
+	call->command = command;
+	call->queue = aq_args_name_or_null(fcinfo, ARG_QUEUE, "queue_name");
+	call->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	call->delay = PG_ARGISNULL(ARG_DELAY) ? NULL : PG_GETARG_INTERVAL_P(ARG_DELAY);
+	call->expiration = PG_ARGISNULL(ARG_EXPIRATION) ? NULL : PG_GETARG_INTERVAL_P(ARG_EXPIRATION);
+	call->correlation = varlena_arg(fcinfo, ARG_CORRELATION);
+	call->recipients = names_arg(fcinfo, ARG_RECIPIENTS);
+	call->sender = varlena_arg(fcinfo, ARG_SENDER);
+	call->exception_queue = varlena_arg(fcinfo, ARG_EXCEPTION_QUEUE);
+	call->properties = varlena_arg(fcinfo, ARG_PROPERTIES);
+	call->relative_msgid = PG_ARGISNULL(ARG_RELATIVE) ? NULL : PG_GETARG_UUID_P(ARG_RELATIVE);
+	call->deviation = aq_args_name_or_null(fcinfo, ARG_DEVIATION, "deviation");
+	call->delivery_mode = aq_args_name_or_null(fcinfo, ARG_DELIVERY, "delivery_mode");
+	call->producer = aq_producer_named((text *) varlena_arg(fcinfo, ARG_PRODUCER));
+	call->run_at = time_arg(fcinfo, ARG_RUN_AT);
+}
+
+static Datum
+enqueue_one(FunctionCallInfo fcinfo, Oid payload_type)
+{
+	AqEnqueue	call = {.payload_type = payload_type};
+	pg_uuid_t  *id;
+
+	if (aq_immediate_argument(fcinfo, ARG_VISIBILITY))
+		return aq_immediate_value(fcinfo, "aq.enqueue", ARG_VISIBILITY);
+	read_arguments(fcinfo, "aq.enqueue()", &call);
+	id = aq_enqueue_message(&call, PG_ARGISNULL(ARG_PAYLOAD) ? 0 : PG_GETARG_DATUM(ARG_PAYLOAD),
+							PG_ARGISNULL(ARG_PAYLOAD));
+	if (id == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_UUID_P(id);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_calls_text);
+Datum
+aq_enqueue_calls_text(PG_FUNCTION_ARGS)
+{
+	return enqueue_one(fcinfo, TEXTOID);
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_calls_typed);
+Datum
+aq_enqueue_calls_typed(PG_FUNCTION_ARGS)
+{
+	return enqueue_one(fcinfo, get_fn_expr_argtype(fcinfo->flinfo, ARG_PAYLOAD));
+}
+
+PG_FUNCTION_INFO_V1(aq_enqueue_calls_array);
+Datum
+aq_enqueue_calls_array(PG_FUNCTION_ARGS)
+{
+	AqEnqueue	call = {0};
+	Datum	   *payloads = NULL;
+	bool	   *nulls = NULL;
+	int			n = 0;
+
+	if (aq_immediate_argument(fcinfo, ARG_ARRAY_VISIBILITY))
+		return aq_immediate_value(fcinfo, "aq.enqueue_array", ARG_ARRAY_VISIBILITY);
+	read_arguments(fcinfo, "aq.enqueue_array()", &call);
+	if (!PG_ARGISNULL(ARG_PAYLOAD))
+	{
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);
+
+		call.payload_type = ARR_ELEMTYPE(array);
+		aq_args_elements(array, &payloads, &nulls, &n);
+	}
+	if (!PG_ARGISNULL(ARG_ARRAY_OPTIONS))
+		call.each = aq_message_options_read(&call, PG_DETOAST_DATUM(PG_GETARG_DATUM(ARG_ARRAY_OPTIONS)), n);
+	PG_RETURN_ARRAYTYPE_P(aq_enqueue_ids_to_array(aq_enqueue_messages(&call, n, payloads, nulls), n));
+}
