@@ -37,6 +37,7 @@ class Run:
     session: dict[str, str] = field(default_factory=dict)  # axis -> parameter of the session
     options: dict[str, Any] = field(default_factory=dict)
     report: bool = False
+    preparation: float = 1.0  # seconds of a measurement before and after what is measured
 
 
 def _runs(sides: list[Any]) -> list[str]:
@@ -203,7 +204,7 @@ def _run(file: str, name: str, table: Any) -> Run:
     found = Run(
         name, workload, reader.take("title", str, name), points, _per_profile(reader, "seconds", (int, float)),
         _per_profile(reader, "repeats", int, 1), reader.take("server", dict, {}), reader.take("session", dict, {}),
-        reader.take("options", dict, {}), reader.take("report", bool, False),
+        reader.take("options", dict, {}), reader.take("report", bool, False), reader.take("preparation", (int, float), 1.0),
     )  # fmt: skip
     reader.end()
     return found

@@ -197,7 +197,7 @@ def finished(task: Task, output: Path) -> dict[str, Any] | None:
 
 def expected_seconds(task: Task) -> float:
     """A measurement with its preparation."""
-    return task.seconds + 1.0
+    return task.seconds + task.run.preparation
 
 
 def about(profile: str, chosen: list[model.Experiment]) -> dict[str, Any]:
