@@ -546,6 +546,8 @@ def check_compatibility():
             exists = name in found.get(f"{RECORDS[area]}.{area}", ())
         elif area == "views of a queue table":
             exists = True           # made by dbms_aqadm, not by the extension
+        elif area == "packages":
+            exists = any(known.startswith(full + ".") for known in found)
         else:
             exists = full in found
         if (status != "later") != exists and not (area in RECORDS and exists):

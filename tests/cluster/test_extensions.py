@@ -11,7 +11,7 @@ from pgaq import db
 pytestmark = pytest.mark.own_tables
 
 SCHEMAS = ["aq", "aq_internal", "aq_data"]
-ORACLE_SCHEMAS = ["sys", "dbms_aq", "dbms_aqadm", "dbms_transform", "dbms_aqmigtool", "dbms_aqelm", "dbms_shared_pool", "dbms_workload_repository",
+ORACLE_SCHEMAS = ["sys", "dbms_aq", "dbms_aqadm", "dbms_transform", "dbms_aqmigtool", "dbms_aqelm", "dbms_aqjms", "dbms_jms_plsql", "dbms_shared_pool", "dbms_workload_repository",
                   "dbms_application_info"]
 
 

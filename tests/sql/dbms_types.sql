@@ -42,6 +42,28 @@ INSERT INTO t.constant VALUES
 	('dbms_aq.seek_msgid', dbms_aq.seek_msgid()),
 	('dbms_aq.no_discard_skipped', dbms_aq.no_discard_skipped()),
 	('dbms_aq.discard_skipped', dbms_aq.discard_skipped()),
+	('dbms_aq.jms_text_message', dbms_aq.jms_text_message()),
+	('dbms_aq.jms_bytes_message', dbms_aq.jms_bytes_message()),
+	('dbms_aq.jms_stream_message', dbms_aq.jms_stream_message()),
+	('dbms_aq.jms_map_message', dbms_aq.jms_map_message()),
+	('dbms_aq.jms_object_message', dbms_aq.jms_object_message()),
+	('dbms_aqjms.jms_text_message', dbms_aqjms.jms_text_message()),
+	('dbms_aqjms.jms_bytes_message', dbms_aqjms.jms_bytes_message()),
+	('dbms_aqjms.jms_stream_message', dbms_aqjms.jms_stream_message()),
+	('dbms_aqjms.jms_map_message', dbms_aqjms.jms_map_message()),
+	('dbms_aqjms.jms_object_message', dbms_aqjms.jms_object_message()),
+	('dbms_aqjms.message_access_readonly', dbms_aqjms.message_access_readonly()),
+	('dbms_aqjms.message_access_writeonly', dbms_aqjms.message_access_writeonly()),
+	('dbms_jms_plsql.data_type_boolean', dbms_jms_plsql.data_type_boolean()),
+	('dbms_jms_plsql.data_type_byte', dbms_jms_plsql.data_type_byte()),
+	('dbms_jms_plsql.data_type_short', dbms_jms_plsql.data_type_short()),
+	('dbms_jms_plsql.data_type_integer', dbms_jms_plsql.data_type_integer()),
+	('dbms_jms_plsql.data_type_long', dbms_jms_plsql.data_type_long()),
+	('dbms_jms_plsql.data_type_float', dbms_jms_plsql.data_type_float()),
+	('dbms_jms_plsql.data_type_double', dbms_jms_plsql.data_type_double()),
+	('dbms_jms_plsql.data_type_string', dbms_jms_plsql.data_type_string()),
+	('dbms_jms_plsql.data_type_character', dbms_jms_plsql.data_type_character()),
+	('dbms_jms_plsql.data_type_bytes', dbms_jms_plsql.data_type_bytes()),
 	('dbms_aqadm.transactional', dbms_aqadm.transactional()),
 	('dbms_aqadm.normal_queue', dbms_aqadm.normal_queue()),
 	('dbms_aqadm.exception_queue', dbms_aqadm.exception_queue()),
@@ -55,7 +77,7 @@ SELECT name, value FROM t.constant ORDER BY name COLLATE "C";
 -- these are all
 SELECT count(*) FROM t.constant
 FULL JOIN (SELECT n.nspname || '.' || p.proname AS name FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-	WHERE n.nspname IN ('dbms_aq', 'dbms_aqadm') AND p.pronargs = 0 AND p.prokind = 'f' AND p.provolatile = 'i' AND p.prorettype = 'integer'::regtype) f USING (name)
+	WHERE n.nspname IN ('dbms_aq', 'dbms_aqadm', 'dbms_aqjms', 'dbms_jms_plsql') AND p.pronargs = 0 AND p.prokind = 'f' AND p.provolatile = 'i' AND p.prorettype = 'integer'::regtype) f USING (name)
 WHERE constant.name IS NULL OR f.name IS NULL;
 SELECT dbms_aqadm.jms_type();
 
@@ -80,6 +102,22 @@ BEGIN
 	p.recipient_list := subscribers2;
 	p.recipient_list[3] := sys.aq$_agent('C', 'q', 0);
 	RAISE NOTICE '%', p.recipient_list;
+END $$;
+
+-- properties of a JMS header are a list, too
+DO $$
+DECLARE
+	properties sys.aq$_jms_userproparray;
+	property sys.aq$_jms_userproperty;
+	header sys.aq$_jms_header;
+BEGIN
+	property.name := 'color';
+	property.type := 100;
+	property.str_value := 'red';
+	property.java_type := dbms_jms_plsql.data_type_string();
+	properties[1] := property;
+	header.properties := properties;
+	RAISE NOTICE '% %', header, (sys.aq$_jms_text_message(header, 1, 'x', NULL)).properties;
 END $$;
 
 -- a list with a gap

@@ -101,7 +101,15 @@ INSERT INTO t.raises VALUES
 ('AQ194', $$SELECT aq.enqueue('x_np', '1', delay => '1 second')$$),
 ('AQ195', $$SELECT aq.enqueue('x_np', '1', deviation => 'top')$$),
 ('AQ196', $$SELECT aq.enqueue('x_np', 'a'::bytea)$$),
-('AQ197', $$SELECT aq.subscribe('x_np', '-> x_q')$$);
+('AQ197', $$SELECT aq.subscribe('x_np', '-> x_q')$$),
+('AQ200', $$SELECT sys._jms_whole(aq.jms_set_header(aq.jms_construct('bytes'), 'content_length', '5'))$$),
+('AQ201', $$SELECT sys._jms_set_property(aq.jms_set_property(aq.jms_construct(), 'a', 1), 'a', 'int', '2')$$),
+('AQ202', $$SELECT sys._jms_set_property(aq.jms_construct(), NULL, 'int', '2')$$),
+('AQ203', $$SELECT sys._jms_number('byte', 128)$$),
+('AQ204', $$SELECT sys._jms_convert('{"string": "a"}', 'int')$$),
+('AQ205', $$SELECT sys._jms_next(sys._jms_begin(NULL, 'stream', NULL, NULL, NULL, true))$$),
+('AQ206', $$SELECT sys._jms_kind(-1)$$),
+('AQ207', $$SELECT sys._jms_begin(NULL, 'map', NULL, NULL, NULL, true) FROM generate_series(1, 21)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),

@@ -18,7 +18,7 @@ ORDER BY c.oid::regclass::text COLLATE "C";
 -- everything has its comment: schemas, relations, columns, routines, types
 SELECT 'schema ' || n.nspname AS without_comment
 FROM pg_namespace n
-WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_aqjms', 'dbms_jms_plsql', 'dbms_shared_pool',
 	'dbms_application_info', 'dbms_workload_repository') AND obj_description(n.oid, 'pg_namespace') IS NULL
 UNION ALL
 SELECT 'relation ' || c.oid::regclass
@@ -34,7 +34,7 @@ WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm') AND c.r
 UNION ALL
 SELECT 'routine ' || p.oid::regprocedure
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+WHERE n.nspname IN ('aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_aqjms', 'dbms_jms_plsql', 'dbms_shared_pool',
 	'dbms_application_info', 'dbms_workload_repository') AND obj_description(p.oid, 'pg_proc') IS NULL
 UNION ALL
 SELECT 'type ' || y.oid::regtype

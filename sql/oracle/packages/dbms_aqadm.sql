@@ -73,7 +73,7 @@ LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog
 DECLARE
 	found regtype;
 BEGIN
-	IF upper(type_name) ~ '^JMS_TYPE$|^(SYS\.)?AQ\$_JMS_' THEN
+	IF upper(type_name) ~ '^JMS(_TYPE)?$|^(SYS\.)?AQ\$_JMS_((TEXT|BYTES|MAP|STREAM|OBJECT)_)?MESSAGE$' THEN
 		RETURN 'aq.jms_message'::regtype;
 	ELSIF upper(type_name) ~ '^(SYS\.)?ANYDATA$' THEN
 		PERFORM sys._raise_error('AQ060', 'ANYDATA payloads are not supported', 'JSON holds values of any type.');

@@ -131,6 +131,10 @@ BEGIN
 			found := NULL;
 		END;
 	END IF;
+	-- Oracle's types of JMS messages are domains over it
+	IF (SELECT t.typtype = 'd' AND t.typbasetype = 'aq.jms_message'::regtype FROM pg_type t WHERE t.oid = found) THEN
+		found := 'aq.jms_message'::regtype;
+	END IF;
 	IF found IS NULL THEN
 		PERFORM sys._raise_error('AQ082', CASE WHEN type_name IS NULL THEN 'payload type must not be null'
 			ELSE format('payload type "%s" does not exist', type_name) END,

@@ -6,7 +6,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 -- An existing schema of the same name is neither used nor dropped, because it may contain anything.
 DO $$
 DECLARE
-	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_shared_pool',
+	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_aqjms', 'dbms_jms_plsql', 'dbms_shared_pool',
 		'dbms_workload_repository', 'dbms_application_info') ORDER BY 1 LIMIT 1);
 BEGIN
 	IF taken IS NOT NULL THEN

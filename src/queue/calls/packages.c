@@ -355,8 +355,11 @@ typedef struct Attempt
 	bool		several;		/* dequeue_array */
 	bool		immediate;		/* a helper may be asked */
 	Oid			properties_type;
-	Oid			result_type;	/* of payloads */
+	Oid			result_type;	/* of payloads; a domain over a payload type counts as that */
+	Oid			domain;			/* whose constraints the payloads must meet; InvalidOid: none */
 	bool		as_text;		/* they are wanted as text, whatever their type */
+	void	   *domain_info;	/* of domain_check */
+	MemoryContext call_context;
 	MemoryContext context;		/* of an attempt */
 	AqSeen		seen;			/* by all attempts */
 	/* the attempt's: */
@@ -418,9 +421,35 @@ keep_message(void *arg, const AqMessage *message, int delivery)
 	MemoryContextSwitchTo(old);
 }
 
+/* The payload must meet the constraints of the caller's domain, such as the kind of a JMS message. */
+static void
+check_domain(Attempt *attempt, const Taken *taken)
+{
+	MemoryContext old = CurrentMemoryContext;
+	ErrorData  *error;
+
+	PG_TRY();
+	{
+		domain_check(taken->payload, taken->payload_null, attempt->domain, &attempt->domain_info, attempt->call_context);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_CHECK_VIOLATION)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(old);
+		error = CopyErrorData();
+		FlushErrorState();
+		ereport(ERROR,
+				aq_error(AQ_ERR_PAYLOAD_TYPE, "the payload cannot be a %s", format_type_be(attempt->domain)),
+				errdetail_internal("%s", error->message),
+				errhint("Request another type: payload => null::%s.", format_type_be(attempt->result_type)));
+	}
+	PG_END_TRY();
+}
+
 /* Makes the caller's result of a payload.  reader: the role that casts it to text. */
 static void
-finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transformation, Oid reader, Taken *taken)
+finish_payload(Attempt *attempt, Oid type, const AqTransformation *transformation, Oid reader, Taken *taken)
 {
 	if (transformation != NULL)
 		taken->payload = aq_transformation_apply(transformation, taken->payload, &taken->payload_null);
@@ -429,6 +458,8 @@ finish_payload(const Attempt *attempt, Oid type, const AqTransformation *transfo
 		taken->payload = PointerGetDatum(cstring_to_text(""));
 		taken->payload_null = false;
 	}
+	if (OidIsValid(attempt->domain))
+		check_domain(attempt, taken);
 	if (attempt->as_text && !taken->payload_null)
 		taken->payload = aq_transformation_to_text(type, reader, taken->payload, &taken->payload_null);
 }
@@ -517,7 +548,7 @@ form_results(Attempt *attempt)
 	if (!attempt->several)
 		return;
 	attempt->results[TAKEN_PROPERTIES] = array_of(attempt->properties_type, n, values[TAKEN_PROPERTIES], nulls[TAKEN_PROPERTIES]);
-	attempt->results[TAKEN_PAYLOAD] = array_of(attempt->result_type, n, values[TAKEN_PAYLOAD], nulls[TAKEN_PAYLOAD]);
+	attempt->results[TAKEN_PAYLOAD] = array_of(OidIsValid(attempt->domain) ? attempt->domain : attempt->result_type, n, values[TAKEN_PAYLOAD], nulls[TAKEN_PAYLOAD]);
 	attempt->results[TAKEN_ID] = array_of(UUIDOID, n, values[TAKEN_ID], nulls[TAKEN_ID]);
 	attempt->isnull[TAKEN_PAYLOAD] = false;
 }
@@ -595,6 +626,13 @@ begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool may
 	}
 	else
 		attempt->as_text = attempt->result_type == TEXTOID || attempt->result_type == VARCHAROID;
+	attempt->call_context = CurrentMemoryContext;
+	/* such as sys.aq$_jms_text_message over aq.jms_message */
+	if (get_typtype(attempt->result_type) == TYPTYPE_DOMAIN)
+	{
+		attempt->domain = attempt->result_type;
+		attempt->result_type = getBaseType(attempt->domain);
+	}
 	/* while it waits there is no snapshot to fetch their parts with */
 	for (int i = 0; i < PG_NARGS(); i++)
 		if (!PG_ARGISNULL(i) && get_typlen(get_fn_expr_argtype(fcinfo->flinfo, i)) == -1)

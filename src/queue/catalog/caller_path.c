@@ -39,7 +39,7 @@ static bool
 has_own_settings(Oid function)
 {
 	static const char *const packages[] = {
-		"sys", "dbms_aq", "dbms_aqadm", "dbms_aqelm", "dbms_aqmigtool", "dbms_shared_pool", "dbms_transform"
+		"sys", "dbms_aq", "dbms_aqadm", "dbms_aqelm", "dbms_aqmigtool", "dbms_jms_plsql", "dbms_shared_pool", "dbms_transform"
 	};
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		has_settings;

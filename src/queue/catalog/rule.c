@@ -8,6 +8,11 @@
  * is compiled once to an expression of PostgreSQL's executor, with one
  * parameter per property.  Subqueries and aggregates are not allowed.
  *
+ * A method of the payload, in Oracle's spelling, is a function of it:
+ * user_data.weight(2) calls weight(payload, 2) of the schema of the payload's
+ * type.  The methods of aq.jms_message are those of Oracle's JMS types in the
+ * schema sys of pgaq_oracle, where attributes are functions, too.
+ *
  * A rule runs in the enqueuer's session with the privileges of the role that
  * wrote it, see run_as.c, unless it calls only immutable built-in functions,
  * for which the role does not matter.  The condition of a dequeue or a purge
@@ -158,13 +163,23 @@ variable_param(Compilation *c, const char *name, int location)
 	return (Node *) param;
 }
 
+/* The schema of the methods of a composite type. */
+static char *
+schema_of_methods(Oid type)
+{
+	return aq_payload_is_jms(type) ? "sys" : get_namespace_name(get_rel_namespace(get_typ_typrelid(type)));
+}
+
 static Node *
 field_of(ParseState *pstate, Node *value, Node *field, int location)
 {
+	List	   *name = list_make1(field);
+
 	if (value == NULL || !type_is_rowtype(exprType(value)))
 		return NULL;
-	return ParseFuncOrColumn(pstate, list_make1(field), list_make1(value),
-							 pstate->p_last_srf, NULL, false, location);
+	if (aq_payload_is_jms(exprType(value)) && !has_field(exprType(value), strVal(field)))
+		name = lcons(makeString(schema_of_methods(exprType(value))), name);
+	return ParseFuncOrColumn(pstate, name, list_make1(value), pstate->p_last_srf, NULL, false, location);
 }
 
 /*
@@ -208,9 +223,35 @@ resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 	return result;
 }
 
+/* [tab.]user_data[.field ...].method(...) becomes schema.method([tab.]user_data[.field ...], ...) */
+static bool
+methods_to_functions(Node *node, void *payload_type)
+{
+	Oid			type = *(Oid *) payload_type;
+	FuncCall   *call = (FuncCall *) node;
+	int			object;
+	ColumnRef  *self;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, FuncCall))
+		return raw_expression_tree_walker(node, methods_to_functions, payload_type);
+	object = list_length(call->funcname) > 2 && strcmp(strVal(linitial(call->funcname)), "tab") == 0 ? 1 : 0;
+	if (list_length(call->funcname) > object + 1 && OidIsValid(get_typ_typrelid(type)) &&
+		strcmp(strVal(list_nth(call->funcname, object)), "user_data") == 0)
+	{
+		self = makeNode(ColumnRef);
+		self->fields = list_truncate(list_copy_tail(call->funcname, object), list_length(call->funcname) - object - 1);
+		self->location = call->location;
+		call->args = lcons(self, call->args);
+		call->funcname = list_make2(makeString(schema_of_methods(type)), llast(call->funcname));
+	}
+	return raw_expression_tree_walker(node, methods_to_functions, payload_type);
+}
+
 /* Parses the text, which must be a single expression. */
 static Node *
-parse_expression(const char *text)
+parse_expression(const char *text, Oid payload_type)
 {
 	List	   *raw = raw_parser(text, RAW_PARSE_PLPGSQL_EXPR);
 	SelectStmt *select;
@@ -223,6 +264,7 @@ parse_expression(const char *text)
 		ereport(ERROR,
 				aq_error(AQ_ERR_RULE_INVALID, "a condition must be a single SQL expression"),
 				errhint("For example: priority < 3 AND correlation LIKE 'order%%'."));
+	(void) methods_to_functions((Node *) select->targetList, &payload_type);
 	return linitial_node(ResTarget, select->targetList)->val;
 }
 
@@ -452,7 +494,7 @@ analyze(AqRule *rule, Node *expression, bool no_literals)
 static void
 check_types_of(AqRule *rule)
 {
-	Node	   *expression = parse_expression(rule->text);
+	Node	   *expression = parse_expression(rule->text, rule->payload_type);
 
 	(void) without_literals(expression, NULL);
 	(void) check_types(analyze(rule, expression, true), NULL);
@@ -467,7 +509,7 @@ compile(AqRule *rule)
 	aq_point("rule-compiles");
 	if (aq_run_as_is_active())
 		check_types_of(rule);
-	node = analyze(rule, parse_expression(rule->text), false);
+	node = analyze(rule, parse_expression(rule->text, rule->payload_type), false);
 	rule->user_code = may_call_user_code(node, NULL) || contain_mutable_functions(node);
 	planned = expression_planner((Expr *) node);
 	rule->may_raise = rule->user_code || node_may_raise((Node *) planned, NULL);
