@@ -22,7 +22,8 @@ pytestmark = pytest.mark.own_tables
 SETUP = """
 CREATE SCHEMA i;
 CREATE TYPE i.job_t AS (id integer, note text);
-CALL dbms_aqadm.create_sharded_queue('i.jobs', queue_payload_type => 'i.job_t');
+CALL dbms_aqadm.create_queue_table('i.jobs_table', 'i.job_t');
+CALL dbms_aqadm.create_queue('i.jobs', 'i.jobs_table');
 CALL dbms_aqadm.start_queue('i.jobs');
 CREATE TABLE i.seen (what text, value text);
 GRANT ALL ON SCHEMA i TO public;
@@ -35,14 +36,31 @@ BEGIN
     EXECUTE job.note;
     RETURN job;
 END $$;
+-- a CALL that is not alone in its transaction
+CREATE PROCEDURE i.enqueue(id integer, note text, OUT msgid uuid) LANGUAGE plpgsql AS $$
+BEGIN
+    CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1), NULL, ROW(id, note)::i.job_t, msgid);
+END $$;
+CREATE PROCEDURE i.run_now(id integer, note text, OUT msgid uuid) LANGUAGE plpgsql AS $$
+BEGIN
+    CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'i.run'), NULL, ROW(id, note)::i.job_t, msgid);
+END $$;
+CREATE PROCEDURE i.dequeue(wait numeric, OUT payload i.job_t) LANGUAGE plpgsql AS $$
+DECLARE
+    properties dbms_aq.message_properties_t;
+    msgid uuid;
+BEGIN
+    CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, wait => $1), properties, payload, msgid);
+END $$;
 """
 # by pg_terminate_backend, of a process that has ended just before
 GONE = "is not a PostgreSQL backend process"
 HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
 NOW = "dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate())"
-ENQUEUE = f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, ROW(%s, %s)::i.job_t, NULL)"
-RUN = "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate(), transformation => 'i.run'), NULL, ROW(%s, %s)::i.job_t, NULL)"
-DEQUEUE = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => dbms_aq.immediate(), wait => %s), NULL, NULL::i.job_t, NULL)"
+ALONE = f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, ROW(%s, %s)::i.job_t, NULL)"
+ENQUEUE = "CALL i.enqueue(%s, %s, NULL)"
+RUN = "CALL i.run_now(%s, %s, NULL)"
+DEQUEUE = "CALL i.dequeue(%s, NULL)"
 TAKE_ALL = "SELECT (payload).id FROM aq.dequeue('i.jobs', NULL::i.job_t, max_messages => 100000)"
 
 
@@ -263,7 +281,7 @@ def test_no_place_for_a_process(new_server):
 
 def test_a_call_that_calls(server, conn):
     """A helper that needs another one gets it first; where there is none, it says so instead of waiting for itself."""
-    nested = ENQUEUE.replace("%s, %s", "2, 'inner'")
+    nested = f"DO $$ DECLARE id uuid; BEGIN CALL i.enqueue(2, 'inner', id); END $$"
     limited(server, conn, 2)
     conn.execute(RUN, [1, nested])
     assert sorted(ids(conn)) == [1, 2]
@@ -361,7 +379,7 @@ def test_positions_and_order_are_the_sessions(server, conn):
     ids(conn)
     for number, correlation in enumerate("ababab"):
         conn.execute(put, [correlation, number])
-    with server.connect() as one, server.connect() as other:
+    with server.connect(autocommit=False) as one, server.connect(autocommit=False) as other:
         one.execute(step, [1, "a"])
         other.execute(step, [1, "b"])
         one.execute(step, [3, "a"])
@@ -377,17 +395,77 @@ def test_flow_control_holds_no_helper(server, conn):
     put = "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, delivery_mode => 2), NULL, ROW(%s, 'x')::i.job_t, NULL)"
     take = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, delivery_mode => 2, navigation => 1, wait => 0), NULL, NULL::i.job_t, NULL)"
     options = "-c pgaq.buffered_message_limit=2"
-    with server.connect(options=options) as producer:
+    with server.connect(options=options, autocommit=False) as producer:
         for number in range(2):
             producer.execute(put, [number])
-    waiting = Caller(server, put, [2], options=options)
+    waiting = Caller(server, put, [2], transaction=True, options=options)
     until(lambda: waits(conn, waiting.pid, "Streams AQ: enqueue blocked due to flow control"), "the producer waits")
     conn.execute(take)
     waiting.end()
-    late = Caller(server, put, [3], options=options + " -c pgaq.flow_control_timeout=200ms")
+    late = Caller(server, put, [3], transaction=True, options=options + " -c pgaq.flow_control_timeout=200ms")
     assert late.join().error.sqlstate == "AQ118"
     for _ in range(2):
         conn.execute(take)
+
+
+# --- calls without a helper -----------------------------------------------------------------
+
+
+def test_a_call_that_is_its_whole_transaction_needs_no_helper(server, conn):
+    take = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, wait => 0), NULL, NULL::i.job_t, NULL)"
+    for number in range(3):
+        conn.execute(ALONE, [number, "x"])
+    assert conn.execute(take).fetchone()[1].startswith("(0,")
+    assert db.value(conn, HELPERS) == 0 and ids(conn) == [1, 2]
+
+
+def test_a_committed_call_stays_when_its_pipeline_fails(server, conn):
+    """A first call is committed by itself, not with what follows; a later one does not commit what was before."""
+    insert = "INSERT INTO i.seen VALUES ('pipeline', %s)"
+    for number, statements in enumerate([["insert", ALONE], [ALONE, "insert"], ["insert", ALONE, "insert"]]):
+        with server.connect() as piped:
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                with piped.pipeline():
+                    for statement in statements:
+                        if statement == "insert":
+                            piped.execute(insert, [str(number)])
+                        else:
+                            piped.execute(statement, [number, "x"])
+                    piped.execute("SELECT 1 / 0")
+        assert seen(conn, "pipeline") == [] and ids(conn) == [number], statements
+
+
+NESTED = {
+    "one string": "INSERT INTO i.seen VALUES ('nested', 'x'); {call}; SELECT 1 / 0",
+    "first of one string": "{call}; INSERT INTO i.seen VALUES ('nested', 'x'); SELECT 1 / 0",
+    "block": "BEGIN; INSERT INTO i.seen VALUES ('nested', 'x'); {call}; SELECT 1 / 0",
+    "DO": "DO $$ DECLARE id uuid; BEGIN INSERT INTO i.seen VALUES ('nested', 'x'); {call_into}; PERFORM 1 / 0; END $$",
+    "EXECUTE": "DO $$ BEGIN INSERT INTO i.seen VALUES ('nested', 'x'); EXECUTE $s${call}$s$; PERFORM 1 / 0; END $$",
+    "subtransaction": "DO $$ DECLARE id uuid; BEGIN BEGIN INSERT INTO i.seen VALUES ('nested', 'x'); {call_into}; EXCEPTION WHEN division_by_zero THEN NULL; END; PERFORM 1 / 0; END $$",
+    "procedure": "CREATE PROCEDURE pg_temp.p() LANGUAGE plpgsql AS $$ DECLARE id uuid; BEGIN INSERT INTO i.seen VALUES ('nested', 'x'); {call_into}; PERFORM 1 / 0; END $$"
+    "\nCALL pg_temp.p()",
+    "procedure that has committed": "CREATE PROCEDURE pg_temp.p() LANGUAGE plpgsql AS $$ DECLARE id uuid; BEGIN COMMIT; INSERT INTO i.seen VALUES ('nested', 'x'); {call_into}; PERFORM 1 / 0; END $$"
+    "\nCALL pg_temp.p()",
+}
+
+
+@pytest.mark.parametrize("how", NESTED)
+def test_a_call_commits_nothing_of_its_caller(server, conn, how):
+    call = ALONE % (1, "'x'")
+    with server.connect() as session:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            for statement in NESTED[how].format(call=call, call_into=call.removesuffix("NULL)") + "id)").split("\n"):
+                session.execute(statement)
+    assert seen(conn, "nested") == [] and ids(conn) == [1]
+
+
+def test_an_argument_that_writes_is_not_committed_by_the_call(server, conn):
+    """Its function writes, then the call fails: by a helper, as in a longer transaction."""
+    conn.execute("CREATE OR REPLACE FUNCTION i.noted(id integer) RETURNS i.job_t LANGUAGE sql AS $$"
+                 " INSERT INTO i.seen VALUES ('argument', id::text); SELECT ROW(id, 'x')::i.job_t $$")
+    conn.execute(f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, i.noted(1), NULL)")
+    assert db.value(conn, HELPERS) == 1
+    assert seen(conn, "argument") == ["1"] and ids(conn) == [1]
 
 
 # --- when helpers end ---------------------------------------------------------------------------------
@@ -437,7 +515,7 @@ def test_a_dropped_role_and_a_dropped_extension_have_no_helper(new_server):
         until(lambda: db.value(conn, HELPERS) == 0, "the end of the helper of the dropped role")
         conn.execute(ENQUEUE, [2, "x"])
         assert db.value(conn, HELPERS) == 1
-        conn.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq_internal.queue WHERE queue_name = 'i.jobs'")
+        conn.execute("CALL dbms_aqadm.drop_queue_table('i.jobs_table', force => true)")
         conn.execute("DROP SCHEMA i CASCADE; DROP EXTENSION pgaq CASCADE")
         until(lambda: db.value(conn, HELPERS) == 0, "the end of the helper of the dropped extension")
         conn.execute("CREATE EXTENSION pgaq")

@@ -92,7 +92,7 @@ SELECT t.error($$CALL dbms_aq.enqueue('ora.i_sharded', dbms_aq.enqueue_options_t
 SELECT t.error($$CALL dbms_aq.dequeue('ora.i_classic', dbms_aq.dequeue_options_t(visibility => 1, wait => 0), NULL, NULL::order_t, NULL)$$);
 RESET ROLE;
 SELECT enq_user_id, user_data FROM aq$i_tab;
--- nor does a transformation get more than that
+-- nor does a transformation get more than that in a helper
 CREATE FUNCTION ora.who(order_t) RETURNS order_t LANGUAGE plpgsql AS $$
 BEGIN
 	BEGIN
@@ -103,7 +103,9 @@ BEGIN
 	RETURN ROW(1, current_user);
 END $$;
 SET ROLE regress_ora_user;
+BEGIN;
 CALL dbms_aq.enqueue('i_classic', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'ora.who'), NULL, ROW(6, 'x')::order_t, NULL) \g /dev/null
+ROLLBACK;
 RESET ROLE;
 SELECT user_data FROM aq$i_tab ORDER BY user_data;
 -- not by what is done for a superuser who refreshes a view or analyzes a table

@@ -305,6 +305,8 @@ extern void aq_autonomous_rows(const char *sql, int nargs, const Oid *types, con
 
 /* --- immediate.c: by which process calls with immediate visibility are executed */
 extern bool aq_immediate_argument(FunctionCallInfo fcinfo, int arg);
+extern bool aq_immediate_is_alone(FunctionCallInfo fcinfo);
+extern void aq_immediate_commit(void);
 extern void aq_immediate_rows(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, AqEmitColumns emit,
 							  void *arg);
 extern void aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values,

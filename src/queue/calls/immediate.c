@@ -4,8 +4,13 @@
  *	  Calls with immediate visibility: by which process they are executed.
  *
  * aq.enqueue, aq.enqueue_array, aq.dequeue and the procedures of dbms_aq ask
- * here.  What a helper executes (autonomous.c) is a statement with the call's
- * own arguments.
+ * here.
+ *
+ *	- A CALL that is all that its transaction does is executed by the session
+ *	  itself, which commits before the procedure returns.  No other work is
+ *	  committed with it, and what its client gets is committed.
+ *	- All others are executed by a helper (autonomous.c), as a statement with the
+ *	  call's own arguments.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -13,7 +18,10 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/xact.h"
+#include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
 
 /* Argument "visibility" of a function of schema aq: is it immediate? */
 bool
@@ -49,6 +57,42 @@ aq_immediate_rows(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolu
 		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
 	}
 	aq_autonomous_rows(sql, nargs, types, values, nulls, ncolumns, emit, arg);
+}
+
+/*
+ * Is the CALL all that its transaction does, so that the procedure may commit it?
+ *
+ * A procedure's context is atomic inside a transaction block, which the
+ * statements of one query string are, too; in a function, a DO block of which or
+ * a procedure with SET or SECURITY DEFINER; and in whatever a server process
+ * executes together.  IsInTransactionBlock() also finds an earlier statement of
+ * a pipeline.  A CALL of a procedural language, which may have done something
+ * before, is inside a non-atomic connection of SPI.  What remains before the
+ * procedure is the evaluation of its arguments: if that has written, it must not
+ * be committed here.
+ */
+bool
+aq_immediate_is_alone(FunctionCallInfo fcinfo)
+{
+	return fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
+		!castNode(CallContext, fcinfo->context)->atomic &&
+		!SPI_inside_nonatomic_context() &&
+		!IsInTransactionBlock(true) &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/*
+ * Commits the call, which is alone; what it returns must not need a snapshot.
+ * Not for the client's sake, whose statement ends with a commit anyway: it may
+ * fetch the row first, and continue its pipeline.
+ */
+void
+aq_immediate_commit(void)
+{
+	aq_stat_add(AQ_STAT_IMMEDIATE, 1);
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+	SPI_commit();
+	SPI_finish();
 }
 
 typedef struct Row

@@ -8,9 +8,9 @@
  * its CALL even inside a transaction block: while a dequeue finds nothing, the
  * session sleeps without a snapshot, and each attempt has one of its own.
  *
- * A call with immediate visibility is executed by a helper (autonomous.c), which
- * calls the function sys._put_... or sys._take_... of the same arguments.  The
- * options are read in both processes.
+ * A call with immediate visibility is committed by its procedure, or executed by
+ * a helper (immediate.c), which calls the function sys._put_... or sys._take_...
+ * of the same arguments.  The options are read in both processes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -150,9 +150,9 @@ put_one(AqOraclePut *put, Oid payload_type, Datum payload, bool isnull)
 	return id;
 }
 
-/* enqueue, in this transaction or in that of a helper */
+/* enqueue, in this transaction or in that of a helper; *immediate: it is */
 static Datum
-enqueue_one(FunctionCallInfo fcinfo, bool may_be_immediate)
+enqueue_one(FunctionCallInfo fcinfo, bool here, bool *immediate)
 {
 	AQ_TIMED(AQ_TIME_ENQUEUE);
 	AqOraclePut put;
@@ -163,7 +163,8 @@ enqueue_one(FunctionCallInfo fcinfo, bool may_be_immediate)
 	begin_statement();
 	aq_oracle_options_put(string_argument(fcinfo, PUT_QUEUE), argument(fcinfo, PUT_OPTIONS),
 						  argument(fcinfo, PUT_PROPERTIES), &put);
-	if (put.immediate && may_be_immediate)
+	*immediate = put.immediate;
+	if (put.immediate && !here)
 		aq_immediate_row(fcinfo, "SELECT sys._put_message($1, $2, $3, $4)", PG_NARGS(), 1, &id, &isnull);
 	else
 		id = UUIDPGetDatum(put_one(&put, get_fn_expr_argtype(fcinfo->flinfo, PUT_PAYLOAD),
@@ -177,9 +178,13 @@ PG_FUNCTION_INFO_V1(aq_packages_enqueue);
 Datum
 aq_packages_enqueue(PG_FUNCTION_ARGS)
 {
-	Datum		id = enqueue_one(fcinfo, true);
+	bool		alone = aq_immediate_is_alone(fcinfo);
+	bool		immediate;
+	Datum		id = enqueue_one(fcinfo, alone, &immediate);
 	bool		isnull = false;
 
+	if (alone && immediate)
+		aq_immediate_commit();
 	return aq_rows_one(fcinfo, &id, &isnull);
 }
 
@@ -187,7 +192,9 @@ PG_FUNCTION_INFO_V1(aq_packages_put_message);
 Datum
 aq_packages_put_message(PG_FUNCTION_ARGS)
 {
-	return enqueue_one(fcinfo, false);
+	bool		immediate;
+
+	return enqueue_one(fcinfo, true, &immediate);
 }
 
 /* --- enqueue_array ------------------------------------------------------------------------- */
@@ -295,29 +302,48 @@ put_messages(FunctionCallInfo fcinfo)
 	return aq_enqueue_ids_to_array(ids, messages.n);
 }
 
+/* enqueue_array, in this transaction or in that of a helper */
+static ArrayType *
+enqueue_several(FunctionCallInfo fcinfo, bool here)
+{
+	AQ_TIMED(AQ_TIME_ENQUEUE);
+	ArrayType  *ids;
+	int			nest = begin_call();
+
+	begin_statement();
+	if (here)
+		ids = put_messages(fcinfo);
+	else
+	{
+		Datum		value;
+		bool		isnull;
+
+		aq_immediate_row(fcinfo, "SELECT sys._put_messages($1, $2, $3, $4, $5)", PG_NARGS(), 1, &value, &isnull);
+		ids = DatumGetArrayTypeP(value);
+	}
+	end_statement();
+	end_call(nest);
+	return ids;
+}
+
 /* enqueue_array(...): ids, perhaps errors, which are never there, and their number */
 PG_FUNCTION_INFO_V1(aq_packages_enqueue_array);
 Datum
 aq_packages_enqueue_array(PG_FUNCTION_ARGS)
 {
-	AQ_TIMED(AQ_TIME_ENQUEUE);
+	bool		immediate = aq_oracle_options_put_is_immediate(argument(fcinfo, PUTS_OPTIONS));
+	bool		alone = aq_immediate_is_alone(fcinfo);
 	TupleDesc	desc;
 	Datum		results[3] = {0};
 	bool		nulls[3] = {false, true, true};
 	ArrayType  *ids;
-	int			nest;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	nest = begin_call();
-	begin_statement();
-	if (aq_oracle_options_put_is_immediate(argument(fcinfo, PUTS_OPTIONS)))
-		aq_immediate_row(fcinfo, "SELECT sys._put_messages($1, $2, $3, $4, $5)", PG_NARGS(), 1, results, nulls);
-	else
-		results[0] = PointerGetDatum(put_messages(fcinfo));
-	end_statement();
-	end_call(nest);
-	ids = DatumGetArrayTypeP(results[0]);
+	ids = enqueue_several(fcinfo, alone || !immediate);
+	if (alone && immediate)
+		aq_immediate_commit();
+	results[0] = PointerGetDatum(ids);
 	results[desc->natts - 1] = Int32GetDatum(ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids)));
 	nulls[desc->natts - 1] = false;
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, nulls));
@@ -327,15 +353,7 @@ PG_FUNCTION_INFO_V1(aq_packages_put_messages);
 Datum
 aq_packages_put_messages(PG_FUNCTION_ARGS)
 {
-	AQ_TIMED(AQ_TIME_ENQUEUE);
-	ArrayType  *ids;
-	int			nest = begin_call();
-
-	begin_statement();
-	ids = put_messages(fcinfo);
-	end_statement();
-	end_call(nest);
-	PG_RETURN_ARRAYTYPE_P(ids);
+	PG_RETURN_ARRAYTYPE_P(enqueue_several(fcinfo, true));
 }
 
 /* --- dequeue -------------------------------------------------------------------------------- */
@@ -353,7 +371,7 @@ typedef struct Attempt
 {
 	FunctionCallInfo fcinfo;
 	bool		several;		/* dequeue_array */
-	bool		immediate;		/* a helper may be asked */
+	bool		here;			/* no helper is asked */
 	Oid			properties_type;
 	Oid			result_type;	/* of payloads; a domain over a payload type counts as that */
 	Oid			domain;			/* whose constraints the payloads must meet; InvalidOid: none */
@@ -364,6 +382,7 @@ typedef struct Attempt
 	AqSeen		seen;			/* by all attempts */
 	/* the attempt's: */
 	AqOracleTake take;
+	bool		in_helper;
 	int			max;
 	int16		length;			/* of payloads in the queue */
 	bool		byval;
@@ -563,8 +582,8 @@ attempt_here(void *arg)
 	begin_statement();
 	aq_oracle_options_take(string_argument(fcinfo, TAKE_QUEUE), argument(fcinfo, TAKE_OPTIONS), &attempt->take);
 	attempt->max = read_max(attempt);
-	attempt->immediate &= attempt->take.immediate;
-	if (!attempt->immediate)
+	attempt->in_helper = attempt->take.immediate && !attempt->here;
+	if (!attempt->in_helper)
 		take_messages(attempt);
 	if (attempt->n > 0)
 		form_results(attempt);
@@ -597,7 +616,7 @@ try_once(void *arg)
 	memset(attempt->results, 0, sizeof(attempt->results));
 	memset(attempt->isnull, true, sizeof(attempt->isnull));
 	aq_wait_call_ahead(attempt_here, attempt);
-	if (attempt->immediate)
+	if (attempt->in_helper)
 		attempt_in_helper(attempt);
 	MemoryContextSwitchTo(old);
 	attempt->success = !attempt->isnull[TAKEN_ID];
@@ -605,7 +624,7 @@ try_once(void *arg)
 }
 
 static TupleDesc
-begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool may_be_immediate)
+begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool here)
 {
 	int			as_type = several ? TAKES_AS_TYPE : TAKE_AS_TYPE;
 	TupleDesc	desc;
@@ -615,7 +634,7 @@ begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool may
 	memset(attempt, 0, sizeof(Attempt));
 	attempt->fcinfo = fcinfo;
 	attempt->several = several;
-	attempt->immediate = may_be_immediate;
+	attempt->here = here;
 	attempt->properties_type = TupleDescAttr(desc, TAKEN_PROPERTIES)->atttypid;
 	attempt->result_type = get_fn_expr_argtype(fcinfo->flinfo, as_type);
 	attempt->context = AllocSetContextCreate(CurrentMemoryContext, "pgaq attempt", ALLOCSET_SMALL_SIZES);
@@ -642,10 +661,10 @@ begin_attempts(Attempt *attempt, FunctionCallInfo fcinfo, bool several, bool may
 
 /*
  * Attempts until one has found something or the time is over.  must_find:
- * nothing found is an error, else nulls.
+ * nothing found is an error, else nulls.  *commit: the call is alone and immediate.
  */
 static Datum
-dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
+dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find, bool *commit)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Attempt		attempt;
@@ -655,7 +674,7 @@ dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 	bool		nulls[MAX_RESULTS] = {true, true, true, true, true};
 	int			nest = begin_call();
 
-	desc = begin_attempts(&attempt, fcinfo, several, true);
+	desc = begin_attempts(&attempt, fcinfo, several, aq_immediate_is_alone(fcinfo));
 	(void) try_once(&attempt);
 	/* once, however many attempts it makes while it waits */
 	aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
@@ -669,6 +688,7 @@ dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 				aq_error(AQ_ERR_NO_MESSAGE, "there is no message for this consumer in queue \"%s\"",
 						 take->queue));
 	end_call(nest);
+	*commit = attempt.here && take->immediate && attempt.success;
 	memcpy(results, attempt.results, sizeof(attempt.results));
 	memcpy(nulls, attempt.isnull, sizeof(attempt.isnull));
 	if (several)
@@ -682,32 +702,43 @@ dequeue_by(FunctionCallInfo fcinfo, bool several, bool must_find)
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), results, nulls));
 }
 
+static Datum
+dequeue_and_commit(FunctionCallInfo fcinfo, bool several, bool must_find)
+{
+	bool		commit;
+	Datum		result = dequeue_by(fcinfo, several, must_find, &commit);
+
+	if (commit)
+		aq_immediate_commit();
+	return result;
+}
+
 PG_FUNCTION_INFO_V1(aq_packages_dequeue);
 Datum
 aq_packages_dequeue(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, false, true);
+	return dequeue_and_commit(fcinfo, false, true);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_try_dequeue);
 Datum
 aq_packages_try_dequeue(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, false, false);
+	return dequeue_and_commit(fcinfo, false, false);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_dequeue_array);
 Datum
 aq_packages_dequeue_array(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, true, true);
+	return dequeue_and_commit(fcinfo, true, true);
 }
 
 PG_FUNCTION_INFO_V1(aq_packages_try_dequeue_array);
 Datum
 aq_packages_try_dequeue_array(PG_FUNCTION_ARGS)
 {
-	return dequeue_by(fcinfo, true, false);
+	return dequeue_and_commit(fcinfo, true, false);
 }
 
 /* One attempt, in this transaction. */
@@ -717,7 +748,7 @@ take_here(FunctionCallInfo fcinfo, bool several)
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Attempt		attempt;
 	int			nest = begin_call();
-	TupleDesc	desc = begin_attempts(&attempt, fcinfo, several, false);
+	TupleDesc	desc = begin_attempts(&attempt, fcinfo, several, true);
 
 	(void) try_once(&attempt);
 	end_call(nest);
