@@ -24,6 +24,8 @@ CONTESTANTS = {
     "before": "the build given by --before, in the mode that is compared with Artemis",
     "artemis": "ActiveMQ Artemis",
 }
+BATCH = 10
+FACTORIES = {"pgaq": "io.github.pgaq.jms.PgaqConnectionFactory", "artemis": "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Bench:
                 db.execute(conn, "CHECKPOINT")
         classpath = f"{self.given.before}:{self.classpath}" if contestant == "before" else self.classpath
         command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classpath, "io.github.pgaq.jms.bench.Load",
-                   "artemis" if contestant == "artemis" else "pgaq", url, name, "transacted" if shape.transacted else "auto",
+                   FACTORIES.get(contestant, FACTORIES["pgaq"]), url, name, str(BATCH if shape.transacted else 0),
                    "listener" if shape.listener else "receive", str(shape.subscribers), str(shape.sessions), str(shape.rate),
                    str(self.given.warm_up), str(self.given.seconds)]  # fmt: skip
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

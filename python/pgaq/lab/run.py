@@ -85,7 +85,7 @@ class Laboratory:
 
     def server(self, settings: dict[str, str]) -> Server:
         if self._server is None:
-            self._server = Server.temporary("lab", settings=SETTINGS, parent=self.directory)
+            self._server = Server.temporary("lab", settings=SETTINGS, parent=self.directory, tcp=True)
             with self._server.connect() as conn:
                 conn.execute("CREATE EXTENSION pgaq_oracle CASCADE; CREATE EXTENSION pgaq_lab")
             self.base = dict(self._server.settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, names, nodes, payloads, queries, queues, row_cache, static, traced, uncommitted
+from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, static, traced, uncommitted
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
@@ -29,6 +29,8 @@ WORKLOADS: dict[str, Workload] = {
     "large_bodies": payloads.large_bodies,
     "listen_beside": uncommitted.listen_beside,
     "queue_curve": queues.curve,
+    "jms_figures": jms.figures,
+    "large_message": jms.large,
     "instances": nodes.instances,
     "queries": queries.questions,
 }

@@ -1,6 +1,5 @@
 package io.github.pgaq.jms.bench;
 
-import io.github.pgaq.jms.PgaqConnectionFactory;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
 import jakarta.jms.Destination;
@@ -18,7 +17,6 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 
 /**
  * Sends and receives for a while by one provider, and checks that each message arrives once.
@@ -28,27 +26,30 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 public final class Load {
 
     private static final int LENGTH = 512;
-    private static final int BATCH = 10;
     private static final long PATIENCE_MS = 200;
     private static final long DRAIN_NS = 60_000_000_000L;
 
     /**
      * The options of a run.
      *
-     * @param provider pgaq or artemis
-     * @param transacted ten messages for each commit on both sides, otherwise AUTO_ACKNOWLEDGE
+     * @param factory the class of the provider's connection factory, which has a constructor for the URL
+     * @param batch messages for each commit on both sides; 0: AUTO_ACKNOWLEDGE
      * @param listener message listeners instead of receive()
      * @param subscribers durable subscribers of a topic; 0: a queue
      * @param sessions sessions that send, and, of a queue, sessions that receive
      * @param rate messages per second of all senders; 0: as many as possible
      */
-    private record Shape(String provider, String url, String destination, boolean transacted, boolean listener,
+    private record Shape(String factory, String url, String destination, int batch, boolean listener,
             int subscribers, int sessions, int rate, double warmUp, double seconds) {
 
         static Shape of(String[] a) {
-            return new Shape(a[0], a[1], a[2], a[3].equals("transacted"), a[4].equals("listener"),
+            return new Shape(a[0], a[1], a[2], Integer.parseInt(a[3]), a[4].equals("listener"),
                     Integer.parseInt(a[5]), Integer.parseInt(a[6]), Integer.parseInt(a[7]), Double.parseDouble(a[8]),
                     Double.parseDouble(a[9]));
+        }
+
+        boolean transacted() {
+            return batch > 0;
         }
 
         int receivers() {
@@ -89,9 +90,8 @@ public final class Load {
         System.exit(0);
     }
 
-    private ConnectionFactory factory() throws JMSException {
-        return shape.provider().equals("artemis") ? new ActiveMQConnectionFactory(shape.url())
-                : new PgaqConnectionFactory(shape.url());
+    private ConnectionFactory factory() throws ReflectiveOperationException {
+        return (ConnectionFactory) Class.forName(shape.factory()).getConstructor(String.class).newInstance(shape.url());
     }
 
     private void run() throws Exception {
@@ -189,7 +189,7 @@ public final class Load {
                     Thread.sleep(left / 1_000_000, (int) (left % 1_000_000));
                 }
             }
-            int batch = shape.transacted() ? BATCH : 1;
+            int batch = Math.max(1, shape.batch());
             for (int i = 0; i < batch; i++) {
                 String head = number + ":" + n++ + ":" + due + ":";
                 producer.send(session.createTextMessage(head + filling.substring(head.length())));
@@ -243,7 +243,7 @@ public final class Load {
                 book.enter(message);
                 open++;
             }
-            if (shape.transacted() && (open == BATCH || message == null && open > 0)) {
+            if (shape.transacted() && (open >= shape.batch() || message == null && open > 0)) {
                 session.commit();
                 open = 0;
             }
