@@ -53,7 +53,7 @@ COMMENT ON FUNCTION aq_lab.fail_holding(integer, boolean) IS
 
 CREATE FUNCTION aq_lab.cost(gets integer DEFAULT 10000)
 RETURNS TABLE (what text, mode text, nanoseconds double precision, of_lwlock double precision)
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 12 AS 'MODULE_PATHNAME', 'aq_hold_cost';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE ROWS 11 AS 'MODULE_PATHNAME', 'aq_hold_cost';
 COMMENT ON FUNCTION aq_lab.cost(integer) IS
 'The cost of an uncontended get and release of a latch or mutex, and of a pin and its unpin, compared with PostgreSQL''s LWLock and spinlock: nanoseconds, and how many times '
 'that of an LWLock in such a mode; medians of 101 rounds, each of which measures all of them. gets: number of gets or pins in each round.';

@@ -187,7 +187,7 @@ def test_profiles():
 
 def test_what_is_drawn_is_measured():
     """Also where the predicates do not need it: one experiment alone has its whole figure."""
-    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "px"}
+    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "px", "count"}
 
 
 def test_short_measurements():

@@ -64,9 +64,23 @@ class Measurements:
                 return published(experiment, metric)
             if metric == "repeats":
                 return float(len(self.repeats(experiment.runs())))
+            if metric.endswith("_error"):
+                return self.error(run or experiment.run, metric.removesuffix("_error"), axes, experiment.x)
             return self.value(run or experiment.run, metric, axes, repeat, experiment.x)
 
         return find
+
+    def error(self, run: str, metric: str, axes: dict[str, Any], x: str) -> Value:
+        """Half the 95 % interval over the repeats, in per cent of the mean."""
+
+        def of(values: list[float]) -> float:
+            mean, half = predicates.interval(values)
+            return 100 * half / mean if mean else 0.0
+
+        several = [self.value(run, metric, axes, repeat, x) for repeat in sorted({r["repeat"] for r in self.of(run)})]
+        if isinstance(several[0], dict):
+            return {at: of([curve[at] for curve in several if at in curve]) for at in several[0]}  # type: ignore[index,operator]
+        return of(several)  # type: ignore[arg-type]
 
     def value(self, run: str, metric: str, axes: dict[str, Any], repeat: int, x: str) -> Value:
         """A number when one point is left, else a curve over the one axis that is left, or over x."""

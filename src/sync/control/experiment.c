@@ -67,8 +67,6 @@ static volatile uint32 pins;
 
 PIN_LOOP(pin_by_latch, aq_latch_get(latch, AQ_EXCLUSIVE, AQ_LOC_LAB_HAMMER), aq_latch_free(latch))
 PIN_LOOP(pin_by_mutex, aq_mutex_get(mutex, AQ_EXCLUSIVE, AQ_LOC_LAB_HAMMER), aq_mutex_free(mutex))
-/* the reference count of the mutex itself is the pin */
-LOOP(pin_in_mutex, aq_mutex_get(mutex, AQ_SHARED, AQ_LOC_LAB_HAMMER), aq_mutex_free(mutex))
 
 static const struct
 {
@@ -84,7 +82,6 @@ static const struct
 	{"mutex", "examine", mutex_examine},
 	{"pin under a latch", "exclusive", pin_by_latch},
 	{"pin under a mutex", "exclusive", pin_by_mutex},
-	{"pin in a mutex", "shared", pin_in_mutex},
 	{"spinlock", "exclusive", spinlock},
 	{"LWLock", "shared", lwlock_shared},
 	{"LWLock", "exclusive", lwlock_exclusive}

@@ -36,7 +36,7 @@ def many_names(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
             "undeclared_in_dictionary": db.value(conn, "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s AND consumer_name ILIKE 'ksub_999%%'", [QUEUE]),
         }
         _create(conn)
-        found["limit"] = float(_limit(conn))
+        found |= _limit(conn)
         conn.execute("SELECT aq.drop_queue(%s, force => true)", [QUEUE])
     return found
 
@@ -76,11 +76,15 @@ def _create(conn: db.Connection) -> None:
     conn.execute("SELECT aq.create_queue(%s, multiple_consumers => true)", [QUEUE])
 
 
-def _limit(conn: db.Connection) -> int:
-    """Subscribers that can be declared before the error."""
-    for n in range(1, 1200):
+def _limit(conn: db.Connection) -> dict[str, float]:
+    """How many subscribers can be declared, how many are listed then, and whether the next one was refused because of the limit."""
+    number, refused = 0, False
+    while number < 1200 and not refused:
         try:
-            conn.execute("SELECT aq.subscribe(%s, %s)", [QUEUE, f"s{n}"])
-        except db.Error:
-            return n - 1
-    return 1200
+            conn.execute("SELECT aq.subscribe(%s, %s)", [QUEUE, f"s{number + 1}"])
+            number += 1
+        except db.Error as error:
+            if error.sqlstate not in ("54000", "AQ015"):
+                break
+            refused = True
+    return {"limit": float(number), "listed_at_limit": db.value(conn, IN_DICTIONARY, [QUEUE]), "refused_by_limit": float(refused)}

@@ -8,13 +8,16 @@ from pgaq import db
 from pgaq.lab.site import Site
 
 QUESTIONS = {
-    "latch_numbers": "SELECT count(*) FROM sys.\"v$latch\" WHERE name = 'row cache objects' AND \"latch#\" >= 0",
+    "latches_of_name": "SELECT count(*) FROM sys.\"v$latch\" WHERE name = 'row cache objects'",
+    "latches_of_number": "SELECT count(*) FROM sys.\"v$latch\" WHERE \"latch#\" IN (SELECT \"latch#\" FROM sys.\"v$latch\" WHERE name = 'row cache objects')",
     "class_parameters": "SELECT count(*) FROM pg_settings WHERE name = 'pgaq.latch_classes' OR name LIKE 'pgaq.latch\\_class\\__'",
+    "assigned_by_parameter": "SELECT count(*) FROM pg_settings WHERE name = 'pgaq.latch_classes' AND setting = 'lab:1'",
+    "spin_by_parameter": "SELECT coalesce(max(substring(setting FROM '^\\d+')::int), 0) FROM pg_settings WHERE name = 'pgaq.latch_class_1'",
     "channel_children": "SELECT count(*) FROM sys.\"v$latch_children\" WHERE name = 'channel operations parent latch'",
     "objects": "SELECT count(*) FROM sys.\"v$db_object_cache\" WHERE name ILIKE 'lab_question' AND hash_value > 0",
-    "latch_classes": "SELECT count(*) FROM aq.latch_classes",
-    "class_of_latch": "SELECT count(*) FROM aq.latch_classes WHERE 'lab' = ANY (latches) AND spin_count = 250",
-    "events": "SELECT count(*) FROM sys.\"v$event_name\" WHERE name IN ('latch free', 'library cache: mutex X') AND parameter1 IN ('address', 'idn')",
+    "class_of_latch": "SELECT coalesce(max(class), 0) FROM aq.latch_classes WHERE 'lab' = ANY (latches)",
+    "latches_in_class": "SELECT coalesce(sum(cardinality(latches)), 0) FROM aq.latch_classes WHERE class = 1",
+    "spin_of_class": "SELECT coalesce(max(spin_count), 0) FROM aq.latch_classes WHERE 'lab' = ANY (latches)",
 }
 LOCKS = "SELECT count(*) FROM sys.\"v$libcache_locks\""
 
