@@ -27,6 +27,12 @@ public enum PgaqOption {
     ACK_INTERVAL("ackInterval", 50, 1, 60_000),
     /** Client identifier of all connections of the factory; empty: none. */
     CLIENT_ID("clientId", ""),
+    /**
+     * {@code client}: the subscriber of a durable subscription is named after the client identifier and the
+     * subscription, so those of other clients are others. {@code plain}: it has the name of the subscription, as
+     * subscribers that programs in SQL make, and a client identifier is not needed.
+     */
+    DURABLE_NAMES("durableNames", "client", "client", "plain"),
     /** How often to try to connect again after a connection is lost; 0: not at all; -1: without limit. */
     RECONNECT_ATTEMPTS("reconnectAttempts", 0, -1, Integer.MAX_VALUE),
     /** Milliseconds between two attempts to connect again. */

@@ -80,6 +80,11 @@ public final class PgaqOptions implements Serializable {
         return id.isEmpty() ? null : id;
     }
 
+    /** Whether durable subscriptions are subscribers of the same name: {@link PgaqOption#DURABLE_NAMES}. */
+    public boolean plainDurableNames() {
+        return get(PgaqOption.DURABLE_NAMES).equals("plain");
+    }
+
     /** {@link PgaqOption#RECONNECT_ATTEMPTS}. */
     public int reconnectAttempts() {
         return (int) number(PgaqOption.RECONNECT_ATTEMPTS);

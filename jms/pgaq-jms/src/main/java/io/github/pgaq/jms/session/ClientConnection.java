@@ -76,7 +76,7 @@ public class ClientConnection implements PgaqConnection {
         this.callers = callers;
         this.control = new Control(factory, options, new Watcher(), id);
         this.keeper = new LeaseKeeper(control, options);
-        this.subscriptions = new Subscriptions(control, id);
+        this.subscriptions = new Subscriptions(control, id, options.plainDurableNames());
         this.temporaries = new Temporaries(this);
         this.messages = new Messages(AllowedClasses.parse(options.get(PgaqOption.ALLOWED_CLASSES)),
                 address -> temporaries.resolve(PgaqDestination.parse(address)));

@@ -57,7 +57,7 @@ final class ConsumerMaker {
             throw new JMSException("name of a subscription must not be empty");
         }
         boolean unshared = kind == Subscriptions.Kind.DURABLE;
-        if (unshared && connection().clientId() == null) {
+        if (unshared && connection().clientId() == null && !connection().subscriptions().arePlain()) {
             throw new IllegalStateException("a durable subscription that is not shared needs a client identifier");
         }
         return subscriber(own, selector, noLocal, connection().subscriptions().named(kind, own,

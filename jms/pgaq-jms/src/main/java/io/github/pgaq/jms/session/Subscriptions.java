@@ -13,6 +13,8 @@ import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -62,24 +64,39 @@ final class Subscriptions {
      *
      * @param topic the topic
      * @param subscriber the server's name of it
+     * @param plain whether it has the name that programs in SQL give it, so that other topics can have another one
      * @param rule what its messages meet, or null
      */
-    record Use(Kind kind, PgaqDestination topic, String subscriber, String rule) {
+    record Use(Kind kind, PgaqDestination topic, String subscriber, boolean plain, String rule) {
         private String claim() {
-            return CLAIM + subscriber;
+            return Subscriptions.claim(plain, topic.serverName(), subscriber);
         }
     }
 
     private final Control control;
     private final String connection;
+    private final boolean plain;
     // guarded by the lock of control: a lock of its own would be taken after it in restore(), and before it elsewhere
     private final Set<Use> uses = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap<>());
     private final Map<String, Integer> active = new HashMap<>();
     private int number;
 
-    Subscriptions(Control control, String connection) {
+    /**
+     * @param plain whether durable subscriptions are subscribers of the same name
+     */
+    Subscriptions(Control control, String connection, boolean plain) {
         this.control = control;
         this.connection = connection;
+        this.plain = plain;
+    }
+
+    /** Whether a durable subscription is the subscriber of the same name, whatever the client identifier. */
+    boolean arePlain() {
+        return plain;
+    }
+
+    private static String claim(boolean plain, String topic, String subscriber) {
+        return CLAIM + (plain ? topic + "/" : "") + subscriber;
     }
 
     /** Makes a subscription of one consumer. */
@@ -88,7 +105,7 @@ final class Subscriptions {
     }
 
     private Use addPlain(PgaqDestination topic, String rule) throws JMSException {
-        Use use = new Use(Kind.PLAIN, topic, Kind.PLAIN.prefix + connection + ":" + ++number, rule);
+        Use use = new Use(Kind.PLAIN, topic, Kind.PLAIN.prefix + connection + ":" + ++number, false, rule);
         control.run(SUBSCRIBE,
                 store -> store.subscribe(topic.serverName(), use.subscriber(), rule, false));
         uses.add(use);
@@ -110,14 +127,15 @@ final class Subscriptions {
         if (topic.isTemporary() && kind.durable) {
             throw new InvalidDestinationException("a durable subscription cannot be of a temporary topic");
         }
-        Use use = new Use(kind, topic, subscriber(kind, clientId, name), rule);
-        boolean here = active.getOrDefault(use.subscriber(), 0) > 0;
+        boolean named = plain && kind.durable;
+        Use use = new Use(kind, topic, named ? plainName(topic, name) : subscriber(kind, clientId, name), named, rule);
+        boolean here = active.getOrDefault(use.claim(), 0) > 0;
         if (here && !kind.shared) {
             throw inUse(name);
         }
-        if (kind.durable && clientId != null) {
+        if (kind.durable && clientId != null && !plain) {
             Kind other = kind.shared ? Kind.DURABLE : Kind.SHARED_DURABLE;
-            if (find(subscriber(other, clientId, name)) != null) {
+            if (!find(subscriber(other, clientId, name)).isEmpty()) {
                 throw new JMSException("durable subscription \"" + name + "\" exists already, and is "
                         + (other.shared ? "shared" : "not shared"));
             }
@@ -128,7 +146,7 @@ final class Subscriptions {
             }
             if (!here && claimFirst(use) || kind.shared && claimBeside(use, name)) {
                 uses.add(use);
-                active.merge(use.subscriber(), 1, Integer::sum);
+                active.merge(use.claim(), 1, Integer::sum);
                 return use;
             }
         }
@@ -143,7 +161,7 @@ final class Subscriptions {
             }
             boolean done = false;
             try {
-                Subscription there = store.subscription(use.subscriber());
+                Subscription there = there(store, use);
                 // one that is not durable and has no consumers is left from a connection that crashed or closes
                 if (there != null && (!use.kind().durable || !matches(store, there, use))) {
                     store.unsubscribe(there.topic(), use.subscriber());
@@ -168,7 +186,7 @@ final class Subscriptions {
             if (!store.claim(use.claim(), true)) {
                 return false;
             }
-            Subscription there = store.subscription(use.subscriber());
+            Subscription there = there(store, use);
             if (there != null && matches(store, there, use)) {
                 if (!use.kind().durable) {
                     // from now on it belongs to this connection as well
@@ -209,7 +227,7 @@ final class Subscriptions {
             control.run(UNSUBSCRIBE, store -> unsubscribe(store, use));
             return;
         }
-        int left = active.merge(use.subscriber(), -1, Integer::sum);
+        int left = active.merge(use.claim(), -1, Integer::sum);
         control.run(UNSUBSCRIBE, store -> {
             store.unclaim(use.claim(), use.kind().shared);
             if (left == 0 && !use.kind().durable && store.claim(use.claim(), false)) {
@@ -228,16 +246,22 @@ final class Subscriptions {
     }
 
     private void end(String clientId, String name) throws JMSException {
-        Subscription there = name == null || clientId == null ? null : find(subscriber(Kind.DURABLE, clientId, name));
-        if (there == null && name != null) {
-            there = find(subscriber(Kind.SHARED_DURABLE, clientId, name));
+        List<Subscription> there = name == null ? List.of() : plain ? find(name)
+                : clientId == null ? List.of() : find(subscriber(Kind.DURABLE, clientId, name));
+        if (there.isEmpty() && name != null) {
+            there = find(plain ? folded(name) : subscriber(Kind.SHARED_DURABLE, clientId, name));
         }
-        if (there == null) {
+        if (there.isEmpty()) {
             throw new InvalidDestinationException("durable subscription \"" + name + "\" does not exist");
         }
-        Subscription found = there;
-        String claim = CLAIM + found.subscriber();
-        if (active.getOrDefault(found.subscriber(), 0) > 0
+        if (plain && there.size() > 1) {
+            throw new JMSException("durable subscription \"" + name + "\" is not unique: "
+                    + String.join(", ", there.stream().map(Subscription::topic).sorted().toList())
+                    + " have a subscriber of this name; remove one with aq.unsubscribe or dbms_aqadm");
+        }
+        Subscription found = there.get(0);
+        String claim = claim(plain, found.topic(), found.subscriber());
+        if (active.getOrDefault(claim, 0) > 0
                 || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
             throw new IllegalStateException("durable subscription \"" + name + "\" has a consumer");
         }
@@ -250,8 +274,29 @@ final class Subscriptions {
         });
     }
 
-    private Subscription find(String subscriber) throws JMSException {
-        return control.call(SUBSCRIBE, store -> store.subscription(subscriber));
+    private List<Subscription> find(String subscriber) throws JMSException {
+        return control.call(SUBSCRIBE, store -> store.subscriptions(subscriber));
+    }
+
+    /** The subscription that is used, or null. Names that are not plain are those of one topic. */
+    private static Subscription there(Store store, Use use) throws SQLException {
+        String topic = use.plain() ? store.describe(use.topic().serverName()).name() : null;
+        return store.subscriptions(use.subscriber()).stream()
+                .filter(each -> topic == null || topic.equals(each.topic())).findFirst().orElse(null);
+    }
+
+    /** The topic's subscriber of this name: spelt in the same way, or else as Oracle's packages would read the name. */
+    private String plainName(PgaqDestination topic, String name) throws JMSException {
+        boolean same = find(name).stream().anyMatch(each -> each.topic().equals(topic.serverName()));
+        return same ? name : folded(name);
+    }
+
+    /** A name as Oracle's packages read it: in lower case, unless it is in quotes or could not be without them. */
+    static String folded(String name) {
+        if (name.length() > 2 && name.startsWith("\"") && name.endsWith("\"")) {
+            return name.substring(1, name.length() - 1).replace("\"\"", "\"");
+        }
+        return name.matches("[A-Za-z_][A-Za-z0-9_$#]*") ? name.toLowerCase(Locale.ROOT) : name;
     }
 
     /** Whether a consumer of this connection consumes from the topic. */
@@ -286,9 +331,10 @@ final class Subscriptions {
         }
     }
 
+    /** Without a selector, a subscriber that programs in SQL may have made keeps its rule. */
     private static boolean matches(Store store, Subscription there, Use use) throws SQLException {
         return there.topic().equals(store.describe(use.topic().serverName()).name())
-                && Objects.equals(there.rule(), use.rule());
+                && (use.plain() && use.rule() == null || Objects.equals(there.rule(), use.rule()));
     }
 
     /** A subscriber that is gone already is no error: its topic may have been dropped. */

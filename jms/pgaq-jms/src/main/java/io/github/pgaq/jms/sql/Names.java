@@ -92,10 +92,10 @@ final class Names {
         run(UNSUBSCRIBE, topic, subscriber);
     }
 
-    Subscription subscription(String subscriber) throws SQLException {
+    List<Subscription> subscriptions(String subscriber) throws SQLException {
         for (int attempt = 1;; attempt++) {
             try {
-                return findSubscription(subscriber);
+                return findSubscriptions(subscriber);
             } catch (SQLException e) {
                 // the view reads all queues, and another one may be dropped meanwhile
                 if (!UNDEFINED.equals(e.getSQLState()) || attempt == ATTEMPTS
@@ -106,12 +106,16 @@ final class Names {
         }
     }
 
-    private Subscription findSubscription(String subscriber) throws SQLException {
+    private List<Subscription> findSubscriptions(String subscriber) throws SQLException {
         PreparedStatement statement = statements.get(SUBSCRIPTION);
         statement.setString(1, subscriber);
+        List<Subscription> found = new ArrayList<>();
         try (ResultSet row = statement.executeQuery()) {
-            return row.next() ? new Subscription(row.getString(1), row.getString(2), row.getString(3)) : null;
+            while (row.next()) {
+                found.add(new Subscription(row.getString(1), row.getString(2), row.getString(3)));
+            }
         }
+        return found;
     }
 
     String createTemporary(boolean topic) throws SQLException {

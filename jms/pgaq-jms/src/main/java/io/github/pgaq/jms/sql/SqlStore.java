@@ -349,8 +349,8 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public Subscription subscription(String subscriber) throws SQLException {
-        return names.subscription(subscriber);
+    public List<Subscription> subscriptions(String subscriber) throws SQLException {
+        return names.subscriptions(subscriber);
     }
 
     @Override

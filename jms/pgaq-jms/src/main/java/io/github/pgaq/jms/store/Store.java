@@ -87,8 +87,8 @@ public interface Store extends AutoCloseable {
      */
     void subscribe(String topic, String subscriber, String rule, boolean durable) throws SQLException;
 
-    /** Finds a subscriber, or returns null. */
-    Subscription subscription(String subscriber) throws SQLException;
+    /** Finds the subscribers of this name: each topic can have one. */
+    List<Subscription> subscriptions(String subscriber) throws SQLException;
 
     /** Removes a subscriber with its messages. */
     void unsubscribe(String topic, String subscriber) throws SQLException;

@@ -216,9 +216,10 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public Subscription subscription(String subscriber) {
+    public List<Subscription> subscriptions(String subscriber) {
         synchronized (server) {
-            return server.subscribers.get(subscriber);
+            Subscription found = server.subscribers.get(subscriber);
+            return found == null ? List.of() : List.of(found);
         }
     }
 

@@ -438,13 +438,13 @@ class SqlStoreTest extends ServerTest {
         String topic = newTopic();
         String durable = newName("durable");
         store.subscribe(topic, durable, "payload.properties->>'color' = 'red'", true);
-        assertEquals(topic, store.subscription(durable).topic());
-        assertEquals("payload.properties->>'color' = 'red'", store.subscription(durable).rule());
-        assertNull(store.subscription("absent"));
+        assertEquals(topic, store.subscriptions(durable).get(0).topic());
+        assertEquals("payload.properties->>'color' = 'red'", store.subscriptions(durable).get(0).rule());
+        assertEquals(List.of(), store.subscriptions("absent"));
         store.send(List.of(colored(topic, "1", "red"), colored(topic, "2", "blue")));
         assertEquals(List.of("1"), texts(take(new Source(topic, durable, null, 10))));
         store.unsubscribe(topic, durable);
-        assertNull(store.subscription(durable));
+        assertEquals(List.of(), store.subscriptions(durable));
     }
 
     @Test
@@ -481,7 +481,7 @@ class SqlStoreTest extends ServerTest {
         other.subscribe(topic, subscriber, null, false);
         other.subscribe(topic, subscriber, null, false);
         assertEquals(temporary, store.describe(temporary).name());
-        assertEquals(topic, store.subscription(subscriber).topic());
+        assertEquals(topic, store.subscriptions(subscriber).get(0).topic());
         store.send(List.of(text(topic, "x"), text(temporary, "y")));
         execute("SELECT pg_terminate_backend(" + pid(other) + ")");
         until("SELECT count(*) = 0 FROM aq.queues WHERE queue_name = '" + temporary + "'");
