@@ -59,6 +59,7 @@ SELECT subscription_name, location_name, "user#"::regrole = current_user::regrol
 	context_type, qosflags, round(extract(epoch FROM timeout - reg_time)) AS timeout, ntfn_grouping_class, ntfn_grouping_value, ntfn_grouping_type, ntfn_grouping_repeat_count
 FROM sys.user_subscr_registrations ORDER BY reg_id;
 SELECT count(*) FROM sys.dba_subscr_registrations;
+SELECT r.subscription_name, s.num_ntfns, s.num_grouping_ntfns, s.last_ntfn_sent_time, s.num_retries, s.last_err, s.last_err_time FROM sys.v$subscr_registration_stats s JOIN sys.user_subscr_registrations r USING (reg_id) ORDER BY reg_id;
 
 -- what a procedure of Oracle's form gets: sys.aq$_descriptor with sys.msg_prop_t, sys.aq$_ntfn_descriptor and sys.aq$_ntfn_msgid_array
 CALL dbms_aq.enqueue('dn.orders', NULL, dbms_aq.message_properties_t(priority => 4, expiration => 100, correlation => 'c', sender_id => sys.aq$_agent('me', NULL, NULL)), 'a'::bytea, NULL) \gset

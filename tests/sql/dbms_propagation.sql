@@ -27,6 +27,7 @@ CALL dbms_aqadm.remove_subscriber('p_from', aq$_agent('here', NULL, NULL));
 CALL dbms_aq.enqueue('p_from', NULL, dbms_aq.message_properties_t(priority => 1, correlation => 'c', sender_id => aq$_agent('s', NULL, NULL)), '(1,one)', NULL) \gset first
 CALL dbms_aqadm.schedule_propagation('p_from', latency => 0);
 SELECT qname, destination, propagation_window, next_time, latency, schedule_disabled, failures, last_error_msg, message_delivery_mode FROM user_queue_schedules;
+SELECT queue_schema, queue_name, dst_queue_schema, dst_queue_name, dblink, schedule_status FROM sys.v$propagation_sender WHERE queue_name = 'P_FROM';
 \set take 'dbms_aq.dequeue_options_t(consumer_name => \'everyone\', navigation => 1, wait => 60)'
 CALL dbms_aq.dequeue('p_topic', :take, NULL, NULL::paper_t, NULL) \gset
 SELECT :'payload', (:'message_properties'::dbms_aq.message_properties_t).correlation, ((:'message_properties'::dbms_aq.message_properties_t).sender_id).name,

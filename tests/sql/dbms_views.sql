@@ -36,6 +36,7 @@ CALL dbms_aqadm.grant_queue_privilege('DEQUEUE', 'views_q', 'regress_ora_user');
 SET ROLE regress_ora_user;
 SELECT name FROM all_queues ORDER BY name;
 SELECT name FROM all_dequeue_queues ORDER BY name;
+SELECT grantee, owner, name, grantor IS NOT NULL AS granted, enqueue_privilege, dequeue_privilege FROM queue_privileges WHERE name LIKE 'VIEWS%' ORDER BY name;
 SELECT count(*) FROM user_queues;
 SELECT split_part(t.error('SELECT * FROM sys.dba_queues'), ' | ', 2);
 RESET ROLE;
@@ -68,6 +69,12 @@ SELECT num_cached > 0, num_tracked >= num_cached, num_uncached = num_tracked - n
 	FROM v$aq_message_cache_stat;
 SELECT estd_size_type, size_for_estimate >= 4, size_factor > 0 FROM v$aq_message_cache_advice;
 SELECT q.name, l.latency_state, l.latency, l.dequeue_requests, l.active_shards, l.dequeue_sessions FROM v$aq_subscriber_load l JOIN dba_queues q ON q.qid = l.queue_id WHERE q.name = 'VIEWS_S';
+-- the same under the names of 21c
+SELECT queue_schema, queue_name, subscriber_name, latency_state, latency, dequeue_requests, active_event_stream_id, active_listener, dequeue_sessions FROM v$eq_subscriber_load WHERE queue_name = 'VIEWS_S';
+SELECT p.partitions_qt >= p.used_partitions_qt, p.used_partitions_qt, p.partitions_dq = p.partitions_qt, p.bytes > 0 FROM v$eq_partition_stats p JOIN dba_queues q ON q.qid = p.queue_id WHERE q.name = 'VIEWS_S';
+SELECT num_cached > 0, num_tracked >= num_cached, num_uncached = num_tracked - num_cached, mean_subsh_size > 0, avg_miss_ratio BETWEEN 0 AND 1, num_evicted >= 0, num_unevicted >= 0
+	FROM v$eq_message_cache_stat;
+SELECT estd_size_type, estd_cached_partitions >= 0, avg_partition_size >= 0 FROM v$eq_message_cache_advice;
 
 -- every column of a view that counts nothing is null, not a number that was made up
 SELECT count(elapsed_enqueue_time), count(enqueue_cpu_time), count(enqueue_transactions) FROM v$persistent_publishers;
