@@ -65,3 +65,42 @@ def test_published_figures_are_shown(source, e, monkeypatch):
         assert rows[what]["published"] and page.text(what) in html
     theirs = {predicates.ast.unparse(predicates.expression(text)) for text in e.figures()} | set(e.not_measured)
     assert {row["name"] for row in made["values"] if row["published"]} <= theirs
+
+
+class NotPublished(Exception):
+    """A predicate needs a figure that the source does not have."""
+
+
+def of_the_source(e: experiment.Experiment) -> predicates.Lookup:
+    """The published figures in place of measurements."""
+    theirs = {(text.split("(")[0].split(".")[-1], text.split(".")[0] if "." in text.split("(")[0] else "", *sorted(predicates.point_of(text).items())): figure for text, figure in e.figures().items()}
+
+    def find(of: str, metric: str, axes: dict[str, Any]) -> predicates.Value:
+        if of == "published":
+            return verdict.published(e, metric)
+        if metric == "properties":
+            return max(verdict.published(e, "usage").values()) if "usage" in e.figures() else missing()
+        if (metric, of, *sorted(axes.items())) in theirs:
+            figure = theirs[metric, of, *sorted(axes.items())]
+            return dict(zip(map(float, e.published["x"]), map(float, figure))) if isinstance(figure, list) else float(figure) if not isinstance(figure, str) else missing()
+        rest = {axis: value for axis, value in axes.items() if axis != e.x}
+        figure = theirs.get((metric, of, *sorted(rest.items())))
+        if len(rest) < len(axes) and isinstance(figure, list) and axes[e.x] in e.published["x"]:
+            return float(figure[e.published["x"].index(axes[e.x])])
+        return missing()
+
+    def missing() -> float:
+        raise NotPublished
+
+    return find
+
+
+@pytest.mark.parametrize("source, e", EXPERIMENTS, ids=IDS)
+def test_the_source_shows_its_finding(source, e):
+    """Predicates whose figures are all published hold for the source's own figures."""
+    for text in e.shows:
+        try:
+            found = predicates.judge_text(text, [of_the_source(e)])
+        except NotPublished:
+            continue
+        assert found.verdict == predicates.CLEAR, (text, found.said)

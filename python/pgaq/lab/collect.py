@@ -14,6 +14,9 @@ from pgaq.lab.run import read_records
 from pgaq.lab.verdict import Measurements, Verdict
 
 
+COMPUTED = " (computed)"  # from other figures of the source, which does not print it
+
+
 def collect(sources: list[Source], output: Path) -> dict[str, Any]:
     """The results of an output directory, for all its experiments."""
     records = read_records(output)
@@ -83,7 +86,8 @@ def values(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
     repeats = _repeats(measured, e)
     theirs = {ast.unparse(predicates.expression(text)): figure for text, figure in e.figures().items() if not isinstance(figure, list)}
     used = [expression for text in e.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right) for expression in _metrics(side)]
-    found = [_value(measured, e, text, repeats, figure) for text, figure in theirs.items()]
+    computed = {ast.unparse(predicates.expression(text)) for text in e.computed}
+    found = [_value(measured, e, text, repeats, f"{_figure(figure)}{COMPUTED if text in computed else ''}") for text, figure in theirs.items()]
     found += [_value(measured, e, text, repeats, None) for text in dict.fromkeys(used) if text not in theirs]
     found = [row for row in found if row["ours"] or row["published"]]
     return found + [{"name": what, "published": _figure(figure), "ours": ""} for what, figure in e.not_measured.items()]
@@ -125,7 +129,7 @@ def curves(e: Experiment, measured: Measurements) -> dict[str, Any]:
     for text, figures in theirs.items():
         several = [value for value in _evaluated(measured, e, text, repeats) if isinstance(value, dict)]
         ours = [[value[x] for value in several if x in value] for x in map(float, e.published["x"])]
-        columns.append({"name": text, "published": [_figure(y) for y in figures], "ours": [predicates.shown(ys) if ys else "" for ys in ours]})
+        columns.append({"name": text, "computed": text in e.computed, "published": [_figure(y) for y in figures], "ours": [predicates.shown(ys) if ys else "" for ys in ours]})
     return {"x": e.published["x"], "of": e.x, "columns": columns}
 
 

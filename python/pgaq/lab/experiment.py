@@ -59,6 +59,7 @@ class Experiment:
     adds_up: list[str] = field(default_factory=list)
     settles: list[int] = field(default_factory=list)
     published: dict[str, Any] = field(default_factory=dict)  # expression of a point, or of a curve over x -> figure of the source
+    computed: list[str] = field(default_factory=list)  # of these: those that the source does not print, and its figures give
     not_measured: dict[str, Any] = field(default_factory=dict)  # figures of the source that have no counterpart here
     x: str = ""
     by: str = ""
@@ -246,6 +247,7 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         x=reader.take("x", str, ""), by=reader.take("by", str, ""), draw=reader.take("draw", list, []), log=reader.take("log", bool, False),
         unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""), designed=reader.take("designed", list, []),
         cannot=reader.take("cannot", str, ""), not_measured=reader.take("not_measured", dict, {}),
+        computed=reader.take("computed", list, []),
     )  # fmt: skip
     reader.end()
     if found.cannot:
@@ -279,6 +281,9 @@ def _check_published(reader: Reader, found: Experiment) -> None:
             reader.fail("published", f"{text} has {len(figure)} figures for {len(xs)} values of x")
         if not isinstance(figure, (list, int, float, str)):
             reader.fail("published", f"{text} must be a number, text or a list")
+    for text in found.computed:
+        if text not in found.figures():
+            reader.fail("computed", f"{text} is not a published figure")
 
 
 def load(folder: Path = FOLDER) -> list[Source]:

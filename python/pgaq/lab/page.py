@@ -199,7 +199,9 @@ def _curves(card: dict[str, Any]) -> str:
     curves = card["curves"]
     if not curves:
         return ""
-    head = [curves["of"] or "x", *(f"{name}{which}" for name in (column["name"] for column in curves["columns"]) for which in (", published", ", here"))]
+    head = [curves["of"] or "x"]
+    for column in curves["columns"]:
+        head += [f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}", f"{column['name']}, here"]
     rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n]))] for n, x in enumerate(curves["x"])]
     return table(head, rows, f"Published curves of {card['id']}", tuple(range(1, len(head))))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, static, traced, uncommitted
+from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, static, ten_calls, traced, uncommitted
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
@@ -23,6 +23,7 @@ WORKLOADS: dict[str, Workload] = {
     "traced_cases": traced.cases,
     "traced_wait": traced.system_calls,
     "wait_calls": traced.wait_calls,
+    "ten_calls": ten_calls.ten_calls,
     "row_cache": row_cache.readers,
     "many_names": names.many_names,
     "restart": names.restart,
