@@ -288,7 +288,7 @@ SELECT fails FROM unnest(ARRAY[
 	'CALL sys.set_text(none, ''x'')', 'CALL sys.set_text(map, ''x'')', 'CALL sys.set_text(n, ''x'')', 'n := sys.prepare(m, -1)',
 	'CALL sys.flush(map, 17)', 'CALL sys.clean(map, NULL)', 'n := sys.prepare(b, -1); CALL sys.write_int(b, n, 1)', 'n := sys.clear_body(b, -1); n := sys.read_int(b, n)',
 	'n := sys.clear_body(b, -1); CALL sys.write_byte(b, n, 256)', 'n := sys.clear_body(b, -1); CALL sys.write_char(b, n, ''ab'')', 'n := sys.clear_body(b, -1); CALL sys.write_int(b, n, NULL)',
-	'n := sys.clear_body(b, -1); CALL sys.write_utf(b, n, repeat(''x'', 65536))', 'n := sys.clear_body(b, -1); CALL sys.write_bytes(b, n, ''\x01''::bytea, 1, 1)',
+	'n := sys.clear_body(b, -1); CALL sys.write_utf(b, n, repeat(''x'', 65536))', 'n := sys.clear_body(b, -1); CALL sys.write_utf(b, n, NULL)', 'CALL sys.write_utf(b, NULL, ''x'')', 'n := sys.clear_body(b, -1); CALL sys.write_bytes(b, n, ''\x01''::bytea, 1, 1)',
 	'n := sys.prepare(map, -1); CALL sys.write_int(map, n, 1)', 'n := sys.clear_body(stream, -1); CALL sys.set_int(stream, n, ''x'', 1)', 'n := sys.prepare(map, -1); n := sys.read_int(map, n)', 'n := sys.prepare(map, -1); CALL sys.flush(b, n)', 'n := sys.prepare(map, -1); CALL sys.set_int(map, n, '''', 1)',
 	'n := sys.prepare(map, -1); CALL sys.set_string(map, n, ''s'', ''x''); n := sys.get_int(map, n, ''s'')',
 	'CALL sys.clean_all(); FOR i IN 1 .. 21 LOOP n := sys.clear_body(b, -1); END LOOP']) statement, fails(statement);

@@ -14,6 +14,10 @@ SELECT aq.create_queue_table('eve.tab', multiple_consumers => true), aq.create_q
 SELECT aq.enqueue('eve_sharded', '1', delivery_mode => 'buffered') IS NOT NULL;
 SELECT t.error($$SELECT sys._purge_processed('eve_sharded', NULL, '{NULL}')$$);
 SELECT t.error($$SELECT sys._transform(NULL, '1'::jsonb, NULL::jsonb)$$);
+SELECT t.error(call) FROM unnest(ARRAY['SELECT sys._jms_begin(NULL, NULL, NULL, NULL, NULL, NULL)', $$SELECT sys._jms_begin(NULL, 'map', NULL, '{1}', NULL, true)$$,
+	$$SELECT sys._jms_begin(NULL, 'map', '{NULL}', '{1}', NULL, true)$$, $$SELECT sys._jms_begin(NULL, 'stream', '{a}', '{1}', NULL, true)$$, $$SELECT sys._jms_begin(NULL, 'stream', NULL, '{NULL}', NULL, true)$$,
+	$$SELECT sys._jms_put(sys._jms_begin(NULL, 'map', NULL, NULL, NULL, true), 'a', NULL)$$, $$SELECT sys._jms_read(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, false), NULL)$$,
+	$$SELECT sys._jms_write(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, true), 'int', NULL)$$, $$SELECT sys._jms_write_bytes(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, true), NULL)$$]) call;
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
 SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
 	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.message_parts(x)), (SELECT count(*) FROM aq_internal.messages(x, NULL, NULL, 1, 0, NULL)), (SELECT count(*) FROM aq_internal.classic_messages(x, NULL, NULL, 0, NULL))

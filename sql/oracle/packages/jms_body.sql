@@ -38,10 +38,10 @@ CREATE FUNCTION sys._jms_read_bytes(id integer, length integer) RETURNS bytea
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_read_bytes';
 COMMENT ON FUNCTION sys._jms_read_bytes(integer, integer) IS 'Internal: the next bytes of a bytes message; null: none are left';
 CREATE FUNCTION sys._jms_write(id integer, java_type text, value text) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_write';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_write';
 COMMENT ON FUNCTION sys._jms_write(integer, text, text) IS 'Internal: add a value to a bytes message';
 CREATE FUNCTION sys._jms_write_bytes(id integer, value bytea) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_write_bytes';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_write_bytes';
 COMMENT ON FUNCTION sys._jms_write_bytes(integer, bytea) IS 'Internal: add bytes to a bytes message';
 
 -- Operations

@@ -133,22 +133,35 @@ add_item(JmsOperation *operation, const char *name, Datum value)
 	MemoryContextSwitchTo(old);
 }
 
+/* The elements of a list without nulls; a null list has none. */
+static int
+elements_of(FunctionCallInfo fcinfo, int arg, Oid type, Datum **values)
+{
+	bool	   *nulls;
+	int			n;
+
+	*values = NULL;
+	if (PG_ARGISNULL(arg))
+		return 0;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), type, -1, false, TYPALIGN_INT, values, &nulls, &n);
+	for (int i = 0; i < n; i++)
+		if (nulls[i])
+			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "names and values of a JMS message must not be null"));
+	return n;
+}
+
 static void
 add_items(JmsOperation *operation, FunctionCallInfo fcinfo)
 {
-	Datum	   *names = NULL;
-	Datum	   *values = NULL;
-	bool	   *null_names = NULL;
-	bool	   *null_values = NULL;
-	int			n;
+	Datum	   *names;
+	Datum	   *values;
+	int			nnames = elements_of(fcinfo, 2, TEXTOID, &names);
+	int			n = elements_of(fcinfo, 3, JSONBOID, &values);
 
-	if (PG_ARGISNULL(3))
-		return;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(3), JSONBOID, -1, false, TYPALIGN_INT, &values, &null_values, &n);
-	if (!PG_ARGISNULL(2))
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(2), TEXTOID, -1, false, TYPALIGN_INT, &names, &null_names, &n);
+	if (nnames != (strcmp(operation->kind, "map") == 0 ? n : 0))
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "each value of a map message has a name, others have none"));
 	for (int i = 0; i < n; i++)
-		add_item(operation, names == NULL ? NULL : TextDatumGetCString(names[i]), values[i]);
+		add_item(operation, nnames == 0 ? NULL : TextDatumGetCString(names[i]), values[i]);
 }
 
 /* _jms_begin(id, kind, names, items, bytes, writing): the number; id null or negative: a new one */
@@ -158,9 +171,10 @@ aq_jms_operation_begin(PG_FUNCTION_ARGS)
 {
 	bool		is_new = PG_ARGISNULL(0) || PG_GETARG_INT32(0) < 0;
 	int			id = is_new ? free_number() : find(fcinfo) - operations;
-	JmsOperation	made = {.writing = PG_GETARG_BOOL(5)};
+	JmsOperation made = {.writing = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5)};
 	MemoryContext old;
 
+	aq_args_require(fcinfo, 1, "kind");
 	made.memory = AllocSetContextCreate(CurrentMemoryContext, "pgaq JMS operation", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(made.memory);
 	made.kind = text_to_cstring(PG_GETARG_TEXT_PP(1));
@@ -249,6 +263,7 @@ aq_jms_operation_put(PG_FUNCTION_ARGS)
 	JmsOperation *operation = find_of_kind(fcinfo, true, PG_ARGISNULL(1) ? "stream" : "map");
 	char	   *name = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
 
+	aq_args_require(fcinfo, 2, "item");
 	for (int i = 0; name != NULL && i < operation->nitems; i++)
 		if (strcmp(operation->items[i].name, name) == 0)
 		{
@@ -449,11 +464,13 @@ Datum
 aq_jms_operation_read(PG_FUNCTION_ARGS)
 {
 	JmsOperation *operation = find_of_kind(fcinfo, false, "bytes");
-	char	   *type = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int			start = operation->position;
+	char	   *type;
 	const unsigned char *bytes;
 	text	   *value;
 
+	aq_args_require(fcinfo, 1, "java_type");
+	type = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	if (strcmp(type, "utf") == 0)
 	{
 		int			length = (bytes = next_bytes(operation, 2)) == NULL ? 0 : (int) big_endian(bytes, 2, false);
@@ -529,11 +546,14 @@ PG_FUNCTION_INFO_V1(aq_jms_operation_write);
 Datum
 aq_jms_operation_write(PG_FUNCTION_ARGS)
 {
-	JmsOperation *operation = find_of_kind(fcinfo, true, "bytes");
-	char	   *type = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	char	   *value = text_to_cstring(PG_GETARG_TEXT_PP(2));
-	StringInfo	out = &operation->bytes;
+	StringInfo	out = &find_of_kind(fcinfo, true, "bytes")->bytes;
+	char	   *type;
+	char	   *value;
 
+	aq_args_require(fcinfo, 1, "java_type");
+	aq_args_require(fcinfo, 2, "value");
+	type = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	value = text_to_cstring(PG_GETARG_TEXT_PP(2));
 	if (strcmp(type, "utf") == 0)
 		append_text(out, value);
 	else if (strcmp(type, "char") == 0)
@@ -571,8 +591,10 @@ Datum
 aq_jms_operation_write_bytes(PG_FUNCTION_ARGS)
 {
 	JmsOperation *operation = find_of_kind(fcinfo, true, "bytes");
-	bytea	   *value = PG_GETARG_BYTEA_PP(1);
+	bytea	   *value;
 
+	aq_args_require(fcinfo, 1, "value");
+	value = PG_GETARG_BYTEA_PP(1);
 	appendBinaryStringInfo(&operation->bytes, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
 	PG_RETURN_VOID();
 }
