@@ -90,6 +90,7 @@ SELECT take(condition) FROM unnest(ARRAY[
 	'tab.user_data.header.type = ''greeting'' AND tab.user_data.header.get_string_property(''color'') = ''BLUE''',
 	'tab.user_data.get_type() = ''greeting'' AND (tab.user_data.header.replyto).address = ''POST.ANSWERS'' AND coalesce(tab.user_data.get_string_property(''none''), ''x'') = ''x''',
 	'tab.user_data.get_string_property(''color'') = ''WHITE''',
+	'cardinality(tab.user_data.header.properties) = 8', 'tab.user_data.header IS NOT NULL AND tab.user_data.header.no_field = 1', 'tab.user_data.header.no_method() = 1',
 	'tab.user_data.no_method(1)', 'tab.user_data.no_attribute = 1', 'tab.no_attribute.get_type() = ''x''']) condition;
 
 -- rules of subscribers
@@ -293,6 +294,15 @@ SELECT fails FROM unnest(ARRAY[
 	'n := sys.prepare(map, -1); CALL sys.set_string(map, n, ''s'', ''x''); n := sys.get_int(map, n, ''s'')',
 	'CALL sys.clean_all(); FOR i IN 1 .. 21 LOOP n := sys.clear_body(b, -1); END LOOP']) statement, fails(statement);
 CALL sys.clean_all();
+-- an operation is that of the role
+SELECT sys.clear_body(aq.jms_construct('map'), NULL) AS op \gset
+SET ROLE regress_ora_user;
+SELECT t.error(format('SELECT sys.get_size(NULL, %s)', :op)), sys.clear_body(aq.jms_construct('stream'), NULL) <> :op;
+CALL sys.clean_all();
+RESET ROLE;
+SELECT sys.get_size(NULL, :op);
+CALL sys.clean_all();
+SELECT t.error(format('SELECT sys.get_size(NULL, %s)', :op));
 SELECT sys.aq$_jms_message(dbms_aqjms.jms_map_message()), sys.aq$_jms_message(dbms_aqjms.jms_text_message()), (sys.aq$_jms_message(sys.aq$_jms_stream_message())).message_type;
 SELECT t.error('SELECT sys.aq$_jms_message(9)'), sys.get_exception();
 SELECT t.error('SELECT dbms_jms_plsql.convert_jms_selector(''a = 1'')');

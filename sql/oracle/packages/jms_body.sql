@@ -15,7 +15,7 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_rese
 COMMENT ON FUNCTION sys._jms_reset(integer) IS 'Internal: read the body of a JMS operation from its start';
 CREATE FUNCTION sys._jms_clean(id integer) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_clean';
-COMMENT ON FUNCTION sys._jms_clean(integer) IS 'Internal: end a JMS operation; null: all';
+COMMENT ON FUNCTION sys._jms_clean(integer) IS 'Internal: end a JMS operation; null: all of the current role';
 CREATE FUNCTION sys._jms_contents(id integer, OUT kind text, OUT names text[], OUT items jsonb[], OUT bytes bytea)
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_contents';
 COMMENT ON FUNCTION sys._jms_contents(integer) IS 'Internal: the body of a JMS operation';
@@ -135,7 +135,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.orac
 BEGIN
 	PERFORM sys._jms_clean(NULL);
 END $$;
-COMMENT ON PROCEDURE sys.clean_all() IS 'End all operations of the session';
+COMMENT ON PROCEDURE sys.clean_all() IS 'End all operations of the current role in the session';
 
 CREATE FUNCTION sys.get_exception() RETURNS sys.aq$_jms_exception LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN NULL::sys.aq$_jms_exception;

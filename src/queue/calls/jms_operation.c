@@ -7,7 +7,9 @@
  * Methods of Oracle's JMS types name an operation by its number: prepare() and
  * clear_body() begin one, the read and write methods use it, flush() writes its
  * body into the message, clean() ends it.  Operations belong to the session and
- * to no transaction, as in Oracle: a rollback does not change them.
+ * to no transaction, as in Oracle: a rollback does not change them.  A role does
+ * not see those of other roles in the same session, such as of the owner of a
+ * function that it calls.
  *
  * A body is a string of bytes in Java's form (DataOutputStream), or a list of
  * items in the form of aq.jms_item, with names in a map.
@@ -23,6 +25,7 @@
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -43,6 +46,7 @@ typedef struct JmsItem
 typedef struct JmsOperation
 {
 	MemoryContext memory;		/* NULL: the number is free */
+	Oid			role;			/* that has begun it */
 	char	   *kind;			/* bytes, map or stream */
 	bool		writing;
 	StringInfoData bytes;
@@ -61,7 +65,7 @@ find(FunctionCallInfo fcinfo)
 {
 	int			id = PG_ARGISNULL(0) ? -1 : PG_GETARG_INT32(0);
 
-	if (id < 0 || id >= MAX_OPERATIONS || operations[id].memory == NULL)
+	if (id < 0 || id >= MAX_OPERATIONS || operations[id].memory == NULL || operations[id].role != GetUserId())
 		ereport(ERROR,
 				aq_error(AQ_ERR_JMS_OPERATION, "JMS operation %s does not exist", PG_ARGISNULL(0) ? "null" : psprintf("%d", id)),
 				errhint("Begin one with prepare or clear_body, which return its number."));
@@ -171,7 +175,7 @@ aq_jms_operation_begin(PG_FUNCTION_ARGS)
 {
 	bool		is_new = PG_ARGISNULL(0) || PG_GETARG_INT32(0) < 0;
 	int			id = is_new ? free_number() : find(fcinfo) - operations;
-	JmsOperation made = {.writing = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5)};
+	JmsOperation made = {.role = GetUserId(),.writing = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5)};
 	MemoryContext old;
 
 	aq_args_require(fcinfo, 1, "kind");
@@ -217,7 +221,7 @@ aq_jms_operation_reset(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* _jms_clean(id): null: all */
+/* _jms_clean(id): null: all of the role */
 PG_FUNCTION_INFO_V1(aq_jms_operation_clean);
 Datum
 aq_jms_operation_clean(PG_FUNCTION_ARGS)
@@ -226,7 +230,8 @@ aq_jms_operation_clean(PG_FUNCTION_ARGS)
 		end(find(fcinfo));
 	else
 		for (int id = 0; id < MAX_OPERATIONS; id++)
-			end(&operations[id]);
+			if (operations[id].role == GetUserId())
+				end(&operations[id]);
 	PG_RETURN_VOID();
 }
 

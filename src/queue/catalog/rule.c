@@ -183,6 +183,30 @@ field_of(ParseState *pstate, Node *value, Node *field, int location)
 }
 
 /*
+ * The header of a JMS message is made of the message's properties; its methods
+ * are those of the message, and its fields have such a method, too, which is
+ * faster than to make it.
+ */
+static bool
+is_header(Oid type, Node *name)
+{
+	return aq_payload_is_jms(type) && strcmp(strVal(name), "header") == 0;
+}
+
+/* A field of a field, or of a header. */
+static Node *
+field_at(ParseState *pstate, Node *value, List *fields, int *at, int location)
+{
+	Node	   *field = list_nth(fields, *at);
+	Node	   *next = *at + 1 < list_length(fields) ? list_nth(fields, *at + 1) : NULL;
+
+	if (value == NULL || next == NULL || !is_header(exprType(value), field) || strcmp(strVal(next), "properties") == 0)
+		return field_of(pstate, value, field, location);
+	(*at)++;
+	return field_of(pstate, value, (Node *) makeString(psprintf("get_%s", strVal(next))), location);
+}
+
+/*
  * Replaces PostgreSQL's error for a qualified name, which mentions a FROM
  * clause.
  */
@@ -204,7 +228,6 @@ resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 	Compilation *c = pstate->p_ref_hook_state;
 	List	   *fields = cref->fields;
 	Node	   *result;
-	ListCell   *cell;
 
 	if (var != NULL)
 		return NULL;
@@ -216,8 +239,8 @@ resolve_column(ParseState *pstate, ColumnRef *cref, Node *var)
 	if (result == NULL)
 		result = field_of(pstate, variable_param(c, "payload", cref->location), linitial(fields),
 						  cref->location);
-	for_each_from(cell, fields, 1)
-		result = field_of(pstate, result, lfirst(cell), cref->location);
+	for (int at = 1; at < list_length(fields); at++)
+		result = field_at(pstate, result, fields, &at, cref->location);
 	if (result == NULL && list_length(cref->fields) > 1)
 		no_such_column(cref->fields);
 	return result;
@@ -230,6 +253,7 @@ methods_to_functions(Node *node, void *payload_type)
 	Oid			type = *(Oid *) payload_type;
 	FuncCall   *call = (FuncCall *) node;
 	int			object;
+	int			n;
 	ColumnRef  *self;
 
 	if (node == NULL)
@@ -241,7 +265,10 @@ methods_to_functions(Node *node, void *payload_type)
 		strcmp(strVal(list_nth(call->funcname, object)), "user_data") == 0)
 	{
 		self = makeNode(ColumnRef);
-		self->fields = list_truncate(list_copy_tail(call->funcname, object), list_length(call->funcname) - object - 1);
+		n = list_length(call->funcname) - object - 1;
+		if (n == 2 && is_header(type, list_nth(call->funcname, object + 1)))
+			n = 1;
+		self->fields = list_truncate(list_copy_tail(call->funcname, object), n);
 		self->location = call->location;
 		call->args = lcons(self, call->args);
 		call->funcname = list_make2(makeString(schema_of_methods(type)), llast(call->funcname));
