@@ -386,6 +386,18 @@ def faults(source: Source, subject: Experiment | Contradiction) -> list[str]:
     return found
 
 
+def flattered(source: Source, subject: Experiment | Contradiction, tries: int = 40) -> float:
+    """The share of records with any positive figures in which all its predicates hold: a finding is not of every machine."""
+    records = Records(source, subject)
+    judged = [clause for clause in records.clauses if clause.role in ("shows", "holds")]
+    records._anything = lambda: 10 ** records.random.uniform(-2, 6)  # type: ignore[method-assign]
+    number = 0
+    for _ in range(tries):
+        records.begin()
+        number += all(records._sides(clause)[2] for clause in judged)
+    return number / tries
+
+
 def said_of(source: Source, subject: Experiment | Contradiction, records: list[dict[str, Any]]) -> list[str]:
     """What the lab says of these records."""
     if isinstance(subject, Contradiction):
@@ -397,4 +409,4 @@ def said_of(source: Source, subject: Experiment | Contradiction, records: list[d
     return [made.verdict, made.account] + (["not shown"] if made.verdict in (verdict.WEAKLY, verdict.DOES_NOT) else [])
 
 
-__all__ = ["DERIVED", "KNOWN", "Records", "Unturned", "faults"]
+__all__ = ["DERIVED", "KNOWN", "Records", "Unturned", "faults", "flattered"]

@@ -19,12 +19,14 @@ CONCLUDED = [(s, c) for s in SOURCES for c in s.contradictions.values() if not c
 def test_verdict_turns(source, e):
     """Some records give the verdict, others its opposite; each comparison alone takes it away, while the account adds up."""
     assert turning.faults(source, e) == []
+    assert turning.flattered(source, e) < 0.9
 
 
 @pytest.mark.parametrize("source, c", CONCLUDED, ids=[str(c.number) for _, c in CONCLUDED])
 def test_conclusion_turns(source, c):
     """Each comparison alone marks the conclusion."""
     assert turning.faults(source, c) == []
+    assert turning.flattered(source, c) < 0.9
 
 
 FILE = """
@@ -104,3 +106,11 @@ def test_named_records(wanted, metrics, before, after):
     """What a wrong implementation would measure."""
     assert changed(wanted).verdict == before
     assert changed(wanted, **metrics).verdict == after
+
+
+def test_what_any_figures_show(tmp_path):
+    """That something was counted is no finding."""
+    for shows, most in ((["done > 0", "sum(gets) > 0"], 1.0), (["done > 1000", "last(done) > 2 * first(done)"], 0.5)):
+        faults(tmp_path, shows)
+        source = experiment.read(tmp_path / "one.toml")
+        assert (turning.flattered(source, source.experiments["X1"]) >= 0.9) == (most == 1.0)

@@ -19,7 +19,9 @@ QUESTIONS = {
     "latches_in_class": "SELECT coalesce(sum(cardinality(latches)), 0) FROM aq.latch_classes WHERE class = 1",
     "spin_of_class": "SELECT coalesce(max(spin_count), 0) FROM aq.latch_classes WHERE 'lab' = ANY (latches)",
 }
-LOCKS = "SELECT count(*) FROM sys.\"v$libcache_locks\""
+LOCKS = """SELECT count(*)::float8 AS locks, (count(*) FILTER (WHERE object_handle IN (SELECT addr FROM sys."v$db_object_cache" WHERE name ILIKE 'lab_question')))::float8 AS locks_of_object
+	FROM sys."v$libcache_locks" """
+CHILDREN = "SELECT \"child#\", gets FROM sys.\"v$latch_children\" WHERE name = 'channel operations parent latch'"
 
 
 def questions(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -29,6 +31,11 @@ def questions(site: Site, point: dict[str, Any], seconds: float) -> dict[str, An
         conn.execute("SELECT aq.subscribe('lab_question', 'ksub_1', if_not_exists => true)")
         conn.execute("SELECT aq.enqueue('lab_question', '1'::jsonb), count(*) FROM aq.dequeue('lab_question', 'ksub_1', 1)")
         found = {name: float(db.value(conn, question)) for name, question in QUESTIONS.items()}
-        found["locks"] = float(db.value(conn, LOCKS))
+        found |= db.row(conn, LOCKS) or {}
+        conn.execute("SELECT count(*) FROM aq.dequeue('lab_question', 'ksub_1', 10)")  # nothing is left that a listen would return for
+        before = dict(conn.execute(CHILDREN).fetchall())
+        conn.execute("SET pgaq.listen_wakeup = broadcast")
+        conn.execute("CALL aq.listen(ARRAY['lab_question'], ARRAY['ksub_1'], '0.1 s', NULL, NULL)")
+        found["children_got"] = float(sum(gets > before.get(child, 0) for child, gets in conn.execute(CHILDREN).fetchall()))
         conn.execute("SELECT aq.drop_queue('lab_question', force => true)")
     return found
