@@ -47,7 +47,7 @@ def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile:
     return {
         "id": e.id, "title": e.title, "source": e.source, "lines": e.lines, "finding": e.finding, "verdict": found.verdict, "why": found.why,
         "outcomes": [vars(o) for o in found.outcomes], "account": found.account, "checks": [vars(o) for o in found.checks], "note": e.note,
-        "values": values(e, measured), "curves": curves(e, measured), "series": series(e, measured), "published": drawn(e), "x": e.x, "unit": e.unit, "log": e.log,
+        "values": values(e, measured), "curves": curves(e, measured), "published_seconds": e.published_seconds, "series": series(e, measured), "published": drawn(e), "x": e.x, "unit": e.unit, "log": e.log,
         "settles": e.settles, "failed": found.failed, "processors": source.processors,
         "runs": [
             {

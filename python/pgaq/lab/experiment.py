@@ -59,6 +59,7 @@ class Experiment:
     adds_up: list[str] = field(default_factory=list)
     settles: list[int] = field(default_factory=list)
     published: dict[str, Any] = field(default_factory=dict)  # expression of a point, or of a curve over x -> figure of the source
+    published_seconds: float = 0  # how long the source measured; 0 if it does not matter or is not said
     computed: list[str] = field(default_factory=list)  # of these: those that the source does not print, and its figures give
     not_measured: dict[str, Any] = field(default_factory=dict)  # figures of the source that have no counterpart here
     x: str = ""
@@ -247,7 +248,7 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         x=reader.take("x", str, ""), by=reader.take("by", str, ""), draw=reader.take("draw", list, []), log=reader.take("log", bool, False),
         unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""), designed=reader.take("designed", list, []),
         cannot=reader.take("cannot", str, ""), not_measured=reader.take("not_measured", dict, {}),
-        computed=reader.take("computed", list, []),
+        computed=reader.take("computed", list, []), published_seconds=reader.take("published_seconds", (int, float), 0),
     )  # fmt: skip
     reader.end()
     if found.cannot:

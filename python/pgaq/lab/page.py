@@ -178,7 +178,7 @@ def _card(card: dict[str, Any], processors: int) -> str:
         parts.append(f'<figure role="group" aria-label="{text(card["title"])}">{drawn}<figcaption>Vertical lines: 95 % interval of the mean.</figcaption></figure>' + _data(card))
     if card["values"]:
         rows = [[f"<code>{text(v['name'])}</code>", text(v["published"]), text(v["ours"] or "–")] for v in card["values"]]
-        parts.append(table(["figure", "published", "here"], rows, f"Figures of {card['id']}", (1, 2)))
+        parts.append(table(["figure", "published", "here"], rows, f"Figures of {card['id']}{_seconds(card)}", (1, 2)))
     parts.append(_curves(card))
     parts.append(_outcomes(card))
     if card["note"]:
@@ -194,6 +194,14 @@ def _data(card: dict[str, Any]) -> str:
     return f"<details><summary>The curves as a table</summary>{table(['curve', card['x'] or 'x', card['unit'] or 'value', '±'], rows, 'Curves of ' + card['id'], (1, 2, 3))}</details>"
 
 
+def _seconds(card: dict[str, Any]) -> str:
+    """How long was measured there and here, where totals stand beside each other."""
+    here = [run["seconds"] for run in card["runs"]]
+    if not card["published_seconds"] or not here:
+        return ""
+    return f"; published of {card['published_seconds']:g} s, here of {here[0]:g} s"
+
+
 def _curves(card: dict[str, Any]) -> str:
     """The published curves beside ours, a line for each x."""
     curves = card["curves"]
@@ -202,8 +210,8 @@ def _curves(card: dict[str, Any]) -> str:
     head = [curves["of"] or "x"]
     for column in curves["columns"]:
         head += [f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}", f"{column['name']}, here"]
-    rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n]))] for n, x in enumerate(curves["x"])]
-    return table(head, rows, f"Published curves of {card['id']}", tuple(range(1, len(head))))
+    rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n] or "–"))] for n, x in enumerate(curves["x"])]
+    return table(head, rows, f"Published curves of {card['id']}{_seconds(card)}", tuple(range(1, len(head))))
 
 
 def _outcomes(card: dict[str, Any]) -> str:

@@ -45,5 +45,5 @@ def curve(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
         "p50_ms": (metrics.p50 or 0) / 1000, "p99_ms": (metrics.p99 or 0) / 1000, "server_cpus": metrics.server_cpu, "client_cpus": metrics.client_cpu,
         "per_cpu_s": delivered / metrics.server_cpu if metrics.server_cpu else 0.0, "cpu_us_per_message": metrics.cpu_us_per_message,
         "enqueue_ms": (metrics.enqueue_p50 or 0) / 1000, "dequeue_ms": (metrics.dequeue_p50 or 0) / 1000, "wal_per_message": metrics.wal_per_message,
-        "out_of_order": float(report.counts["order"]), "deliveries": float(report.deliveries), "left": float(report.counts["lost"]), "exactly_once": float(report.ok), "drained": float(drained), "rate": float(given.get("rate", 0)),
+        "out_of_order": float(report.counts.get("order", 0)), "deliveries": float(report.deliveries), "left": float(report.counts.get("lost", 0)), "exactly_once": float(report.ok), "drained": float(drained), "rate": float(given.get("rate", 0)),
     }  # fmt: skip
