@@ -642,23 +642,40 @@ def test_a_call_ends_in_the_middle(points, point, end):
 
 @pytest.mark.test_build
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
-def test_a_caller_ends_before_it_asks(points, end):
-    """It has a helper and has not handed over its request: the next session gets the helper."""
+def test_a_caller_ends_before_its_helper_begins(points, end):
+    """The call is not executed, and the next session in line gets the helper."""
     with points.connect() as conn:
         limited(points, conn, 1)
-        with held(points, "helper-granted") as control:
+        end_helpers(conn)
+        with held(points, "helper-next") as control:
             caller = Caller(points, ENQUEUE, [1, "x"])
-            waiting_at(control, "helper-granted")
+            waiting_at(control, "helper-next")
             next_one = Caller(points, ENQUEUE, [2, "x"])
             in_line(conn, next_one)
             conn.execute(f"SELECT {end}(%s)", [caller.pid])
             caller.join()
             assert caller.error is not None
-            waiting_at(control, "helper-granted")
+            if end == "pg_cancel_backend":
+                assert "rolled back" in caller.error.diag.message_detail
+            at_work(conn, next_one)
         next_one.end()
         assert ids(conn) == [2]
         conn.execute("ALTER SYSTEM RESET ALL")
         points.reload()
+
+
+def test_a_call_survives_a_crash(new_server):
+    """A helper commits asynchronously, and its caller waits for the flush: nothing else flushes the WAL here."""
+    server = new_server("durable", wal_writer_delay="10s", autovacuum="off")
+    with server.connect() as conn:
+        set_up(conn)
+        conn.execute(ENQUEUE, [0, "starts the helper"])
+        conn.execute("CHECKPOINT")
+        conn.execute(ENQUEUE, [1, "x"])
+        server.kill()
+    server.start()
+    with server.connect() as conn:
+        assert ids(conn) == [0, 1]
 
 
 def test_what_is_said_of_calls_is_true(new_server, is_long, seed):

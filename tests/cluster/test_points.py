@@ -29,7 +29,7 @@ POINTS = faults.test_points(*faults.TRAFFIC)
 RARE = {
     "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
     "lease-found", "leases-held", "leases-found", "leases-over", "queues-restoring",
-    "helper-granted", "helper-began", "helper-executed", "helper-committed", "helper-answered",
+    "helper-next", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made", "redriven",
     "move-taken", "move-put",

@@ -124,21 +124,27 @@ CALL dbms_aqadm.drop_queue_table('i_tab', force => true);
 CALL dbms_aqadm.drop_sharded_queue('i_sharded', force => true);
 CALL dbms_aqadm.drop_sharded_queue('i_text', force => true);
 
--- values are read and written as the session does it
+-- values are read and written as the session does it, also by a helper
 CREATE TYPE ora.moment_t AS (at timestamptz, day date, rest interval);
 CALL dbms_aqadm.create_sharded_queue('i_moments', queue_payload_type => 'MOMENT_T');
 CALL dbms_aqadm.start_queue('i_moments');
 SET timezone = 'America/New_York';
 SET datestyle = 'SQL, DMY';
 SET intervalstyle = 'sql_standard';
+BEGIN;
 CALL dbms_aq.enqueue('i_moments', :now, NULL, '("02/01/2026 10:00:00",02/01/2026,-1 00:00:05)', NULL) \g /dev/null
+COMMIT;
 CALL dbms_aq.enqueue('i_moments', NULL, NULL, '("02/01/2026 10:00:00",02/01/2026,-1 00:00:05)', NULL) \g /dev/null
 SELECT payload = lead(payload) OVER () FROM aq.browse('ora.i_moments', NULL::ora.moment_t);
+BEGIN;
 CALL dbms_aq.dequeue('i_moments', :take, NULL, NULL::text, NULL) \gset
+COMMIT;
 SELECT :'payload', :'payload'::ora.moment_t = ROW('2026-01-02 15:00:00+00', '2026-01-02', '-1 day -5 s')::ora.moment_t;
 -- and so are conditions
 SET transform_null_equals = on;
+BEGIN;
 CALL dbms_aq.dequeue('i_moments', dbms_aq.dequeue_options_t(visibility => dbms_aq.immediate(), wait => 0, deq_condition => 'corrid = NULL'), NULL, NULL::text, NULL) \g /dev/null
+COMMIT;
 RESET transform_null_equals;
 RESET datestyle;
 RESET intervalstyle;

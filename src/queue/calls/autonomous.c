@@ -5,13 +5,20 @@
  *
  * A helper (helper.c) from the server's pool (helper_pool.c) executes the
  * statement.  A request is a statement of pgaq with its arguments, and the
- * session state that the helper needs.  It is in a dynamic shared memory
- * segment that exists for the call; the answer, rows or an error, is sent
- * through a message queue in the same segment.
+ * session state that the helper needs.  It is in shared memory, where the helper
+ * adds the answer, rows or an error.
  *
  * The result of the call is always known: the helper records its commit in the
- * segment before it serves an interrupt.  If the session is cancelled, it
+ * request before it serves an interrupt.  If the session is cancelled, it
  * cancels its helper, and waits briefly for the result.
+ *
+ * A helper commits asynchronously, and the session itself waits until the WAL
+ * of the commit is flushed, and replicated if it wants that.  So helpers do not
+ * wait for the disk: the flushes of sessions that wait are joined, as those of
+ * other commits, while each call remains a transaction of its own, with its own
+ * error, locks, triggers and settings.  Until then others can see what a crash
+ * would undo, as with synchronous_commit = off; what they commit comes after it
+ * in the WAL, and is undone too.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,15 +26,14 @@
  */
 #include "queue/calls/calls_private.h"
 
+#include "access/xact.h"
+#include "access/xlog.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "storage/dsm.h"
+#include "replication/syncrep.h"
 #include "storage/proc.h"
-#include "storage/shm_mq.h"
 #include "utils/guc.h"
-
-#define RING_BYTES 16384
 
 /*
  * how long a cancelled session waits for its helper to end the call, in
@@ -61,10 +67,7 @@ const int	aq_autonomous_nsettings = lengthof(aq_autonomous_settings);
 
 typedef struct Call
 {
-	dsm_segment *segment;
-	AqCallHeader *header;
-	shm_mq_handle *answers;
-	void	   *answer;			/* valid until the segment is dropped */
+	AqRequest  *request;		/* until the session leaves the pool */
 	BackgroundWorkerHandle *worker; /* process of a helper that the session has started; else NULL */
 } Call;
 
@@ -114,32 +117,19 @@ write_request(StringInfo request, const char *sql, int nargs, const Oid *types, 
 	}
 }
 
-/*
- * The segment belongs to the (sub)transaction, so that it is released after an
- * error.
- */
-static void
-make_segment(Call *call, const StringInfoData *request)
+/* A copy of the request in shared memory.  An error must not follow before it is the pool's. */
+static dsa_pointer
+share_request(Call *call, const StringInfoData *request)
 {
-	Size		ring = MAXALIGN(offsetof(AqCallHeader, request) + request->len);
-	shm_mq	   *mq;
+	dsa_area   *memory = aq_helper_area_memory();
+	dsa_pointer place = dsa_allocate(memory, offsetof(AqRequest, data) + request->len);
 
-	call->segment = dsm_create(ring + RING_BYTES, 0);
-	call->header = dsm_segment_address(call->segment);
-	pg_atomic_init_u32(&call->header->phase, AQ_CALL_ASKED);
-	call->header->ring = ring;
-	memcpy(call->header->request, request->data, request->len);
-	mq = shm_mq_create(aq_call_ring(call->header), RING_BYTES);
-	shm_mq_set_receiver(mq, MyProc);
-	call->answers = shm_mq_attach(mq, call->segment, NULL);
-}
-
-static void
-drop_segment(Call *call)
-{
-	shm_mq_detach(call->answers);
-	dsm_detach(call->segment);
-	call->segment = NULL;
+	call->request = dsa_get_address(memory, place);
+	pg_atomic_init_u32(&call->request->phase, AQ_CALL_ASKED);
+	call->request->commit_end = InvalidXLogRecPtr;
+	call->request->answer = InvalidDsaPointer;
+	memcpy(call->request->data, request->data, request->len);
+	return place;
 }
 
 /* --- getting a helper ---------------------------------------------------------------------- */
@@ -179,7 +169,7 @@ tell(void)
 
 /* Waits until the session has a helper, which may still be starting. */
 static void
-get_helper(Call *call)
+get_helper(Call *call, const StringInfoData *request)
 {
 	AqHelperKey key = {
 		.database = MyDatabaseId,
@@ -193,7 +183,8 @@ get_helper(Call *call)
 	bool		told = false;
 
 	call->worker = NULL;
-	aq_helper_pool_join(&key);
+	aq_claim_reserve(1);
+	aq_helper_pool_join(&key, share_request(call, request));
 	while (aq_helper_pool_wait(&number, &serial))
 	{
 		if (start_process(call, number, serial))
@@ -252,18 +243,22 @@ read_answer(const char *data, Answer *answer)
 static bool
 is_committed(const Call *call)
 {
-	return pg_atomic_read_u32(&call->header->phase) == AQ_CALL_COMMITTED;
+	bool		committed = pg_atomic_read_u32(&call->request->phase) == AQ_CALL_COMMITTED;
+
+	pg_read_barrier();			/* before commit_end is read */
+	return committed;
 }
 
-/* Has the answer arrived? */
-static bool
-receive(Call *call, bool *detached)
+/* Waits for the commit as the session waits for its own. */
+static void
+wait_for_flush(const Call *call)
 {
-	Size		size;
-	shm_mq_result result = shm_mq_receive(call->answers, &size, &call->answer, true);
-
-	*detached = result == SHM_MQ_DETACHED;
-	return result == SHM_MQ_SUCCESS;
+	if (!is_committed(call) || synchronous_commit == SYNCHRONOUS_COMMIT_OFF)
+		return;
+	HOLD_INTERRUPTS();
+	XLogFlush(call->request->commit_end);
+	SyncRepWaitForLSN(call->request->commit_end, true);
+	RESUME_INTERRUPTS();
 }
 
 /* Has the process that the session has started ended without connecting? */
@@ -325,32 +320,27 @@ static Outcome
 wait_for_answer(Call *call, int64 patience)
 {
 	int64		deadline = patience < 0 ? -1 : aq_clock_us() + patience;
-	bool		connected = true;
-	bool		detached;
+	bool		connected;
+	AqCallState state;
 	AqDeadlockWatch watch = {0};
 
-	while (!receive(call, &detached))
+	while ((state = aq_helper_pool_state(&connected)) == AQ_CALL_GRANTED)
 	{
 		int64		left = deadline < 0 ? DeadlockTimeout * INT64CONST(1000) : deadline - aq_clock_us();
 
-		if (never_came(call))
-			aq_helper_pool_never_came();
-		if (detached || aq_helper_pool_lost(&connected))
-		{
-			/* it may have answered just before it ended */
-			if (receive(call, &detached))
-				return ANSWERED;
-			return connected ? HELPER_ENDED : HELPER_NOT_STARTED;
-		}
 		if (left <= 0 || (deadline >= 0 && (ProcDiePending || is_committed(call))))
 			return NO_ANSWER;
-		if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, aq_helper_pool_pid(), 0, 0, left) && deadline < 0)
+		if (never_came(call))
+			aq_helper_pool_never_came();
+		else if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, aq_helper_pool_pid(), 0, 0, left) && deadline < 0)
 		{
 			check_own_lock();
 			aq_deadlock_check(&watch, AQ_EVENT_HELPER_CALL, aq_helper_pool_pid());
 		}
 	}
-	return ANSWERED;
+	if (state == AQ_CALL_ANSWERED)
+		return ANSWERED;
+	return connected ? HELPER_ENDED : HELPER_NOT_STARTED;
 }
 
 /* --- a call --------------------------------------------------------------------------------------- */
@@ -395,9 +385,9 @@ call_off(Call *call, MemoryContext context)
 	HOLD_INTERRUPTS();
 	aq_helper_pool_cancel();
 	outcome = wait_for_answer(call, END_PATIENCE);
+	wait_for_flush(call);
 	if (error->detail == NULL)
 		error->detail = pstrdup(fate_of(call, outcome));
-	drop_segment(call);
 	aq_helper_pool_leave();
 	RESUME_INTERRUPTS();
 	ReThrowError(error);
@@ -428,21 +418,15 @@ try_call(const StringInfoData *request, bool last, Answer *answer)
 {
 	Call		call;
 	Outcome		outcome;
-	bool		connected;
 	const char *fate;
 
-	get_helper(&call);
-	aq_point("helper-granted");
-	make_segment(&call, request);
-	if (aq_helper_pool_hand_over(dsm_segment_handle(call.segment)))
-		outcome = wait_or_call_off(&call);
-	else
-		outcome = aq_helper_pool_lost(&connected) && !connected ? HELPER_NOT_STARTED : HELPER_ENDED;
+	get_helper(&call, request);
+	outcome = wait_or_call_off(&call);
+	wait_for_flush(&call);
 	if (outcome == ANSWERED)
-		read_answer(call.answer, answer);
-	last |= outcome == HELPER_NOT_STARTED || pg_atomic_read_u32(&call.header->phase) != AQ_CALL_ASKED;
+		read_answer(dsa_get_address(aq_helper_area_memory(), call.request->answer), answer);
+	last |= outcome == HELPER_NOT_STARTED || pg_atomic_read_u32(&call.request->phase) != AQ_CALL_ASKED;
 	fate = fate_of(&call, outcome);
-	drop_segment(&call);
 	aq_helper_pool_leave();
 	if (outcome != ANSWERED && last)
 		raise_lost(outcome, fate);

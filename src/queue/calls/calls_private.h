@@ -13,7 +13,8 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "lib/stringinfo.h"
-#include "storage/dsm_impl.h"
+#include "access/xlogdefs.h"
+#include "utils/dsa.h"
 
 /* --- use.c */
 extern void aq_use_check_started(AqQueue *queue, bool enqueue);
@@ -233,20 +234,29 @@ typedef struct AqHelperKey
 	Oid			current;		/* current_user */
 } AqHelperKey;
 
+typedef enum AqCallState
+{
+	AQ_CALL_NONE,
+	AQ_CALL_IN_LINE,
+	AQ_CALL_GRANTED,			/* has a helper */
+	AQ_CALL_ANSWERED,
+	AQ_CALL_LOST				/* its helper has ended */
+} AqCallState;
+
 extern Size aq_helper_area_size(void);
 extern void aq_helper_area_init(void *place, bool found);
+extern dsa_area *aq_helper_area_memory(void);
 extern void aq_helper_pool_register(void);
 
 /*
  * for a caller, in this order; after join, an error or the end of the session
  * leaves the pool
  */
-extern void aq_helper_pool_join(const AqHelperKey *key);
+extern void aq_helper_pool_join(const AqHelperKey *key, dsa_pointer request);
 extern bool aq_helper_pool_wait(int *number, uint32 *serial);
 extern void aq_helper_pool_registered(void);
 extern int	aq_helper_pool_not_registered(void);
-extern bool aq_helper_pool_hand_over(dsm_handle request);
-extern bool aq_helper_pool_lost(bool *connected);
+extern AqCallState aq_helper_pool_state(bool *connected);
 extern int	aq_helper_pool_pid(void);
 extern void aq_helper_pool_never_came(void);
 extern void aq_helper_pool_cancel(void);
@@ -256,7 +266,7 @@ extern void aq_helper_pool_leave(void);
 extern bool aq_helper_pool_is_helper(void);
 extern bool aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key);
 extern void aq_helper_pool_connected(void);
-extern bool aq_helper_pool_next(dsm_handle *request);
+extern bool aq_helper_pool_next(dsa_pointer *request);
 extern void aq_helper_pool_answers(void);
 extern void aq_helper_pool_done(void);
 extern void aq_helper_pool_exit(void);
@@ -275,19 +285,16 @@ typedef enum AqCallPhase
 	AQ_CALL_COMMITTED
 } AqCallPhase;
 
-/* At the beginning of the shared memory of a call. */
-typedef struct AqCallHeader
+/* A request, in the memory of helper_area.c. */
+typedef struct AqRequest
 {
-	pg_atomic_uint32 phase;		/* written by the helper */
-	Size		ring;			/* offset of the message queue for the answer */
-	char		request[FLEXIBLE_ARRAY_MEMBER];
-} AqCallHeader;
-
-static inline struct shm_mq *
-aq_call_ring(AqCallHeader *header)
-{
-	return (struct shm_mq *) ((char *) header + header->ring);
-}
+	/* written by the helper */
+	pg_atomic_uint32 phase;
+	XLogRecPtr	commit_end;		/* from AQ_CALL_COMMITTED on: where the WAL of the call ends */
+	dsa_pointer answer;			/* invalid: none yet */
+	/* by the caller */
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} AqRequest;
 
 /* first byte of an answer */
 #define AQ_ANSWER_ROWS 'R'

@@ -33,7 +33,6 @@
 #include "storage/ipc.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
-#include "storage/shm_mq.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -48,11 +47,57 @@
 
 PGDLLEXPORT void aq_helper_main(Datum arg);
 
+/*
+ * Most sessions have the settings of their role and database, as the helper has,
+ * and setting some of them is slow.
+ */
 static void
 set_option(const char *name, const char *value)
 {
+	const char *now = GetConfigOption(name, false, false);
+
+	if (now != NULL && strcmp(now, value) == 0)
+		return;
 	/* PGC_SUSET, because the caller was allowed to set it */
 	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/* --- saved plans ---------------------------------------------------------------------- */
+
+/* The statements are few; their arguments' types depend on the payload. */
+#define PLANS 64
+
+typedef struct SavedPlan
+{
+	char	   *sql;
+	int			nargs;
+	Oid			types[AQ_CALL_ARGUMENTS];
+	SPIPlanPtr	plan;
+} SavedPlan;
+
+static SavedPlan plans[PLANS];
+static int	nplans;
+
+/* SPI is connected. */
+static SPIPlanPtr
+plan_for(const char *sql, int nargs, Oid *types)
+{
+	SPIPlanPtr	plan;
+
+	for (int i = 0; i < nplans; i++)
+		if (plans[i].nargs == nargs && memcmp(plans[i].types, types, nargs * sizeof(Oid)) == 0 &&
+			strcmp(plans[i].sql, sql) == 0)
+			return plans[i].plan;
+	plan = SPI_prepare(sql, nargs, types);
+	if (plan == NULL)
+		elog(ERROR, "could not plan \"%s\": %s", sql, SPI_result_code_string(SPI_result));
+	if (nplans == PLANS || SPI_keepplan(plan) != 0)
+		return plan;
+	plans[nplans].sql = MemoryContextStrdup(TopMemoryContext, sql);
+	plans[nplans].nargs = nargs;
+	memcpy(plans[nplans].types, types, nargs * sizeof(Oid));
+	plans[nplans++].plan = plan;
+	return plan;
 }
 
 /* --- a call -------------------------------------------------------------------------- */
@@ -97,7 +142,7 @@ execute_statement(const char **request, StringInfo answer)
 		values[i] = aq_wire_get_datum(request, &isnull);
 		nulls[i] = isnull ? 'n' : ' ';
 	}
-	if (SPI_execute_with_args(sql, nargs, types, values, nulls, false, 0) != SPI_OK_SELECT)
+	if (SPI_execute_plan(plan_for(sql, nargs, types), values, nulls, false, 0) != SPI_OK_SELECT)
 		elog(ERROR, "a statement with immediate visibility did not return rows");
 	put_rows(answer);
 }
@@ -117,29 +162,39 @@ take_over_session(const char **request)
 	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
 	for (int i = 0; i < aq_autonomous_nsettings; i++)
 		set_option(aq_autonomous_settings[i], aq_wire_get_string(request));
-	set_option("lock_timeout", LOCK_TIMEOUT);
-	/* the caller waits for room, not its helper */
-	set_option("pgaq.flow_control_timeout", "0");
 	aq_position_import(request);
 }
 
-/*
- * Executes the request and commits; the answer is kept after the transaction.
- */
+/* Adds a copy of the answer to the request, before the commit, because it may fail. */
 static void
-execute(AqCallHeader *header, StringInfo answer)
+share_answer(AqRequest *request, const StringInfoData *answer)
 {
-	const char *request = header->request;
+	dsa_area   *memory = aq_helper_area_memory();
+
+	if (DsaPointerIsValid(request->answer))
+		dsa_free(memory, request->answer);
+	request->answer = InvalidDsaPointer;
+	request->answer = dsa_allocate(memory, answer->len);
+	memcpy(dsa_get_address(memory, request->answer), answer->data, answer->len);
+}
+
+/* Executes the request and commits. */
+static void
+execute(AqRequest *request, StringInfo answer)
+{
+	const char *data = request->data;
 
 	aq_point("helper-began");
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
-	take_over_session(&request);
+	take_over_session(&data);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	SPI_connect();
-	execute_statement(&request, answer);
+	execute_statement(&data, answer);
 	SPI_finish();
 	PopActiveSnapshot();
+	aq_position_export(answer);
+	share_answer(request, answer);
 	aq_point("helper-executed");
 	CommitTransactionCommand();
 	/*
@@ -147,7 +202,9 @@ execute(AqCallHeader *header, StringInfo answer)
 	 * commit is always recorded
 	 */
 	HOLD_INTERRUPTS();
-	pg_atomic_write_u32(&header->phase, AQ_CALL_COMMITTED);
+	request->commit_end = XactLastCommitEnd;
+	pg_write_barrier();
+	pg_atomic_write_u32(&request->phase, AQ_CALL_COMMITTED);
 	aq_point_held("helper-committed");
 	RESUME_INTERRUPTS();
 }
@@ -183,13 +240,16 @@ put_error(StringInfo answer, const ErrorData *error)
 
 /* Executes the request; the answer is the rows or an error. */
 static void
-answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
+answer_request(AqRequest *request, MemoryContext context)
 {
-	appendStringInfoChar(answer, AQ_ANSWER_ROWS);
+	StringInfoData answer;
+
+	initStringInfo(&answer);
+	appendStringInfoChar(&answer, AQ_ANSWER_ROWS);
 	PG_TRY();
 	{
-		pg_atomic_write_u32(&header->phase, AQ_CALL_BEGUN);
-		execute(header, answer);
+		pg_atomic_write_u32(&request->phase, AQ_CALL_BEGUN);
+		execute(request, &answer);
 	}
 	PG_CATCH();
 	{
@@ -199,12 +259,13 @@ answer_request(AqCallHeader *header, StringInfo answer, MemoryContext context)
 		error = CopyErrorData();
 		FlushErrorState();
 		AbortCurrentTransaction();
-		put_error(answer, error);
+		put_error(&answer, error);
+		aq_position_export(&answer);
+		share_answer(request, &answer);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	SetUserIdAndSecContext(GetSessionUserId(), 0);
-	aq_position_export(answer);
 }
 
 /* --- between two calls --------------------------------------------------------------------- */
@@ -240,42 +301,13 @@ aq_helper_forget_call(void)
 }
 
 static void
-serve_request(dsm_handle handle, MemoryContext context)
-{
-	dsm_segment *segment = dsm_attach(handle);
-	AqCallHeader *header;
-	shm_mq_handle *answers;
-	StringInfoData answer;
-
-	if (segment == NULL)
-		return;					/* the caller has ended */
-	dsm_pin_mapping(segment);	/* keep it after the call's transaction */
-	header = dsm_segment_address(segment);
-	shm_mq_set_sender(aq_call_ring(header), MyProc);
-	answers = shm_mq_attach(aq_call_ring(header), segment, NULL);
-	initStringInfo(&answer);
-	answer_request(header, &answer, context);
-	aq_helper_pool_answers();
-
-	/*
-	 * it is too late for a cancellation; if the caller has ended, the answer
-	 * is discarded
-	 */
-	HOLD_CANCEL_INTERRUPTS();
-	(void) shm_mq_send(answers, answer.len, answer.data, false, true);
-	RESUME_CANCEL_INTERRUPTS();
-	shm_mq_detach(answers);
-	dsm_detach(segment);
-	aq_point_held("helper-answered");
-}
-
-static void
 serve(void)
 {
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pgaq helper", ALLOCSET_DEFAULT_SIZES);
-	dsm_handle	request;
+	dsa_pointer request;
 
 	pgstat_report_activity(STATE_IDLE, NULL);
+	aq_point_held("helper-next");
 	while (aq_helper_pool_next(&request))
 	{
 		/*
@@ -286,9 +318,12 @@ serve(void)
 			CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(context);
 		MemoryContextSwitchTo(context);
-		serve_request(request, context);
+		answer_request(dsa_get_address(aq_helper_area_memory(), request), context);
+		aq_helper_pool_answers();
+		aq_point_held("helper-answered");
 		aq_helper_forget_call();
 		aq_helper_pool_done();
+		aq_point_held("helper-next");
 	}
 }
 
@@ -330,6 +365,10 @@ aq_helper_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(key.database, key.login, 0);
 	set_session_user(&key);
 	aq_process_set_parameters("pgaq helper");
+	aq_process_set_parameter("lock_timeout", LOCK_TIMEOUT);
+	/* the caller waits for the flush, and for room */
+	aq_process_set_parameter("synchronous_commit", "off");
+	aq_process_set_parameter("pgaq.flow_control_timeout", "0");
 	aq_helper_pool_connected();
 	serve();
 	proc_exit(0);

@@ -28,10 +28,13 @@
  *	| state | caller | next |
  *	| STARTING | the session that starts it, or none | the process connects: BUSY or IDLE |
  *	| IDLE | none | BUSY, or ENDING after pgaq.immediate_idle_timeout or when its slot is needed |
- *	| BUSY | a session, or none | after an answer to a request: RESETTING; the caller leaves without a request: IDLE; its call cannot be interrupted: STUCK |
+ *	| BUSY | a session, or none | after an answer to a request: RESETTING; the caller leaves before the helper begins: IDLE; its call cannot be interrupted: STUCK |
  *	| RESETTING | none | the state left by the call is removed: IDLE |
  *	| ENDING | none | the process ends: FREE |
  *	| STUCK | none | the process ends: FREE |
+ *
+ * A session enters the line with its request, so that a helper that becomes idle
+ * begins the next one at once.
  *
  * A caller's place in line, or its helper, is a claim, so that the helper is
  * released or the call cancelled whenever the caller ends.  If a helper ends,
@@ -59,7 +62,10 @@
 #include <signal.h>
 
 #include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "utils/memutils.h"
 
 /* a helper is not replaced by one with another key before this time */
 #define TURN ((int64) 50000)
@@ -69,6 +75,9 @@
 
 /* how long a registered process may take to start */
 #define START_PATIENCE ((int64) 10000000)
+
+/* shared memory for requests and answers; if it is full, it gets dynamic segments */
+#define MEMORY_BYTES ((Size) 256 * 1024)
 
 AqHelperPool *aq_helper_area;
 Call	   *aq_helper_area_calls;
@@ -81,10 +90,32 @@ area_size(void)
 	return MAXALIGN(add_size(offsetof(AqHelperPool, helpers), mul_size(max_worker_processes, sizeof(Helper))));
 }
 
+static Size
+calls_size(void)
+{
+	return MAXALIGN(mul_size(aq_session_slots(), sizeof(Call)));
+}
+
+static void *
+memory_place(void)
+{
+	return (char *) aq_helper_area + area_size() + calls_size();
+}
+
 Size
 aq_helper_area_size(void)
 {
-	return add_size(area_size(), mul_size(aq_session_slots(), sizeof(Call)));
+	return add_size(add_size(area_size(), calls_size()), MEMORY_BYTES);
+}
+
+/* As the statistics of the server do it. */
+static void
+init_memory(void)
+{
+	dsa_area   *area = dsa_create_in_place(memory_place(), MEMORY_BYTES, LWTRANCHE_FIRST_USER_DEFINED - 1, NULL);
+
+	dsa_pin(area);
+	dsa_detach(area);
 }
 
 void
@@ -98,6 +129,40 @@ aq_helper_area_init(void *place, bool found)
 	aq_latch_init(&aq_helper_area->latch, AQ_LATCH_HELPERS, 0);
 	dlist_init(&aq_helper_area->line);
 	aq_helper_area->timekeeper = -1;
+	init_memory();
+}
+
+/* The memory for requests and answers. */
+dsa_area *
+aq_helper_area_memory(void)
+{
+	static dsa_area *memory;
+	MemoryContext old;
+
+	if (memory != NULL)
+		return memory;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	memory = dsa_attach_in_place(memory_place(), NULL);
+	dsa_pin_mapping(memory);
+	on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(memory_place()));
+	MemoryContextSwitchTo(old);
+	return memory;
+}
+
+/* Frees a request, and its answer. */
+void
+aq_helper_area_discard(dsa_pointer request)
+{
+	dsa_area   *memory;
+	AqRequest  *it;
+
+	if (!DsaPointerIsValid(request))
+		return;
+	memory = aq_helper_area_memory();
+	it = dsa_get_address(memory, request);
+	if (DsaPointerIsValid(it->answer))
+		dsa_free(memory, it->answer);
+	dsa_free(memory, request);
 }
 
 Call *
@@ -151,6 +216,7 @@ aq_helper_area_free(Helper *helper)
 	helper->pid = 0;
 	helper->proc = NULL;
 	helper->caller = NO_CALLER;
+	helper->begun = false;
 }
 
 void
@@ -164,7 +230,7 @@ void
 aq_helper_area_make_idle(Helper *helper)
 {
 	helper->caller = NO_CALLER;
-	helper->given = false;
+	helper->begun = false;
 	helper->idle_since = aq_clock_us();
 	helper->state = HELPER_IDLE;
 	if (helper->ends || aq_helper_area->yield || aq_helper_area->used > limit())
@@ -181,9 +247,12 @@ grant(Call *call, Helper *helper, HelperState state)
 	aq_helper_area->waiting--;
 	helper->state = state;
 	helper->caller = aq_helper_area_caller(call);
-	helper->given = helper->cancelled = helper->terminated = helper->blocked = false;
+	helper->request = call->request;
+	helper->begun = helper->cancelled = helper->terminated = helper->blocked = false;
 	call->helper = (int) (helper - aq_helper_area->helpers);
-	call->state = CALL_GRANTED;
+	call->state = AQ_CALL_GRANTED;
+	if (state == HELPER_BUSY)
+		SetLatch(&helper->proc->procLatch);
 	aq_helper_area_wake(call);
 }
 
@@ -435,7 +504,7 @@ aq_helper_area_give_place(void)
 void
 aq_helper_area_stand_in_line(Call *call, bool at_front)
 {
-	call->state = CALL_IN_LINE;
+	call->state = AQ_CALL_IN_LINE;
 	aq_helper_area->waiting++;
 	if (at_front)
 		dlist_push_head(&aq_helper_area->line, &call->node);

@@ -13,6 +13,7 @@
 #include "queue/calls/calls_private.h"
 
 #include "lib/ilist.h"
+#include "utils/dsa.h"
 
 /* times are from aq_clock_us() */
 
@@ -42,32 +43,25 @@ typedef struct Helper
 	int			caller;			/* number of a session, or NO_CALLER */
 	bool		registered;		/* with the postmaster */
 	bool		connected;
-	bool		given;			/* the caller has passed its request */
+	bool		begun;			/* it has taken the request, and owns it: see leave() */
 	bool		cancelled;		/* the caller has cancelled the call */
 	bool		terminated;		/* it has ignored that */
 	int64		told;			/* when it was cancelled, or terminated */
 	bool		blocked;		/* its call waits for another helper */
 	bool		ends;			/* ends instead of becoming idle */
 	bool		wanted;			/* in dispatch(): a session in line waits for this one */
-	dsm_handle	request;
+	dsa_pointer request;
 } Helper;
-
-typedef enum CallState
-{
-	CALL_NONE,
-	CALL_IN_LINE,
-	CALL_GRANTED,				/* has a helper */
-	CALL_LOST					/* its helper has ended */
-} CallState;
 
 /* One for each session; protected by the latch. */
 typedef struct Call
 {
 	dlist_node	node;			/* in line */
-	CallState	state;
+	AqCallState state;
 	AqHelperKey key;
 	int			helper;
-	bool		connected;		/* CALL_LOST: the helper was connected */
+	bool		connected;		/* AQ_CALL_LOST: the helper was connected */
+	dsa_pointer request;
 } Call;
 
 typedef struct AqHelperPool
@@ -92,6 +86,7 @@ extern Call *aq_helper_area_calls;	/* by session number */
 extern Call *aq_helper_area_own_call(void);
 extern int	aq_helper_area_caller(const Call *call);
 extern void aq_helper_area_wake(const Call *call);
+extern void aq_helper_area_discard(dsa_pointer request);
 
 /* the caller holds the latch */
 extern void aq_helper_area_dispatch(void);

@@ -25,14 +25,11 @@
 static Helper *own_helper;		/* in a helper process */
 static uint32 own_serial;
 
-/*
- * Cancels a helper's call.  A helper that is starting sees the flag when it
- * begins.
- */
+/* Cancels a call that a helper has begun. */
 static void
 cancel_call(Helper *helper)
 {
-	if (!helper->given || helper->cancelled)
+	if (helper->cancelled)
 		return;
 	helper->cancelled = true;
 	helper->told = aq_clock_us();
@@ -46,7 +43,7 @@ cancel_call(Helper *helper)
 static bool
 has_helper(const Call *call)
 {
-	return call->state == CALL_GRANTED && aq_helper_area->helpers[call->helper].caller == aq_helper_area_caller(call);
+	return call->state == AQ_CALL_GRANTED && aq_helper_area->helpers[call->helper].caller == aq_helper_area_caller(call);
 }
 
 /* Releases the caller's helper, even in the middle of a call. */
@@ -54,41 +51,50 @@ static void
 leave_helper(Helper *helper)
 {
 	helper->caller = NO_CALLER;
-	if (helper->state == HELPER_STARTING)
-	{
-		helper->given = false;
-		if (!helper->registered)
-			aq_helper_area_free(helper);
-	}
-	else if (!helper->given)
-		aq_helper_area_make_idle(helper);
-	else
+	if (helper->begun)
 		cancel_call(helper);
+	else if (helper->state != HELPER_STARTING)
+		aq_helper_area_make_idle(helper);
+	else if (!helper->registered)
+		aq_helper_area_free(helper);
 }
 
 /* --- the caller ---------------------------------------------------------------------------- */
 
-/* Release of a claim: the session is in line, or has a helper. */
+/*
+ * Release of a claim: the session is in line, or has a helper.
+ *
+ * A request, with its answer, belongs to the session, except while a helper
+ * executes it: a helper that has begun frees it if the session has left.
+ */
 static void
 leave(void *ptr, int64 unused)
 {
 	Call	   *call = ptr;
+	dsa_pointer request;
 
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
-	if (call->state == CALL_IN_LINE)
+	if (call->state == AQ_CALL_IN_LINE)
 	{
 		dlist_delete(&call->node);
 		aq_helper_area->waiting--;
 	}
 	else if (has_helper(call))
+	{
+		if (aq_helper_area->helpers[call->helper].begun)
+			call->request = InvalidDsaPointer;
 		leave_helper(&aq_helper_area->helpers[call->helper]);
-	call->state = CALL_NONE;
+	}
+	request = call->request;
+	call->request = InvalidDsaPointer;
+	call->state = AQ_CALL_NONE;
 	if (own_helper != NULL)
 		own_helper->blocked = false;
 	if (aq_helper_area->timekeeper == aq_helper_area_caller(call))
 		aq_helper_area->timekeeper = -1;
 	aq_helper_area_dispatch();
 	aq_latch_free(&aq_helper_area->latch);
+	aq_helper_area_discard(request);
 }
 
 /* Called when the session's call has ended, or its answer is not needed. */
@@ -109,24 +115,25 @@ refuse_stuck(int pid)
 }
 
 /*
- * Enters the line; the session's place is a claim until
- * aq_helper_pool_leave().
+ * Enters the line with a request; the session's place is a claim, for which it
+ * has reserved room, until aq_helper_pool_leave(), which frees the request.
  */
 void
-aq_helper_pool_join(const AqHelperKey *key)
+aq_helper_pool_join(const AqHelperKey *key, dsa_pointer request)
 {
 	Call	   *call = aq_helper_area_own_call();
 	int			stuck;
 
-	aq_claim_reserve(1);
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	stuck = aq_helper_area_stuck(key->login);
 	if (stuck != 0)
 	{
 		aq_latch_free(&aq_helper_area->latch);
+		aq_helper_area_discard(request);
 		refuse_stuck(stuck);
 	}
 	call->key = *key;
+	call->request = request;
 	aq_helper_area_stand_in_line(call, own_helper != NULL);
 	if (own_helper != NULL)
 		own_helper->blocked = true;
@@ -165,7 +172,7 @@ look_at_line(Call *call)
 	if (aq_helper_area->timekeeper == aq_helper_area_caller(call))
 		aq_helper_area->look_at = 0;
 	aq_helper_area_dispatch();
-	return call->state != CALL_IN_LINE;
+	return call->state != AQ_CALL_IN_LINE;
 }
 
 /*
@@ -189,7 +196,7 @@ aq_helper_pool_wait(int *number, uint32 *serial)
 
 		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 		over = look_at_line(call);
-		if (call->state == CALL_GRANTED)
+		if (call->state == AQ_CALL_GRANTED)
 		{
 			*number = call->helper;
 			*serial = aq_helper_area->helpers[call->helper].serial;
@@ -250,41 +257,18 @@ aq_helper_pool_not_registered(void)
 	return failures;
 }
 
-/* Passes the request to the helper; returns false if the helper has ended. */
-bool
-aq_helper_pool_hand_over(dsm_handle request)
+/* What has become of the session's call.  *connected: of one that is lost, its helper had connected. */
+AqCallState
+aq_helper_pool_state(bool *connected)
 {
 	Call	   *call = aq_helper_area_own_call();
-	bool		there;
-
-	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
-	there = has_helper(call);
-	if (there)
-	{
-		Helper	   *helper = &aq_helper_area->helpers[call->helper];
-
-		helper->request = request;
-		helper->given = true;
-		if (helper->proc != NULL)
-			SetLatch(&helper->proc->procLatch);
-	}
-	aq_latch_free(&aq_helper_area->latch);
-	return there;
-}
-
-/* Has the session's helper ended? *connected: it had connected before. */
-bool
-aq_helper_pool_lost(bool *connected)
-{
-	Call	   *call = aq_helper_area_own_call();
-	bool		lost;
+	AqCallState state;
 
 	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_HELPER);
-	lost = call->state == CALL_LOST;
-	if (lost)
-		*connected = call->connected;
+	state = call->state;
+	*connected = call->connected;
 	aq_latch_free(&aq_helper_area->latch);
-	return lost;
+	return state;
 }
 
 /* The process id of the session's helper; 0: it has not started yet. */
@@ -310,13 +294,13 @@ aq_helper_pool_never_came(void)
 	if (has_helper(call) && aq_helper_area->helpers[call->helper].pid == 0)
 	{
 		aq_helper_area_free(&aq_helper_area->helpers[call->helper]);
-		call->state = CALL_LOST;
+		call->state = AQ_CALL_LOST;
 		call->connected = false;
 	}
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* Cancels the session's call; the helper still answers. */
+/* Cancels the session's call: a helper that has begun still answers, another one does not begin. */
 void
 aq_helper_pool_cancel(void)
 {
@@ -324,7 +308,19 @@ aq_helper_pool_cancel(void)
 
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	if (has_helper(call))
-		cancel_call(&aq_helper_area->helpers[call->helper]);
+	{
+		Helper	   *helper = &aq_helper_area->helpers[call->helper];
+
+		if (helper->begun)
+			cancel_call(helper);
+		else
+		{
+			leave_helper(helper);
+			call->state = AQ_CALL_LOST;
+			call->connected = true;
+			aq_helper_area_dispatch();
+		}
+	}
 	aq_latch_free(&aq_helper_area->latch);
 }
 
@@ -373,27 +369,15 @@ aq_helper_pool_connected(void)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/*
- * Cancels a call that its caller has cancelled before the helper begins it.
- * Discards signals for earlier calls.
- */
-static void
-take_cancellation(void)
-{
-	QueryCancelPending = own_helper->cancelled;
-	if (own_helper->cancelled)
-		InterruptPending = true;
-}
-
 /* Waits for the next request; returns false if the helper must end. */
 bool
-aq_helper_pool_next(dsm_handle *request)
+aq_helper_pool_next(dsa_pointer *request)
 {
 	for (;;)
 	{
 		int64		left = -1;
 		HelperState state;
-		bool		given;
+		bool		begins;
 
 		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 		if (own_helper->state == HELPER_IDLE)
@@ -403,14 +387,16 @@ aq_helper_pool_next(dsm_handle *request)
 				own_helper->state = HELPER_ENDING;
 		}
 		state = own_helper->state;
-		given = state == HELPER_BUSY && own_helper->given;
-		if (given)
+		begins = state == HELPER_BUSY && own_helper->caller != NO_CALLER;
+		if (begins)
 		{
 			*request = own_helper->request;
-			take_cancellation();
+			own_helper->begun = true;
+			/* a signal for an earlier call */
+			QueryCancelPending = false;
 		}
 		aq_latch_free(&aq_helper_area->latch);
-		if (given)
+		if (begins)
 			return true;
 		if (state == HELPER_ENDING)
 			return false;
@@ -430,18 +416,29 @@ void
 aq_helper_pool_answers(void)
 {
 	bool		stuck;
+	dsa_pointer left = InvalidDsaPointer;
 
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	stuck = own_helper->state == HELPER_STUCK;
 	if (!stuck)
 	{
+		if (own_helper->caller == NO_CALLER)
+			left = own_helper->request;
+		else
+		{
+			Call	   *call = &aq_helper_area_calls[own_helper->caller];
+
+			call->state = AQ_CALL_ANSWERED;
+			aq_helper_area_wake(call);
+		}
 		own_helper->state = HELPER_RESETTING;
 		own_helper->caller = NO_CALLER;
-		own_helper->given = false;
+		own_helper->begun = false;
 	}
 	aq_latch_free(&aq_helper_area->latch);
 	if (stuck)
 		proc_exit(1);
+	aq_helper_area_discard(left);
 }
 
 /* The helper is ready for another caller. */
@@ -458,6 +455,8 @@ aq_helper_pool_done(void)
 void
 aq_helper_pool_exit(void)
 {
+	dsa_pointer left = InvalidDsaPointer;
+
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	if (own_helper->serial == own_serial && own_helper->pid == MyProcPid)
 	{
@@ -465,16 +464,19 @@ aq_helper_pool_exit(void)
 		{
 			Call	   *call = &aq_helper_area_calls[own_helper->caller];
 
-			call->state = CALL_LOST;
+			call->state = AQ_CALL_LOST;
 			/* one that was told to end counts as connected */
 			call->connected = own_helper->connected || ProcDiePending;
 			aq_helper_area_wake(call);
 		}
+		else if (own_helper->begun)
+			left = own_helper->request;
 		aq_helper_area_free(own_helper);
 		aq_helper_area_dispatch();
 	}
 	own_helper = NULL;
 	aq_latch_free(&aq_helper_area->latch);
+	aq_helper_area_discard(left);
 }
 
 /*
@@ -552,7 +554,7 @@ aq_helper_pool_check(AqFindings *findings)
 	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_VIEW);
 	in_line = aq_helper_area->waiting;
 	for (int i = 0; i < aq_session_slots(); i++)
-		standing += aq_helper_area_calls[i].state == CALL_IN_LINE;
+		standing += aq_helper_area_calls[i].state == AQ_CALL_IN_LINE;
 	aq_latch_free(&aq_helper_area->latch);
 	aq_finding_compare(findings, "helpers", "sessions in line", standing, in_line);
 	for (int i = 0; i < max_worker_processes; i++)
@@ -564,7 +566,7 @@ aq_helper_pool_check(AqFindings *findings)
 		aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_VIEW);
 		helper = aq_helper_area->helpers[i];
 		known = helper.caller == NO_CALLER || helper.state == HELPER_FREE ||
-			(aq_helper_area_calls[helper.caller].state == CALL_GRANTED && aq_helper_area_calls[helper.caller].helper == i);
+			(aq_helper_area_calls[helper.caller].state == AQ_CALL_GRANTED && aq_helper_area_calls[helper.caller].helper == i);
 		aq_latch_free(&aq_helper_area->latch);
 		if (helper.state == HELPER_FREE)
 			continue;
