@@ -232,6 +232,33 @@ BEGIN
 	CALL sys.clean_all();
 END $$;
 
+-- numbers of other types, as in variables that were NUMBER
+DO $$
+DECLARE
+	l_message sys.aq$_jms_map_message := sys.aq$_jms_map_message();
+	l_bytes sys.aq$_jms_bytes_message := sys.aq$_jms_bytes_message();
+	l_op numeric;
+	l_one numeric := 1;
+	l_names sys.aq$_jms_namearray;
+	l_n integer;
+BEGIN
+	CALL sys.set_groupseq(l_message, l_one);
+	l_op := sys.prepare(l_message, -l_one);
+	CALL sys.set_int(l_message, l_op, 'n', 5::bigint);
+	CALL sys.set_double(l_message, l_op, 'd', l_one);
+	CALL sys.set_bytes(l_message, l_op, 'b', '\x010203'::bytea, l_one, l_one);
+	CALL sys.get_names(l_message, l_op, l_names, l_one, l_one, l_n);
+	RAISE NOTICE '% % % %', l_names, l_n, sys.get_int(l_message, l_op, 'n'), sys.get_double(l_message, l_op, 'd');
+	CALL sys.flush(l_message, l_op);
+	CALL sys.clean(l_message, l_op);
+	RAISE NOTICE '%', l_message;
+	l_op := sys.clear_body(l_bytes, NULL);
+	CALL sys.write_bytes(l_bytes, l_op, '\x010203'::bytea, l_one, l_one);
+	CALL sys.flush(l_bytes, l_op);
+	CALL sys.clean(l_bytes, l_op);
+	RAISE NOTICE '%', l_bytes;
+END $$;
+
 -- a stream: a value that cannot be converted stays the next one
 DO $$
 DECLARE

@@ -58,7 +58,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._jms_kind_with_operations(aq.jms_message) IS 'Internal: the kind of a message, or an error if it has no operations';
 
-CREATE FUNCTION sys.prepare(self aq.jms_message, id integer) RETURNS integer
+CREATE FUNCTION sys.prepare(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
 	kind text := sys._jms_kind_with_operations(self);
@@ -71,17 +71,17 @@ BEGIN
 	ELSIF kind = 'stream' THEN
 		SELECT array_agg(s.value ORDER BY s.number) INTO items FROM jsonb_array_elements(self.text::jsonb) WITH ORDINALITY s (value, number);
 	END IF;
-	RETURN sys._jms_begin(id, kind, names, items, self.bytes, false);
+	RETURN sys._jms_begin(id::integer, kind, names, items, self.bytes, false);
 END $$;
-COMMENT ON FUNCTION sys.prepare(aq.jms_message, integer) IS
+COMMENT ON FUNCTION sys.prepare(aq.jms_message, numeric) IS
 'Begin to read the body of a bytes, map or stream message; returns the number of the operation, a new one if id is negative or null. A map can also be written';
 
-CREATE FUNCTION sys.clear_body(self aq.jms_message, id integer) RETURNS integer
+CREATE FUNCTION sys.clear_body(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	RETURN sys._jms_begin(id, sys._jms_kind_with_operations(self), NULL, NULL, NULL, true);
+	RETURN sys._jms_begin(id::integer, sys._jms_kind_with_operations(self), NULL, NULL, NULL, true);
 END $$;
-COMMENT ON FUNCTION sys.clear_body(aq.jms_message, integer) IS
+COMMENT ON FUNCTION sys.clear_body(aq.jms_message, numeric) IS
 'Begin to write an empty body of a bytes, map or stream message; returns the number of the operation, a new one if id is negative or null';
 
 CREATE FUNCTION sys._jms_flush(self aq.jms_message, id integer) RETURNS aq.jms_message
@@ -102,33 +102,33 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION sys._jms_flush(aq.jms_message, integer) IS 'Internal: a message with the body of an operation';
 
-CREATE PROCEDURE sys.flush(INOUT self anyelement, id integer)
+CREATE PROCEDURE sys.flush(INOUT self anyelement, id numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	self := sys._jms_flush(self, id);
+	self := sys._jms_flush(self, id::integer);
 END $$;
-COMMENT ON PROCEDURE sys.flush(anyelement, integer) IS 'Write the body of an operation into the message';
+COMMENT ON PROCEDURE sys.flush(anyelement, numeric) IS 'Write the body of an operation into the message';
 
-CREATE FUNCTION sys.get_mode(self aq.jms_message, id integer) RETURNS integer
+CREATE FUNCTION sys.get_mode(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	RETURN CASE WHEN sys._jms_is_writing(id) THEN dbms_aqjms.message_access_writeonly() ELSE dbms_aqjms.message_access_readonly() END;
+	RETURN CASE WHEN sys._jms_is_writing(id::integer) THEN dbms_aqjms.message_access_writeonly() ELSE dbms_aqjms.message_access_readonly() END;
 END $$;
-COMMENT ON FUNCTION sys.get_mode(aq.jms_message, integer) IS 'The mode of an operation: dbms_aqjms.message_access_readonly() or message_access_writeonly()';
+COMMENT ON FUNCTION sys.get_mode(aq.jms_message, numeric) IS 'The mode of an operation: dbms_aqjms.message_access_readonly() or message_access_writeonly()';
 
-CREATE PROCEDURE sys.reset(self aq.jms_message, id integer)
+CREATE PROCEDURE sys.reset(self aq.jms_message, id numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_reset(id);
+	PERFORM sys._jms_reset(id::integer);
 END $$;
-COMMENT ON PROCEDURE sys.reset(aq.jms_message, integer) IS 'Read the body of an operation from its start';
+COMMENT ON PROCEDURE sys.reset(aq.jms_message, numeric) IS 'Read the body of an operation from its start';
 
-CREATE PROCEDURE sys.clean(self aq.jms_message, id integer)
+CREATE PROCEDURE sys.clean(self aq.jms_message, id numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_clean(coalesce(id, -1));
+	PERFORM sys._jms_clean(coalesce(id::integer, -1));
 END $$;
-COMMENT ON PROCEDURE sys.clean(aq.jms_message, integer) IS 'End an operation; its body is forgotten';
+COMMENT ON PROCEDURE sys.clean(aq.jms_message, numeric) IS 'End an operation; its body is forgotten';
 
 CREATE PROCEDURE sys.clean_all()
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
@@ -262,112 +262,112 @@ BEGIN
 	FOR method IN VALUES ('boolean', 'boolean', 'boolean'), ('byte', 'numeric', 'integer'), ('short', 'numeric', 'integer'), ('int', 'numeric', 'integer'),
 			('long', 'numeric', 'numeric'), ('float', 'double precision', 'double precision'), ('double', 'double precision', 'double precision'), ('char', 'text', 'text') LOOP
 		EXECUTE format($f$
-			CREATE FUNCTION sys.read_%1$s(self aq.jms_message, id integer) RETURNS %3$s LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_read_value(id, %1$L); END$b$;
-			COMMENT ON FUNCTION sys.read_%1$s(aq.jms_message, integer) IS 'The next value of a bytes or stream message, in Java a %1$s; null: the end';
-			CREATE PROCEDURE sys.write_%1$s(self aq.jms_message, id integer, value %2$s) LANGUAGE plpgsql
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN PERFORM sys._jms_write_value(id, %1$L, value::text); END$b$;
-			COMMENT ON PROCEDURE sys.write_%1$s(aq.jms_message, integer, %2$s) IS 'Add a value, in Java a %1$s, to a bytes or stream message';
-			CREATE FUNCTION sys.get_%1$s(self aq.jms_message, id integer, name text) RETURNS %3$s LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_convert(sys._jms_get(id, name), %1$L); END$b$;
-			COMMENT ON FUNCTION sys.get_%1$s(aq.jms_message, integer, text) IS 'A value of a map message, in Java a %1$s; null: there is none';
-			CREATE PROCEDURE sys.set_%1$s(self aq.jms_message, id integer, name text, value %2$s) LANGUAGE plpgsql
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN PERFORM sys._jms_set_value(id, name, %1$L, value::text); END$b$;
-			COMMENT ON PROCEDURE sys.set_%1$s(aq.jms_message, integer, text, %2$s) IS 'Set a value of a map message, in Java a %1$s'$f$, method.column1, method.column2, method.column3);
+			CREATE FUNCTION sys.read_%1$s(self aq.jms_message, id numeric) RETURNS %3$s LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_read_value(id::integer, %1$L); END$b$;
+			COMMENT ON FUNCTION sys.read_%1$s(aq.jms_message, numeric) IS 'The next value of a bytes or stream message, in Java a %1$s; null: the end';
+			CREATE PROCEDURE sys.write_%1$s(self aq.jms_message, id numeric, value %2$s) LANGUAGE plpgsql
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN PERFORM sys._jms_write_value(id::integer, %1$L, value::text); END$b$;
+			COMMENT ON PROCEDURE sys.write_%1$s(aq.jms_message, numeric, %2$s) IS 'Add a value, in Java a %1$s, to a bytes or stream message';
+			CREATE FUNCTION sys.get_%1$s(self aq.jms_message, id numeric, name text) RETURNS %3$s LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_convert(sys._jms_get(id::integer, name), %1$L); END$b$;
+			COMMENT ON FUNCTION sys.get_%1$s(aq.jms_message, numeric, text) IS 'A value of a map message, in Java a %1$s; null: there is none';
+			CREATE PROCEDURE sys.set_%1$s(self aq.jms_message, id numeric, name text, value %2$s) LANGUAGE plpgsql
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN PERFORM sys._jms_set_value(id::integer, name, %1$L, value::text); END$b$;
+			COMMENT ON PROCEDURE sys.set_%1$s(aq.jms_message, numeric, text, %2$s) IS 'Set a value of a map message, in Java a %1$s'$f$, method.column1, method.column2, method.column3);
 	END LOOP;
 	FOR method IN VALUES ('text'), ('varchar') LOOP
 		EXECUTE format($f$
-			CREATE PROCEDURE sys.read_utf(self aq.jms_message, id integer, INOUT value %1$s) LANGUAGE plpgsql
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_read(id, 'utf'); END$b$;
-			COMMENT ON PROCEDURE sys.read_utf(aq.jms_message, integer, %1$s) IS 'The next text of a bytes message, into a variable; null: the end';
-			CREATE PROCEDURE sys.read_string(self aq.jms_message, id integer, INOUT value %1$s) LANGUAGE plpgsql
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_read_value(id, 'string'); END$b$;
-			COMMENT ON PROCEDURE sys.read_string(aq.jms_message, integer, %1$s) IS 'The next value of a stream message as text, into a variable; null: the end';
-			CREATE PROCEDURE sys.get_string(self aq.jms_message, id integer, name text, INOUT value %1$s) LANGUAGE plpgsql
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_convert(sys._jms_get(id, name), 'string'); END$b$;
-			COMMENT ON PROCEDURE sys.get_string(aq.jms_message, integer, text, %1$s) IS 'A value of a map message as text, into a variable; null: there is none'$f$, method.column1);
+			CREATE PROCEDURE sys.read_utf(self aq.jms_message, id numeric, INOUT value %1$s) LANGUAGE plpgsql
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_read(id::integer, 'utf'); END$b$;
+			COMMENT ON PROCEDURE sys.read_utf(aq.jms_message, numeric, %1$s) IS 'The next text of a bytes message, into a variable; null: the end';
+			CREATE PROCEDURE sys.read_string(self aq.jms_message, id numeric, INOUT value %1$s) LANGUAGE plpgsql
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_read_value(id::integer, 'string'); END$b$;
+			COMMENT ON PROCEDURE sys.read_string(aq.jms_message, numeric, %1$s) IS 'The next value of a stream message as text, into a variable; null: the end';
+			CREATE PROCEDURE sys.get_string(self aq.jms_message, id numeric, name text, INOUT value %1$s) LANGUAGE plpgsql
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN value := sys._jms_convert(sys._jms_get(id::integer, name), 'string'); END$b$;
+			COMMENT ON PROCEDURE sys.get_string(aq.jms_message, numeric, text, %1$s) IS 'A value of a map message as text, into a variable; null: there is none'$f$, method.column1);
 	END LOOP;
 	FOR method IN VALUES ('unsigned_byte'), ('unsigned_short') LOOP
 		EXECUTE format($f$
-			CREATE FUNCTION sys.read_%1$s(self aq.jms_message, id integer) RETURNS integer LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_read(id, %1$L); END$b$;
-			COMMENT ON FUNCTION sys.read_%1$s(aq.jms_message, integer) IS 'The next value of a bytes message, in Java an %2$s; null: the end'$f$, method.column1, replace(method.column1, '_', ' '));
+			CREATE FUNCTION sys.read_%1$s(self aq.jms_message, id numeric) RETURNS integer LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN RETURN sys._jms_read(id::integer, %1$L); END$b$;
+			COMMENT ON FUNCTION sys.read_%1$s(aq.jms_message, numeric) IS 'The next value of a bytes message, in Java an %2$s; null: the end'$f$, method.column1, replace(method.column1, '_', ' '));
 	END LOOP;
 END $$;
 
-CREATE PROCEDURE sys.write_utf(self aq.jms_message, id integer, value text)
+CREATE PROCEDURE sys.write_utf(self aq.jms_message, id numeric, value text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_write(id, 'utf', value);
+	PERFORM sys._jms_write(id::integer, 'utf', value);
 END $$;
-COMMENT ON PROCEDURE sys.write_utf(aq.jms_message, integer, text) IS 'Add a text, with its length, to a bytes message';
+COMMENT ON PROCEDURE sys.write_utf(aq.jms_message, numeric, text) IS 'Add a text, with its length, to a bytes message';
 
-CREATE PROCEDURE sys.write_string(self aq.jms_message, id integer, value text)
+CREATE PROCEDURE sys.write_string(self aq.jms_message, id numeric, value text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_put(id, NULL, sys._jms_item('string', value));
+	PERFORM sys._jms_put(id::integer, NULL, sys._jms_item('string', value));
 END $$;
-COMMENT ON PROCEDURE sys.write_string(aq.jms_message, integer, text) IS 'Add a text to a stream message';
+COMMENT ON PROCEDURE sys.write_string(aq.jms_message, numeric, text) IS 'Add a text to a stream message';
 
-CREATE PROCEDURE sys.set_string(self aq.jms_message, id integer, name text, value text)
+CREATE PROCEDURE sys.set_string(self aq.jms_message, id numeric, name text, value text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_set_value(id, name, 'string', value);
+	PERFORM sys._jms_set_value(id::integer, name, 'string', value);
 END $$;
-COMMENT ON PROCEDURE sys.set_string(aq.jms_message, integer, text, text) IS 'Set a text of a map message';
+COMMENT ON PROCEDURE sys.set_string(aq.jms_message, numeric, text, text) IS 'Set a text of a map message';
 
 -- Bytes
 
-CREATE PROCEDURE sys.write_bytes(self aq.jms_message, id integer, value bytea)
+CREATE PROCEDURE sys.write_bytes(self aq.jms_message, id numeric, value bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	IF sys._jms_kind(id) = 'bytes' THEN
-		PERFORM sys._jms_write_bytes(id, value);
+	IF sys._jms_kind(id::integer) = 'bytes' THEN
+		PERFORM sys._jms_write_bytes(id::integer, value);
 	ELSE
-		PERFORM sys._jms_put(id, NULL, aq.jms_item(value));
+		PERFORM sys._jms_put(id::integer, NULL, aq.jms_item(value));
 	END IF;
 END $$;
-COMMENT ON PROCEDURE sys.write_bytes(aq.jms_message, integer, bytea) IS 'Add bytes to a bytes or stream message';
-CREATE PROCEDURE sys.write_bytes(self aq.jms_message, id integer, value bytea, "offset" integer, length integer)
+COMMENT ON PROCEDURE sys.write_bytes(aq.jms_message, numeric, bytea) IS 'Add bytes to a bytes or stream message';
+CREATE PROCEDURE sys.write_bytes(self aq.jms_message, id numeric, value bytea, "offset" numeric, length numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	CALL sys.write_bytes(self, id, sys._jms_part(value, "offset", length));
+	CALL sys.write_bytes(self, id, sys._jms_part(value, "offset"::integer, length::integer));
 END $$;
-COMMENT ON PROCEDURE sys.write_bytes(aq.jms_message, integer, bytea, integer, integer) IS 'Add some of the bytes to a bytes or stream message; the first has offset 0';
+COMMENT ON PROCEDURE sys.write_bytes(aq.jms_message, numeric, bytea, numeric, numeric) IS 'Add some of the bytes to a bytes or stream message; the first has offset 0';
 
-CREATE PROCEDURE sys.read_bytes(self aq.jms_message, id integer, INOUT value bytea, length integer, INOUT returned integer)
+CREATE PROCEDURE sys.read_bytes(self aq.jms_message, id numeric, INOUT value bytea, length numeric, INOUT returned integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	value := sys._jms_read_bytes(id, length);
+	value := sys._jms_read_bytes(id::integer, length::integer);
 	returned := coalesce(octet_length(value), -1);
 END $$;
-COMMENT ON PROCEDURE sys.read_bytes(aq.jms_message, integer, bytea, integer, integer) IS
+COMMENT ON PROCEDURE sys.read_bytes(aq.jms_message, numeric, bytea, numeric, integer) IS
 'The next bytes of a bytes message, at most so many; returned is what Oracle''s function returns: their number, -1 at the end';
-CREATE PROCEDURE sys.read_bytes(self aq.jms_message, id integer, INOUT value bytea)
+CREATE PROCEDURE sys.read_bytes(self aq.jms_message, id numeric, INOUT value bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	value := decode(sys._jms_read_value(id, 'bytes'), 'base64');
+	value := decode(sys._jms_read_value(id::integer, 'bytes'), 'base64');
 END $$;
-COMMENT ON PROCEDURE sys.read_bytes(aq.jms_message, integer, bytea) IS 'The next value of a stream message, which is bytes; null: the end';
+COMMENT ON PROCEDURE sys.read_bytes(aq.jms_message, numeric, bytea) IS 'The next value of a stream message, which is bytes; null: the end';
 
-CREATE PROCEDURE sys.set_bytes(self aq.jms_message, id integer, name text, value bytea)
+CREATE PROCEDURE sys.set_bytes(self aq.jms_message, id numeric, name text, value bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM sys._jms_set_value(id, name, 'bytes', translate(encode(value, 'base64'), E'\n', ''));
+	PERFORM sys._jms_set_value(id::integer, name, 'bytes', translate(encode(value, 'base64'), E'\n', ''));
 END $$;
-COMMENT ON PROCEDURE sys.set_bytes(aq.jms_message, integer, text, bytea) IS 'Set bytes of a map message';
-CREATE PROCEDURE sys.set_bytes(self aq.jms_message, id integer, name text, value bytea, "offset" integer, length integer)
+COMMENT ON PROCEDURE sys.set_bytes(aq.jms_message, numeric, text, bytea) IS 'Set bytes of a map message';
+CREATE PROCEDURE sys.set_bytes(self aq.jms_message, id numeric, name text, value bytea, "offset" numeric, length numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	CALL sys.set_bytes(self, id, name, sys._jms_part(value, "offset", length));
+	CALL sys.set_bytes(self, id, name, sys._jms_part(value, "offset"::integer, length::integer));
 END $$;
-COMMENT ON PROCEDURE sys.set_bytes(aq.jms_message, integer, text, bytea, integer, integer) IS 'Set some of the bytes in a map message; the first has offset 0';
-CREATE PROCEDURE sys.get_bytes(self aq.jms_message, id integer, name text, INOUT value bytea)
+COMMENT ON PROCEDURE sys.set_bytes(aq.jms_message, numeric, text, bytea, numeric, numeric) IS 'Set some of the bytes in a map message; the first has offset 0';
+CREATE PROCEDURE sys.get_bytes(self aq.jms_message, id numeric, name text, INOUT value bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	value := decode(sys._jms_convert(sys._jms_get(id, name), 'bytes'), 'base64');
+	value := decode(sys._jms_convert(sys._jms_get(id::integer, name), 'bytes'), 'base64');
 END $$;
-COMMENT ON PROCEDURE sys.get_bytes(aq.jms_message, integer, text, bytea) IS 'Bytes of a map message, into a variable; null: there are none';
+COMMENT ON PROCEDURE sys.get_bytes(aq.jms_message, numeric, text, bytea) IS 'Bytes of a map message, into a variable; null: there are none';
 
 -- Values of any type
 
@@ -380,51 +380,51 @@ RETURN (SELECT CASE WHEN i.type IS NOT NULL THEN ROW(19 + array_position('{boole
 	FROM (SELECT sys._jms_item_type(item), sys._jms_item_text(item)) i (type, value));
 COMMENT ON FUNCTION sys._jms_value(jsonb) IS 'Internal: a value of a map or stream message; null: it is null';
 
-CREATE PROCEDURE sys.get_object(self aq.jms_message, id integer, name text, INOUT value sys.aq$_jms_value)
+CREATE PROCEDURE sys.get_object(self aq.jms_message, id numeric, name text, INOUT value sys.aq$_jms_value)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	value := sys._jms_value(sys._jms_get(id, name));
+	value := sys._jms_value(sys._jms_get(id::integer, name));
 END $$;
-COMMENT ON PROCEDURE sys.get_object(aq.jms_message, integer, text, sys.aq$_jms_value) IS 'A value of a map message, of any type; null: there is none';
+COMMENT ON PROCEDURE sys.get_object(aq.jms_message, numeric, text, sys.aq$_jms_value) IS 'A value of a map message, of any type; null: there is none';
 
-CREATE PROCEDURE sys.read_object(self aq.jms_message, id integer, INOUT value sys.aq$_jms_value)
+CREATE PROCEDURE sys.read_object(self aq.jms_message, id numeric, INOUT value sys.aq$_jms_value)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	value := sys._jms_value(sys._jms_next(id));
-	PERFORM sys._jms_skip(id);
+	value := sys._jms_value(sys._jms_next(id::integer));
+	PERFORM sys._jms_skip(id::integer);
 END $$;
-COMMENT ON PROCEDURE sys.read_object(aq.jms_message, integer, sys.aq$_jms_value) IS 'The next value of a stream message, of any type; null: the end';
+COMMENT ON PROCEDURE sys.read_object(aq.jms_message, numeric, sys.aq$_jms_value) IS 'The next value of a stream message, of any type; null: the end';
 
 -- Names of a map
 
-CREATE FUNCTION sys.get_names(self aq.jms_message, id integer) RETURNS sys.aq$_jms_namearray
+CREATE FUNCTION sys.get_names(self aq.jms_message, id numeric) RETURNS sys.aq$_jms_namearray
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	RETURN (sys._jms_contents(id)).names;
+	RETURN (sys._jms_contents(id::integer)).names;
 END $$;
-COMMENT ON FUNCTION sys.get_names(aq.jms_message, integer) IS 'The names of all values of a map message';
+COMMENT ON FUNCTION sys.get_names(aq.jms_message, numeric) IS 'The names of all values of a map message';
 
-CREATE PROCEDURE sys.get_names(self aq.jms_message, id integer, INOUT names sys.aq$_jms_namearray, "offset" integer, length integer, INOUT returned integer)
+CREATE PROCEDURE sys.get_names(self aq.jms_message, id numeric, INOUT names sys.aq$_jms_namearray, "offset" numeric, length numeric, INOUT returned integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 DECLARE
-	all_names text[] := (sys._jms_contents(id)).names;
+	all_names text[] := (sys._jms_contents(id::integer)).names;
 BEGIN
-	names := all_names["offset" + 1 : "offset" + length];
+	names := all_names["offset"::integer + 1 : "offset"::integer + length::integer];
 	returned := cardinality(names);
 END $$;
-COMMENT ON PROCEDURE sys.get_names(aq.jms_message, integer, sys.aq$_jms_namearray, integer, integer, integer) IS
+COMMENT ON PROCEDURE sys.get_names(aq.jms_message, numeric, sys.aq$_jms_namearray, numeric, numeric, integer) IS
 'Names of values of a map message: at most length from the one with index offset on, the first having 0; returned is what Oracle''s function returns: their number';
 
-CREATE FUNCTION sys.get_size(self aq.jms_message, id integer) RETURNS integer
+CREATE FUNCTION sys.get_size(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	RETURN cardinality((sys._jms_contents(id)).names);
+	RETURN cardinality((sys._jms_contents(id::integer)).names);
 END $$;
-COMMENT ON FUNCTION sys.get_size(aq.jms_message, integer) IS 'The number of values of a map message';
+COMMENT ON FUNCTION sys.get_size(aq.jms_message, numeric) IS 'The number of values of a map message';
 
-CREATE FUNCTION sys.item_exists(self aq.jms_message, id integer, name text) RETURNS boolean
+CREATE FUNCTION sys.item_exists(self aq.jms_message, id numeric, name text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	RETURN sys._jms_get(id, name) IS NOT NULL;
+	RETURN sys._jms_get(id::integer, name) IS NOT NULL;
 END $$;
-COMMENT ON FUNCTION sys.item_exists(aq.jms_message, integer, text) IS 'Does a map message have a value of this name?';
+COMMENT ON FUNCTION sys.item_exists(aq.jms_message, numeric, text) IS 'Does a map message have a value of this name?';

@@ -248,19 +248,21 @@ COMMENT ON PROCEDURE sys.lookup_property_name(sys.aq$_jms_header, text) IS 'An e
 DO $$
 DECLARE
 	field record;
+	argument text;
 	property record;
 BEGIN
 	FOR field IN VALUES ('type', 'text', '(self).headers ->> ''type''', 'JMSType'), ('userid', 'text', '(self).properties ->> ''JMSXUserID''', 'property JMSXUserID'),
 			('appid', 'text', '(self).properties ->> ''JMSXAppID''', 'property JMSXAppID'), ('groupid', 'text', '(self).properties ->> ''JMSXGroupID''', 'property JMSXGroupID'),
 			('groupseq', 'integer', '((self).properties ->> ''JMSXGroupSeq'')::integer', 'property JMSXGroupSeq') LOOP
+		argument := CASE field.column2 WHEN 'integer' THEN 'numeric' ELSE field.column2 END;
 		EXECUTE format($f$
-			CREATE PROCEDURE sys.set_%1$s(INOUT self anyelement, %1$s %2$s) LANGUAGE plpgsql
+			CREATE PROCEDURE sys.set_%1$s(INOUT self anyelement, %1$s %5$s) LANGUAGE plpgsql
 				SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $b$BEGIN self := sys._jms_set_field(self, %1$L, %1$s::text); END$b$;
-			COMMENT ON PROCEDURE sys.set_%1$s(anyelement, %2$s) IS 'Set %4$s of a JMS message or header';
+			COMMENT ON PROCEDURE sys.set_%1$s(anyelement, %5$s) IS 'Set %4$s of a JMS message or header';
 			CREATE FUNCTION sys.get_%1$s(self aq.jms_message) RETURNS %2$s LANGUAGE sql IMMUTABLE PARALLEL UNSAFE RETURN %3$s;
 			COMMENT ON FUNCTION sys.get_%1$s(aq.jms_message) IS '%4$s of a JMS message; null: not set';
 			CREATE FUNCTION sys.get_%1$s(self sys.aq$_jms_header) RETURNS %2$s LANGUAGE sql IMMUTABLE PARALLEL UNSAFE RETURN (self).%1$s;
-			COMMENT ON FUNCTION sys.get_%1$s(sys.aq$_jms_header) IS '%4$s of a JMS header; null: not set'$f$, field.column1, field.column2, field.column3, field.column4);
+			COMMENT ON FUNCTION sys.get_%1$s(sys.aq$_jms_header) IS '%4$s of a JMS header; null: not set'$f$, field.column1, field.column2, field.column3, field.column4, argument);
 	END LOOP;
 	FOR property IN VALUES ('boolean', 'boolean', 'boolean'), ('byte', 'numeric', 'integer'), ('short', 'numeric', 'integer'), ('int', 'numeric', 'integer'),
 			('long', 'numeric', 'numeric'), ('float', 'double precision', 'double precision'), ('double', 'double precision', 'double precision'), ('string', 'text', 'text') LOOP
@@ -410,16 +412,16 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
 RETURN sys._jms_set_header(ROW('object', '{}', NULL, NULL, NULL, coalesce(bytes_lob, bytes_raw))::aq.jms_message, header);
 COMMENT ON FUNCTION sys.aq$_jms_object_message(sys.aq$_jms_header, numeric, bytea, bytea) IS 'An object message of its attributes; bytes_len does not matter';
 
-CREATE FUNCTION sys.aq$_jms_message(mtype integer) RETURNS sys.aq$_jms_message
+CREATE FUNCTION sys.aq$_jms_message(mtype numeric) RETURNS sys.aq$_jms_message
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	IF mtype IS NULL OR mtype NOT BETWEEN 0 AND 4 THEN
 		RAISE invalid_parameter_value USING MESSAGE = format('there is no kind %s of JMS messages', coalesce(mtype::text, 'null')),
 			HINT = 'Use dbms_aq.jms_text_message(), jms_bytes_message(), jms_stream_message(), jms_map_message() or jms_object_message().';
 	END IF;
-	RETURN aq.jms_construct(('{text,bytes,stream,map,object}'::text[])[mtype + 1]);
+	RETURN aq.jms_construct(('{text,bytes,stream,map,object}'::text[])[mtype::integer + 1]);
 END $$;
-COMMENT ON FUNCTION sys.aq$_jms_message(integer) IS 'A new message of a kind: Oracle''s aq$_jms_message.construct';
+COMMENT ON FUNCTION sys.aq$_jms_message(numeric) IS 'A new message of a kind: Oracle''s aq$_jms_message.construct';
 CREATE FUNCTION sys.aq$_jms_message(message aq.jms_message) RETURNS sys.aq$_jms_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN message;
 COMMENT ON FUNCTION sys.aq$_jms_message(aq.jms_message) IS 'A message of some kind as one of any kind';
