@@ -178,6 +178,24 @@ def test_page_of_results():
             assert e.note and words != e.finding, id
 
 
+def test_runs_beside(tmp_path):
+    """Figures of another run with the same points stand beside those of the experiment's run, under its name; its predicates are of its own run."""
+    other = FILE.replace("[experiment.X1]", '[run.other]\nworkload = "cost"\naxes.n = [1, 2, 4]\nseconds = 1\n[experiment.X1]').replace("run =", 'beside = ["other"]\nrun =')
+    source = source_of(tmp_path, other)
+    e = source.experiments["X1"]
+    assert {t.run.name for t in run.tasks([source], [e], "quick")} == {"line", "other"} and e.runs() == ["line"]
+    records = records_of(source)
+    for record in records:
+        record["metrics"]["gets"] += record["run"] == "other"
+    found = {row["name"]: row["ours"] for row in collect.values(e, verdict.Measurements(records, source, "quick"))}
+    assert found["gets"] != found["other.gets"] and found["done"] == found["other.done"]
+    assert verdict.judge(source, e, records, "quick").account == "adds up"
+    with pytest.raises(ExperimentError, match="there is no run"):
+        source_of(tmp_path, other.replace('["other"]', '["another"]'))
+    with pytest.raises(ExperimentError, match='beside: "other" has another workload'):
+        source_of(tmp_path, other.replace('[run.other]\nworkload = "cost"', '[run.other]\nworkload = "hammer"'))
+
+
 def test_profiles():
     """The quick profile takes less than ten minutes, the standard one less than 45."""
     chosen = [e for _, e in EXPERIMENTS]
@@ -187,7 +205,7 @@ def test_profiles():
 
 def test_what_is_drawn_is_measured():
     """Also where the predicates do not need it: one experiment alone has its whole figure."""
-    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "px", "count"}
+    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "ab_on_commit", "ab_sharded", "px", "count"}
 
 
 def test_short_measurements():

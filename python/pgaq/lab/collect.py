@@ -41,9 +41,9 @@ def _mean(values: list[float]) -> float:
 def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile: str) -> dict[str, Any]:
     """One experiment as the page shows it."""
     e = found.experiment
-    runs = [source.runs[name] for name in e.runs()] if not e.cannot else []
-    mine = found.records
+    runs = [source.runs[name] for name in [*e.runs(), *e.beside]] if not e.cannot else []
     measured = Measurements(records, source, profile)
+    mine = found.records + [r for name in e.beside for r in measured.of(name)]
     return {
         "id": e.id, "title": e.title, "source": e.source, "lines": e.lines, "finding": e.finding, "verdict": found.verdict, "why": found.why,
         "outcomes": [vars(o) for o in found.outcomes], "account": found.account, "checks": [vars(o) for o in found.checks], "note": e.note,
@@ -89,6 +89,10 @@ def values(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
     computed = {ast.unparse(predicates.expression(text)) for text in e.computed}
     found = [_value(measured, e, text, repeats, f"{_figure(figure)}{COMPUTED if text in computed else ''}") for text, figure in theirs.items()]
     found += [_value(measured, e, text, repeats, None) for text in dict.fromkeys(used) if text not in theirs]
+    # of the same points of other runs, which are named
+    for run in e.beside:
+        mine = [text for text in dict.fromkeys([*theirs, *used]) if predicates.run_of(text) in ("", e.run)]
+        found += [_value(measured, e, f"{run}.{text.removeprefix(f'{e.run}.')}", measured.repeats([run]), None) for text in mine]
     found = [row for row in found if row["ours"] or row["published"]]
     return found + [{"name": what, "published": _figure(figure), "ours": ""} for what, figure in e.not_measured.items()]
 

@@ -11,6 +11,8 @@ import math
 from typing import Any
 
 KINDS = ("lock", "pin", "latch", "mutex", "channel")
+# runs of the model: with ON_COMMIT a session executes all of its calls itself, so that its trace has all of their operations
+MODEL = ("cases_on_commit", "px_on_commit")
 # what the sources print, and what their own traces add up to
 THEIRS = {"mutex": ("12 N M", "30 + 12 F"), "channel": ("6 N M", "9 + 6 F")}
 
@@ -81,8 +83,8 @@ def said(law: dict[str, float]) -> str:
 def of_records(records: list[dict[str, Any]]) -> dict[str, Any]:
     """The model of an output directory: phases, formulas, predictions beside counted gets, laws."""
     found: dict[str, Any] = {}
-    cases = next((r["metrics"] for r in records if r["workload"] == "traced_cases" and (r["point"].get("mode"), r["point"].get("store")) == ("broadcast", "table") and "case1_latch" in r["metrics"]), None)
-    loops = [r for r in records if r["workload"] == "queue_loop" and "own_waits" in r["metrics"] and r["point"].get("method") == "listen"]
+    cases = next((r["metrics"] for r in records if r["run"] == MODEL[0] and (r["point"].get("mode"), r["point"].get("store")) == ("broadcast", "table") and "case1_latch" in r["metrics"]), None)
+    loops = [r for r in records if r["run"] == MODEL[1] and "own_waits" in r["metrics"] and r["point"].get("method") == "listen"]
     if cases:
         fitted = phases(cases)
         found["phases"] = fitted

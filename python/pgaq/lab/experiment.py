@@ -65,6 +65,7 @@ class Experiment:
     x: str = ""
     by: str = ""
     draw: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)  # runs with the same points whose figures stand beside those of its run
     log: bool = False
     unit: str = ""
     note: str = ""
@@ -89,7 +90,7 @@ class Experiment:
 
     def measured(self) -> list[str]:
         """These, and those that only its figure or its published figures have."""
-        return list(dict.fromkeys([*self.runs(), *_runs([predicates.expression(text) for text in [*self.draw, *self.figures()]])]))
+        return list(dict.fromkeys([*self.runs(), *self.beside, *_runs([predicates.expression(text) for text in [*self.draw, *self.figures()]])]))
 
 
 @dataclass
@@ -249,6 +250,7 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""), designed=reader.take("designed", list, []),
         cannot=reader.take("cannot", str, ""), not_measured=reader.take("not_measured", dict, {}),
         computed=reader.take("computed", list, []), published_seconds=reader.take("published_seconds", (int, float), 0),
+        beside=reader.take("beside", list, []),
     )  # fmt: skip
     reader.end()
     if found.cannot:
@@ -266,6 +268,9 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
     for run in found.measured():
         if run not in source.runs:
             reader.fail("run", f'there is no run "{run}" in this file')
+    for run in found.beside:
+        if source.runs[run].workload != source.runs[found.run].workload:
+            reader.fail("beside", f'"{run}" has another workload than "{found.run}"')
     if not found.shows:
         reader.fail("shows", "is missing: what must be seen?")
     if bool(found.by_design) != bool(found.designed):

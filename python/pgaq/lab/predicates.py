@@ -235,6 +235,14 @@ def metric_of(text: str) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)
 
 
+def run_of(text: str) -> str:
+    """The run that the metric of an expression is of; empty: that of the experiment."""
+    node = expression(text)
+    if isinstance(node, ast.Call) and node.keywords:
+        node = node.func
+    return node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+
+
 def point_of(text: str) -> dict[str, Any]:
     """The point that an expression is of: its axes in parentheses."""
     node = expression(text)

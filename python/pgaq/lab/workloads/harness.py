@@ -25,15 +25,17 @@ QUEUES = {
     "table": """
 	CALL dbms_aqadm.create_queue_table(queue_table => 'lab_aq.message_table', queue_payload_type => 'lab_aq.message',
 		multiple_consumers => TRUE, compatible => '10.0.0', sort_list => 'PRIORITY,ENQ_TIME');
-	CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2);
+	CALL dbms_aqadm.create_queue(queue_name => 'lab_aq.messages', queue_table => 'lab_aq.message_table', max_retries => 5, retry_delay => 2,
+		retention_time => 86400);
 	CALL dbms_aqadm.start_queue(queue_name => 'lab_aq.messages');
 """,
     "sharded": """
-	SELECT aq.create_queue('lab_aq.messages', 'lab_aq.message', multiple_consumers => true, max_retries => 5, retry_delay => '2 s');
+	SELECT aq.create_queue('lab_aq.messages', 'lab_aq.message', multiple_consumers => true, max_retries => 5, retry_delay => '2 s', retention => '1 day');
 """,
 }
 CHANNEL = "channel operations parent latch"
 LINES = "queue table lines"
+SUBSCRIBERS = 100  # of the source's queue, whatever the number of sessions
 PATH = "SET search_path = public, sys"
 OPERATIONS = """SELECT operation, object, location, gets::float8 AS gets, releases::float8 AS releases, (acquire_ns + hold_ns)::float8 AS ns
 	FROM aq.trace_objects(%s)"""
@@ -57,8 +59,8 @@ def calibrate(conn: db.Connection, microseconds: float) -> int:
     return max(1, int(200000 * microseconds / max(1, fastest)))
 
 
-def prepare(look: db.Connection, number: int, store: str = "table", visibility: str = "on_commit") -> None:
-    """The queue, new, its subscribers, and the program with this option in all of its calls."""
+def prepare(look: db.Connection, number: int, store: str = "table", visibility: str = "immediate") -> None:
+    """The queue, new, its subscribers, and the program; all of the source's calls are immediate."""
     look.execute(PATH)
     drop(look)
     look.execute(SCHEMA.format(visibility=visibility))
@@ -81,7 +83,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
     given = {**site.options, **point}
     number, method = int(given.get("sessions", 8)), str(given.get("method", "listen"))
     with site.server.connect() as look, Sessions(site) as sessions:
-        prepare(look, number)
+        prepare(look, max(number, SUBSCRIBERS), str(given.get("store", "table")), str(given.get("visibility", "immediate")))
         if given.get("hot"):
             look.execute("CALL dbms_shared_pool.markhot('LAB_AQ', 'MESSAGES', 10)")
         burn = calibrate(look, float(given.get("burn_us", 4000)))

@@ -93,6 +93,7 @@ DECLARE
 BEGIN
 	options.consumer_name := 'KSUB_' || number;
 	options.visibility := lab_aq.visibility();
+	options.navigation := dbms_aq.first_message();
 	options.wait := wait;
 	got := 0;
 	BEGIN

@@ -12,49 +12,29 @@ from pgaq.lab.workloads import harness
 
 CHANNEL = "channel operations parent latch"
 COUNTS = """SELECT operation, sum(gets)::float AS gets, sum(releases)::float AS releases,
-	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel, coalesce(sum(releases) FILTER (WHERE object = %s), 0)::float AS channel_releases FROM aq.trace_objects(%s) GROUP BY 1"""
+	coalesce(sum(gets) FILTER (WHERE object = %s), 0)::float AS channel, coalesce(sum(releases) FILTER (WHERE object = %s), 0)::float AS channel_releases FROM unnest(%s::int[]) traced, LATERAL aq.trace_objects(traced) GROUP BY 1"""
 # a row is out of order if its time is before the one of the row before, or if it releases what was not got
 ROWS = """SELECT count(*)::float AS rows, (count(*) FILTER (WHERE at_ns < before OR held < 0))::float AS unordered FROM (
-	SELECT at_ns, lag(at_ns) OVER (ORDER BY sequence) AS before,
-		sum(CASE action WHEN 'get' THEN 1 ELSE -1 END) OVER (PARTITION BY operation, object, number ORDER BY sequence) AS held
-	FROM aq.trace(%s) WHERE operation = ANY (%s) AND action IN ('get', 'release')) r"""
+	SELECT at_ns, lag(at_ns) OVER (PARTITION BY traced ORDER BY sequence) AS before,
+		sum(CASE action WHEN 'get' THEN 1 ELSE -1 END) OVER (PARTITION BY traced, operation, object, number ORDER BY sequence) AS held
+	FROM unnest(%s::int[]) traced, LATERAL aq.trace(traced) WHERE operation = ANY (%s) AND action IN ('get', 'release')) r"""
+# background workers that execute calls with immediate visibility for the session; the run allows one, so that it is that of the traced session
+HELPERS = "SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
 SLICE = 0.5  # seconds: what the sources divide a wait into is longer
 BEGUN = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'wait' AND action = 'begin'"
 
 
-class Sharded:
-    """The case on a sharded queue: listen, then a dequeue of its own, by the functions of the schema aq."""
-
-    timeout = 0.3
-
-    def __init__(self, look: db.Connection) -> None:
-        look.execute("SELECT aq.create_queue('lab_case', multiple_consumers => true, shards => 1)")
-        look.execute("SELECT aq.subscribe('lab_case', c) FROM unnest(ARRAY['1', '2']) c")
-
-    def publish(self, look: db.Connection, number: int) -> None:
-        look.execute("SELECT aq.enqueue('lab_case', '1'::jsonb, recipients => ARRAY[%s])", [str(number)])
-
-    def take(self, conn: db.Connection, wait: float) -> None:
-        if db.value(conn, f"CALL aq.listen(ARRAY['lab_case'], ARRAY['1'], '{wait} s', NULL, NULL)"):
-            conn.execute("SELECT count(*) FROM aq.dequeue('lab_case', '1', 1)")
-
-    def clear(self, look: db.Connection) -> None:
-        look.execute("SELECT count(*) FROM aq.dequeue('lab_case', '2', 100)")
-
-    def drop(self, look: db.Connection) -> None:
-        look.execute("SELECT aq.drop_queue('lab_case', force => true)")
-
-
-class Table:
-    """The case on a queue table, by the source's program, which the harness runs as well."""
+class Program:
+    """The case by the source's program, which the harness runs as well, on a queue of either store."""
 
     timeout = 1
 
-    def __init__(self, look: db.Connection) -> None:
-        harness.prepare(look, 2)
+    def __init__(self, look: db.Connection, point: dict[str, Any]) -> None:
+        harness.prepare(look, 2, str(point["store"]), str(point["visibility"]))
 
     def publish(self, look: db.Connection, number: int) -> None:
-        look.execute("CALL lab_aq.put(%s)", [number])
+        # without that option: what executes immediate calls is traced
+        look.execute("SELECT aq.enqueue('lab_aq.messages', ROW('case', 'case', rpad('ABC', 4000, 'x'))::lab_aq.message, recipients => ARRAY['ksub_' || %s])", [number])
 
     def take(self, conn: db.Connection, wait: float) -> None:
         conn.execute("CALL lab_aq.listen_once(1, %s, NULL, NULL)", [int(wait)])
@@ -71,7 +51,7 @@ class Case:
 
     def __init__(self, site: Site, point: dict[str, Any], look: db.Connection, sessions: Sessions) -> None:
         self.site, self.look, self.sessions = site, look, sessions
-        self.queue = Table(look) if point.get("store") == "table" else Sharded(look)
+        self.queue = Program(look, {**site.options, **point})
         self.broadcast = point["mode"] == "broadcast"
         self.pid = sessions.pid("traced")
         conn = sessions.connections["traced"]
@@ -81,10 +61,11 @@ class Case:
         self.queue.take(conn, 1)
         self.queue.publish(look, 2)
         self.queue.clear(look)
+        self.traced = [self.pid, *db.value(look, HELPERS)]
 
     def counts(self) -> Counter[str]:
         found: Counter[str] = Counter()
-        for operation, gets, releases, *channel in self.look.execute(COUNTS, [CHANNEL, CHANNEL, self.pid]).fetchall():
+        for operation, gets, releases, *channel in self.look.execute(COUNTS, [CHANNEL, CHANNEL, self.traced]).fetchall():
             found[operation], found[f"{operation}_releases"] = gets, releases
             found["channel"] += channel[0]
             found["channel_releases"] += channel[1]
@@ -104,7 +85,7 @@ class Case:
         self.sessions.join()
         for _ in range(before):
             self.queue.publish(self.look, 1)
-        self.look.execute("SELECT aq.trace_start(%s)", [self.pid])
+        self.look.execute("SELECT aq.trace_start(pid) FROM unnest(%s::int[]) pid", [self.traced])
         self.start(wait)
         waiting: Counter[str] = Counter()
         if not before:
@@ -117,7 +98,7 @@ class Case:
             for _ in range(own):
                 self.queue.publish(self.look, 1)
         self.sessions.join()
-        self.look.execute("SELECT aq.trace_stop(%s)", [self.pid])
+        self.look.execute("SELECT aq.trace_stop(pid) FROM unnest(%s::int[]) pid", [self.traced])
         counts = self.counts()
         if others:
             self.queue.clear(self.look)
@@ -139,7 +120,7 @@ def cases(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
             for name, (before, others, own) in CASES.items():
                 waiting, counts = case.play(before, others, own)
                 found |= _figures(name, counts)
-                rows = db.row(look, ROWS, [case.pid, list(KINDS)]) or {}
+                rows = db.row(look, ROWS, [case.traced, list(KINDS)]) or {}
                 found |= {f"{name}_{figure}": value for figure, value in rows.items()}
                 if name == "case2":
                     found |= _figures("waiting", waiting)
@@ -186,7 +167,7 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
     }  # fmt: skip
 
 
-WAITS = "SELECT coalesce(sum(waits), 0)::float8 FROM aq.session_waits WHERE pid = %s AND event = ANY (%s)"
+WAITED = "SELECT coalesce(sum(total_us), 0)::float8 / 1e6 FROM aq.session_waits WHERE pid = %s AND event = ANY (%s)"
 MESSAGES = ["wait for unread message on broadcast channel", "Streams AQ: waiting for messages in the queue"]
 IN_VAIN = {
     "listen": "CALL lab_aq.listen_once(1, {seconds}, NULL, NULL)",
@@ -206,16 +187,16 @@ def wait_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
             call = IN_VAIN[point["method"]]
             conn.execute(call.format(seconds=1))
             pid = sessions.pid("waiter")
-            before = float(db.value(look, WAITS, [pid, MESSAGES]))
+            before = db.value(look, WAITED, [pid, MESSAGES])
             calls = Calls(pid)
             began = time.monotonic()
             conn.execute(call.format(seconds=wait))
             took = time.monotonic() - began
             seen = calls.end()
-            waits = float(db.value(look, WAITS, [pid, MESSAGES])) - before
+            waited = db.value(look, WAITED, [pid, MESSAGES]) - before
         finally:
             sessions.close()
             harness.drop(look)
     # others are short: for a latch, for the disk, until the client's next statement
     slices = [length for name, length in seen if name not in ("sched_yield", "futex_wake") and length >= SLICE]
-    return {"slices": float(len(slices)), "longest_s": max(slices, default=0.0), "took_s": took, "waits": waits, "asked_s": float(wait)}
+    return {"slices": float(len(slices)), "longest_s": max(slices, default=0.0), "took_s": took, "waited_s": waited, "asked_s": float(wait)}
