@@ -14,6 +14,7 @@ free: a predicate that repeats its workload's arithmetic cannot be turned then.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -386,6 +387,28 @@ def faults(source: Source, subject: Experiment | Contradiction) -> list[str]:
     return found
 
 
+def misdescribed(record: dict[str, Any]) -> list[str]:
+    """What DERIVED and KNOWN say of a record's workload, and the record does not have."""
+    metrics = {name: dict(value) if isinstance(value, list) else value for name, value in record["metrics"].items()}
+
+    def look(_: str, name: str, __: dict[str, Any]) -> predicates.Value:
+        if name not in metrics:
+            raise predicates.NotMeasured(name)
+        return metrics[name]
+
+    found = []
+    for metric, text in DERIVED.get(record["workload"], {}).items():
+        with contextlib.suppress(predicates.NotMeasured):
+            value = predicates.evaluate(LOOKUP(text), look)
+            if math.isfinite(value) and metric in metrics and not math.isclose(value, metrics[metric], rel_tol=0.01, abs_tol=1e-6):
+                found.append(f"{metric} is {metrics[metric]}, and {text} is {value}")
+    for text in KNOWN.get(record["workload"], []):
+        with contextlib.suppress(predicates.NotMeasured):
+            if predicates.judge_text(text, [look]).verdict != predicates.CLEAR:
+                found.append(f"{text} does not hold")
+    return found
+
+
 def flattered(source: Source, subject: Experiment | Contradiction, tries: int = 40) -> float:
     """The share of records with any positive figures in which all its predicates hold: a finding is not of every machine."""
     records = Records(source, subject)
@@ -409,4 +432,4 @@ def said_of(source: Source, subject: Experiment | Contradiction, records: list[d
     return [made.verdict, made.account] + (["not shown"] if made.verdict in (verdict.WEAKLY, verdict.DOES_NOT) else [])
 
 
-__all__ = ["DERIVED", "KNOWN", "Records", "Unturned", "faults", "flattered"]
+__all__ = ["DERIVED", "KNOWN", "Records", "Unturned", "faults", "flattered", "misdescribed"]

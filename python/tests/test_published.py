@@ -63,6 +63,8 @@ def test_published_figures_are_shown(source, e, monkeypatch):
         assert all(f">{page.text(each)}<" in html for each in shown), text
     for what in e.not_measured:
         assert rows[what]["published"] and page.text(what) in html
+    if e.draw and made["curves"]:
+        assert made["published"], "a published curve is drawn beside ours"
     theirs = {predicates.ast.unparse(predicates.expression(text)) for text in e.figures()} | set(e.not_measured)
     assert {row["name"] for row in made["values"] if row["published"]} <= theirs
 

@@ -21,6 +21,7 @@ from pgaq.lab import experiment, predicates
 from pgaq.lab import run as runs
 from pgaq.lab.command import app
 from pgaq.lab.workloads import harness
+from pgaq_proof import turning
 from test_lab import Holder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +61,8 @@ def check(output: Path, ids: list[str]) -> None:
         for run_name, metric in published(name):
             found = [r for r in runs.read_records(output) if r["run"] == run_name]
             assert any(metric in r["metrics"] for r in found) or all("unsuitable" in r for r in found), (name, run_name, metric)
+    # what the search for records in python/tests/test_turning.py takes for granted
+    assert [(r["run"], r["point"], wrong) for r in runs.read_records(output) for wrong in turning.misdescribed(r)] == []
     assert results(output)["about"]["failed"] == 0
     assert (output / "index.html").read_text().count("<article") == sum(card["why"] != "not measured" for card in cards.values())
 
