@@ -30,8 +30,19 @@ def collect(sources: list[Source], output: Path) -> dict[str, Any]:
         "sources": [{"number": s.number, "title": s.title, "about": s.about, "processors": s.processors} for s in sources],
         "cards": cards,
         "contradictions": [c for s in sources for c in _contradictions(s, [r for r in records if r["source"] == s.number], cards, about["profile"])],
+        "needs": needs(sources, cards),
         "model": costs.of_records(records),
     }  # fmt: skip
+
+
+def needs(sources: list[Source], cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What would show the findings that are weak or do not show here, and what the simulation says of them."""
+    verdicts = {card["id"]: card["verdict"] for card in cards}
+    every = {name: need for source in sources for name, need in source.needs.items()}
+    return [
+        {"id": card["id"], "verdict": card["verdict"], "text": every[card["id"]].text, "simulated": [{"id": each, "verdict": verdicts[each]} for each in every[card["id"]].simulated]}
+        for card in cards if card["verdict"] in (verdict.WEAKLY, verdict.DOES_NOT) and card["id"] in every
+    ]  # fmt: skip
 
 
 def _mean(values: list[float]) -> float:
@@ -48,7 +59,7 @@ def card(source: Source, found: Verdict, records: list[dict[str, Any]], profile:
         "id": e.id, "title": e.title, "source": e.source, "lines": e.lines, "finding": e.finding, "verdict": found.verdict, "why": found.why,
         "outcomes": [vars(o) for o in found.outcomes], "account": found.account, "checks": [vars(o) for o in found.checks], "note": e.note,
         "values": values(e, measured), "curves": curves(e, measured), "published_seconds": e.published_seconds, "series": series(e, measured), "published": drawn(e), "x": e.x, "unit": e.unit, "log": e.log,
-        "settles": e.settles, "failed": found.failed, "processors": source.processors,
+        "settles": e.settles, "failed": found.failed, "processors": e.processors or source.processors, "simulated": e.processors > 0,
         "runs": [
             {
                 "name": run.name, "title": run.title, "workload": run.workload, "seconds": max((r["seconds"] for r in mine if r["run"] == run.name), default=run.seconds[profile]), "points": len(run.points[profile]),

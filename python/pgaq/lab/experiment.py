@@ -72,6 +72,7 @@ class Experiment:
     by_design: str = ""  # why pgaq differs on purpose
     designed: list[str] = field(default_factory=list)  # what is measured then
     cannot: str = ""  # why it cannot be compared
+    processors: int = 0  # simulated ones; 0: the experiment is measured, or compares both
 
     def runs(self) -> list[str]:
         """All runs that its predicates need."""
@@ -112,6 +113,14 @@ class Contradiction:
 
 
 @dataclass
+class Need:
+    """What would show a finding that is weak or does not show, and the simulated experiments that have it."""
+
+    text: str
+    simulated: list[str]
+
+
+@dataclass
 class Source:
     """One file."""
 
@@ -122,6 +131,7 @@ class Source:
     contradictions: dict[int, Contradiction]
     runs: dict[str, Run]
     experiments: dict[str, Experiment]
+    needs: dict[str, Need] = field(default_factory=dict)  # id of an experiment of any source -> what would show its finding
 
 
 class Reader:
@@ -174,6 +184,13 @@ def read(path: Path) -> Source:
         source.contradictions[int(number)] = _contradiction(path.name, number, table, source)
     for name, table in top.take("experiment", dict).items():
         source.experiments[name] = _experiment(path.name, name, table, source)
+    for name, table in top.take("needs", dict, {}).items():
+        reader = Reader(path.name, f"needs.{name}", table)
+        source.needs[name] = Need(reader.take("text", str), reader.take("simulated", list, []))
+        reader.end()
+        for each in source.needs[name].simulated:
+            if each not in source.experiments:
+                reader.fail("simulated", f'there is no experiment "{each}" in this file')
     top.end()
     return source
 
@@ -250,7 +267,7 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         unit=reader.take("unit", str, ""), note=reader.take("note", str, ""), by_design=reader.take("by_design", str, ""), designed=reader.take("designed", list, []),
         cannot=reader.take("cannot", str, ""), not_measured=reader.take("not_measured", dict, {}),
         computed=reader.take("computed", list, []), published_seconds=reader.take("published_seconds", (int, float), 0),
-        beside=reader.take("beside", list, []),
+        beside=reader.take("beside", list, []), processors=reader.take("processors", int, 0),
     )  # fmt: skip
     reader.end()
     if found.cannot:

@@ -74,6 +74,7 @@ def page(results: dict[str, Any]) -> str:
     parts = [
         _summary(results),
         _verdicts(results),
+        _needs(results.get("needs") or []),
         _contradictions(results),
         _model(results.get("model") or {}),
         *(
@@ -124,6 +125,20 @@ def _verdicts(results: dict[str, Any]) -> str:
     ]  # fmt: skip
     folded = f"<details><summary>{len(rest)} not run</summary><p>{'; '.join(rest)}</p></details>" if rest else ""
     return '<h2 id="verdicts">Verdicts</h2>' + table(["id", "experiment", "finding", "account", "in words"], rows, "All experiments" if not rest else "Experiments of this run") + folded
+
+
+def _needs(found: list[dict[str, Any]]) -> str:
+    """What would show the findings that do not show here."""
+    if not found:
+        return ""
+    rows = [
+        [
+            f'<a href="#{text(n["id"])}">{text(n["id"])}</a>', mark(n["verdict"]), text(n["text"]),
+            ", ".join(f'<a href="#{text(s["id"])}">{text(s["id"])}</a> (simulated: {text(s["verdict"])})' for s in n["simulated"]) or "not simulated",
+        ]
+        for n in found
+    ]  # fmt: skip
+    return '<h2 id="needs">What would show the other findings</h2>' + table(["id", "finding", "what would show it", "on simulated processors"], rows, "Findings that are weak or do not show on this machine")
 
 
 def _contradictions(results: dict[str, Any]) -> str:
@@ -178,7 +193,7 @@ def _card(card: dict[str, Any], processors: int) -> str:
         parts.append(f'<figure role="group" aria-label="{text(card["title"])}">{drawn}<figcaption>Vertical lines: 95 % interval of the mean.</figcaption></figure>' + _data(card))
     if card["values"]:
         rows = [[f"<code>{text(v['name'])}</code>", text(v["published"]), text(v["ours"] or "–")] for v in card["values"]]
-        parts.append(table(["figure", "published", "here"], rows, f"Figures of {card['id']}{_seconds(card)}", (1, 2)))
+        parts.append(table(["figure", "published", "simulated" if card["simulated"] else "here"], rows, f"Figures of {card['id']}{_seconds(card)}", (1, 2)))
     parts.append(_curves(card))
     parts.append(_outcomes(card))
     if card["note"]:
@@ -209,7 +224,7 @@ def _curves(card: dict[str, Any]) -> str:
         return ""
     head = [curves["of"] or "x"]
     for column in curves["columns"]:
-        head += [f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}", f"{column['name']}, here"]
+        head += [f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}", f"{column['name']}, {'simulated' if card['simulated'] else 'here'}"]
     rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n] or "–"))] for n, x in enumerate(curves["x"])]
     return table(head, rows, f"Published curves of {card['id']}{_seconds(card)}", tuple(range(1, len(head))))
 
@@ -224,7 +239,8 @@ def _outcomes(card: dict[str, Any]) -> str:
 
 def _repeat(card: dict[str, Any]) -> str:
     """Commands, settings, lines, reports."""
-    parts = [f"<dt>Source</dt><dd>{text(card['source'])}, lines {text(card['lines'])}</dd>"]
+    where = f"{card['processors']} simulated processors" if card["simulated"] else f"{card['source']}, lines {card['lines']}"
+    parts = [f"<dt>Source</dt><dd>{text(where)}</dd>"]
     if card["runs"]:
         parts.append(f"<dt>Repeat it</dt><dd><code>{text(card['command'])}</code></dd>")
     for run in card["runs"]:
@@ -305,6 +321,12 @@ def markdown(results: dict[str, Any]) -> str:
         if card["verdict"] in ("does not show", "weak") and card["note"]:
             said = f"{card['finding']} {card['note']}"
         lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
+    if results.get("needs"):
+        lines += ["", "What would show the findings that are weak or do not show on this machine, and what the simulation says of them:", ""]
+        lines += ["| id | finding | what would show it | on simulated processors |", "|---|---|---|---|"]
+        for n in results["needs"]:
+            simulated = ", ".join(f"{s['id']} (simulated: {s['verdict']})" for s in n["simulated"]) or "not simulated"
+            lines.append(f"| {n['id']} | {n['verdict']} | {n['text']} | {simulated} |")
     found = sorted(results.get("contradictions", []), key=lambda c: c["number"])
     if found:
         lines += ["", "Errors and contradictions of the sources, and what was measured about them:", "", "| no. | it says | what the lab says | measured |", "|---|---|---|---|"]

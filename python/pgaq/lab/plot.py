@@ -40,16 +40,17 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
     theirs = card["published"]
     if not ours and not theirs:
         return ""
+    here = "simulated" if card["simulated"] else "here"
     panels = 3 if ours and theirs else 1
     made, axes = pyplot.subplots(1, panels, figsize=(3.9 * panels, 3.0), squeeze=False)
     try:
         if panels == 3:
             published, mine, normal = axes[0]
             _draw(published, theirs, card, "published")
-            _draw(mine, ours, card, "here")
+            _draw(mine, ours, card, here)
             _same(published, mine, theirs, ours, card)
             _draw(normal, [_normal(s, card["processors"] if card["x"] == "sessions" else 1) for s in theirs], card, "both, normalised", dotted=True)
-            _draw(normal, [_normal(s, processors if card["x"] == "sessions" else 1) for s in ours], card, "both, normalised")
+            _draw(normal, [_normal(s, (card["processors"] if card["simulated"] else processors) if card["x"] == "sessions" else 1) for s in ours], card, "both, normalised")
             if mine.get_xscale() == "linear":
                 _linear(normal)
             normal.legend(loc="best")
@@ -57,7 +58,7 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
             if card["x"] == "sessions":
                 normal.set_xlabel("sessions per processor")
         else:
-            _draw(axes[0][0], ours or theirs, card, "here" if ours else "published")
+            _draw(axes[0][0], ours or theirs, card, here if ours else "published")
         made.tight_layout()
         return _save(made, card["id"], colors or REPLACE)
     finally:

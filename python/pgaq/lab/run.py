@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator
 from pgaq import db
 from pgaq.lab import experiment as model
 from pgaq.lab import workloads
-from pgaq.lab.site import SETTINGS, Site, Unsuitable
+from pgaq.lab.site import SETTINGS, Site, Unsuitable, pinned
 from pgaq.load import machine, results
 from pgaq.server import Server
 
@@ -59,7 +59,8 @@ def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: 
         mine = [e for e in chosen if e.source == source.number]
         settled = [source.contradictions[number] for e in mine for number in e.settles]
         names = dict.fromkeys([*(name for e in mine for name in e.measured()), *(name for c in settled for name in c.runs())])
-        runs = [source.runs[name] for name in names]
+        # what is simulated needs what was measured
+        runs = sorted((source.runs[name] for name in names), key=lambda run: run.workload == "simulated")
         most = max((repeats or run.repeats[profile] for run in runs), default=0)
         for repeat in range(1, most + 1):
             for run in runs:
@@ -113,7 +114,9 @@ def measure(laboratory: Laboratory, task: Task, output: Path) -> dict[str, Any]:
     server = laboratory.server(task.run.server)
     settings = {parameter: task.point[axis] for axis, parameter in task.run.session.items() if axis in task.point}
     settings |= {name: value for name, value in task.run.options.items() if name.startswith("pgaq.")}
-    site = Site(server, settings, {name: value for name, value in task.run.options.items() if not name.startswith("pgaq.")})
+    site = Site(server, settings, {name: value for name, value in task.run.options.items() if not name.startswith("pgaq.")}, output, task.repeat)
+    # a simulated point has its processors by the simulation
+    processors = None if task.run.workload == "simulated" else task.point.get("processors")
     record: dict[str, Any] = {
         "source": task.source.number, "run": task.run.name, "workload": task.run.workload, "point": task.point, "repeat": task.repeat,
         "seconds": task.seconds, "key": task.key, "began": datetime.datetime.now().isoformat(timespec="seconds"),
@@ -122,7 +125,7 @@ def measure(laboratory: Laboratory, task: Task, output: Path) -> dict[str, Any]:
     before, began = machine.cpu(server), time.monotonic()
     clients = time.process_time()
     try:
-        with _snapshots(server, task, output) as report:
+        with pinned(server, processors), _snapshots(server, task, output) as report:
             found = workloads.WORKLOADS[task.run.workload](site, task.point, task.seconds)
         record["metrics"] = {name: _plain(value) for name, value in found.items()}
         record["report"] = report.get("file")
@@ -196,7 +199,7 @@ def finished(task: Task, output: Path) -> dict[str, Any] | None:
 
 
 def expected_seconds(task: Task) -> float:
-    """A measurement with its preparation."""
+    """A measurement with its preparation; a simulation has none."""
     return task.seconds + task.run.preparation
 
 

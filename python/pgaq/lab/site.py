@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Iterator
 
 from pgaq import db
 from pgaq.server import Server
@@ -52,6 +53,8 @@ class Site:
     server: Server
     settings: dict[str, Any] = field(default_factory=dict)  # of the measuring sessions
     options: dict[str, Any] = field(default_factory=dict)
+    output: Path | None = None  # of the records of this run of the lab
+    repeat: int = 1
 
     def connect(self) -> db.Connection:
         """A session with the point's settings."""
@@ -67,6 +70,32 @@ class Site:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{what}: not within {timeout:g} s")
             time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def pinned(server: Server, processors: int | None) -> Iterator[None]:
+    """The server's processes on the first so many processors; its clients beside them, if there are others."""
+    mine = sorted(os.sched_getaffinity(0))
+    if processors is None or processors == len(mine):
+        yield
+        return
+    if processors > len(mine):
+        raise Unsuitable(f"this machine has {len(mine)} processors, not {processors}")
+    everyone = [pid for pid in (server.postmaster_pid(), *server.child_pids()) if pid]
+    try:
+        for pid in everyone:
+            _set_processors(pid, mine[:processors])
+        _set_processors(0, mine[processors:])
+        yield
+    finally:
+        _set_processors(0, mine)
+        for pid in everyone:
+            _set_processors(pid, mine)
+
+
+def _set_processors(pid: int, processors: list[int]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.sched_setaffinity(pid, processors)
 
 
 class Counters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, static, ten_calls, traced, uncommitted
+from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, simulated, static, ten_calls, traced, uncommitted
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 
@@ -34,4 +34,6 @@ WORKLOADS: dict[str, Workload] = {
     "large_message": jms.large,
     "instances": nodes.instances,
     "queries": queries.questions,
+    "simulation_costs": simulated.costs,
+    "simulated": simulated.simulated,
 }

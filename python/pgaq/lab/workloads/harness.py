@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pgaq import db
-from pgaq.lab.site import Counters, Sessions, Site
+from pgaq.lab.site import Counters, Sessions, Site, cpu_seconds
 
 PROGRAM = Path(__file__).with_name("queue_loop.sql")
 SCHEMA = """
@@ -95,7 +95,8 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         look.execute("TRUNCATE lab_aq.windows")
         traced = sessions.pid(("deq", number))
         look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
-        before, began = Counters(look), time.monotonic()
+        pids = [sessions.pid(key) for key in sessions.connections]
+        before, began, used = Counters(look), time.monotonic(), sum(map(cpu_seconds, pids))
         look.execute("SELECT aq.trace_start(%s, '{wait}')", [traced])
         for n in dequeuers:
             sessions.start(("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{method}(%s, %s, NULL)", [n, seconds]))
@@ -105,7 +106,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         took = time.monotonic() - began
         look.execute("SELECT aq.trace_stop(%s)", [traced])
         change = Counters(look) - before
-        found = _totals(results, change, number, took)
+        found = _totals(results, change, number, took) | {"sessions_cpu_s": sum(map(cpu_seconds, pids)) - used}
         found |= _traced(look, traced, float(results["deq", number]))
         found |= _windows(look, number, seconds)
         found |= db.row(look, SAMPLED, [seconds]) or {}
