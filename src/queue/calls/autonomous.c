@@ -275,9 +275,8 @@ never_came(const Call *call)
  * does not see that the transaction waits for the helper.
  */
 static bool
-blocks_helper(void)
+blocks(int pid)
 {
-	int			pid = aq_helper_pool_pid();
 	const int32 *pids;
 	int			n;
 
@@ -291,9 +290,9 @@ blocks_helper(void)
 }
 
 static void
-check_own_lock(void)
+check_own_lock(int helper)
 {
-	if (blocks_helper())
+	if (blocks(helper))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("immediate visibility needs a lock that the transaction itself holds"),
@@ -321,10 +320,11 @@ wait_for_answer(Call *call, int64 patience)
 {
 	int64		deadline = patience < 0 ? -1 : aq_clock_us() + patience;
 	bool		connected;
+	int			pid;
 	AqCallState state;
 	AqDeadlockWatch watch = {0};
 
-	while ((state = aq_helper_pool_state(&connected)) == AQ_CALL_GRANTED)
+	while ((state = aq_helper_pool_state(&connected, &pid)) == AQ_CALL_GRANTED)
 	{
 		int64		left = deadline < 0 ? DeadlockTimeout * INT64CONST(1000) : deadline - aq_clock_us();
 
@@ -332,10 +332,10 @@ wait_for_answer(Call *call, int64 patience)
 			return NO_ANSWER;
 		if (never_came(call))
 			aq_helper_pool_never_came();
-		else if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, aq_helper_pool_pid(), 0, 0, left) && deadline < 0)
+		else if (!aq_event_sleep(AQ_EVENT_HELPER_CALL, pid, 0, 0, left) && deadline < 0)
 		{
-			check_own_lock();
-			aq_deadlock_check(&watch, AQ_EVENT_HELPER_CALL, aq_helper_pool_pid());
+			check_own_lock(pid);
+			aq_deadlock_check(&watch, AQ_EVENT_HELPER_CALL, pid);
 		}
 	}
 	if (state == AQ_CALL_ANSWERED)

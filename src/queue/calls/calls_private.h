@@ -256,8 +256,7 @@ extern void aq_helper_pool_join(const AqHelperKey *key, dsa_pointer request);
 extern bool aq_helper_pool_wait(int *number, uint32 *serial);
 extern void aq_helper_pool_registered(void);
 extern int	aq_helper_pool_not_registered(void);
-extern AqCallState aq_helper_pool_state(bool *connected);
-extern int	aq_helper_pool_pid(void);
+extern AqCallState aq_helper_pool_state(bool *connected, int *pid);
 extern void aq_helper_pool_never_came(void);
 extern void aq_helper_pool_cancel(void);
 extern void aq_helper_pool_leave(void);
@@ -268,7 +267,6 @@ extern bool aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key);
 extern void aq_helper_pool_connected(void);
 extern bool aq_helper_pool_next(dsa_pointer *request);
 extern void aq_helper_pool_answers(void);
-extern void aq_helper_pool_done(void);
 extern void aq_helper_pool_exit(void);
 
 /* for others */

@@ -322,7 +322,6 @@ serve(void)
 		aq_helper_pool_answers();
 		aq_point_held("helper-answered");
 		aq_helper_forget_call();
-		aq_helper_pool_done();
 		aq_point_held("helper-next");
 	}
 }

@@ -186,6 +186,13 @@ aq_helper_area_wake(const Call *call)
 		SetLatch(&proc->procLatch);
 }
 
+void
+aq_helper_area_set(Call *call, AqCallState state)
+{
+	pg_write_barrier();
+	*(volatile AqCallState *) &call->state = state;
+}
+
 static bool
 same_key(const AqHelperKey *a, const AqHelperKey *b)
 {
@@ -249,8 +256,12 @@ grant(Call *call, Helper *helper, HelperState state)
 	helper->caller = aq_helper_area_caller(call);
 	helper->request = call->request;
 	helper->begun = helper->cancelled = helper->terminated = helper->blocked = false;
+	if (aq_helper_area->timekeeper == aq_helper_area_caller(call))
+		aq_helper_area->timekeeper = -1;
 	call->helper = (int) (helper - aq_helper_area->helpers);
-	call->state = AQ_CALL_GRANTED;
+	call->starts = state == HELPER_STARTING;
+	call->pid = helper->pid;
+	aq_helper_area_set(call, AQ_CALL_GRANTED);
 	if (state == HELPER_BUSY)
 		SetLatch(&helper->proc->procLatch);
 	aq_helper_area_wake(call);

@@ -53,13 +53,19 @@ typedef struct Helper
 	dsa_pointer request;
 } Helper;
 
-/* One for each session; protected by the latch. */
+/*
+ * One for each session; protected by the latch.  The session reads its own one
+ * without the latch when it has been woken: whoever changes the state does so
+ * last, then sets the session's process latch.
+ */
 typedef struct Call
 {
 	dlist_node	node;			/* in line */
 	AqCallState state;
 	AqHelperKey key;
 	int			helper;
+	bool		starts;			/* AQ_CALL_GRANTED: the session starts its process */
+	int			pid;			/* of the helper, 0: it has not started yet */
 	bool		connected;		/* AQ_CALL_LOST: the helper was connected */
 	dsa_pointer request;
 } Call;
@@ -90,6 +96,7 @@ extern void aq_helper_area_discard(dsa_pointer request);
 
 /* the caller holds the latch */
 extern void aq_helper_area_dispatch(void);
+extern void aq_helper_area_set(Call *call, AqCallState state);
 extern void aq_helper_area_stand_in_line(Call *call, bool at_front);
 extern void aq_helper_area_free(Helper *helper);
 extern void aq_helper_area_end(Helper *helper);

@@ -59,6 +59,16 @@ leave_helper(Helper *helper)
 		aq_helper_area_free(helper);
 }
 
+/* The state of the session's own call, read without the latch. */
+static AqCallState
+own_state(const Call *call)
+{
+	AqCallState state = *(const volatile AqCallState *) &call->state;
+
+	pg_read_barrier();
+	return state;
+}
+
 /* --- the caller ---------------------------------------------------------------------------- */
 
 /*
@@ -73,6 +83,13 @@ leave(void *ptr, int64 unused)
 	Call	   *call = ptr;
 	dsa_pointer request;
 
+	/* nobody else has an interest in it any more */
+	if (own_state(call) == AQ_CALL_ANSWERED && own_helper == NULL)
+	{
+		call->state = AQ_CALL_NONE;
+		aq_helper_area_discard(call->request);
+		return;
+	}
 	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 	if (call->state == AQ_CALL_IN_LINE)
 	{
@@ -194,13 +211,15 @@ aq_helper_pool_wait(int *number, uint32 *serial)
 					barred;
 		int64		time;
 
+		if (own_state(call) != AQ_CALL_IN_LINE && !call->starts)
+			return false;
 		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
 		over = look_at_line(call);
 		if (call->state == AQ_CALL_GRANTED)
 		{
 			*number = call->helper;
 			*serial = aq_helper_area->helpers[call->helper].serial;
-			start = aq_helper_area->helpers[call->helper].state == HELPER_STARTING;
+			start = call->starts;
 		}
 		stuck = !over && own_helper != NULL && aq_helper_area_all_blocked();
 		barred = over ? 0 : aq_helper_area_stuck(call->key.login);
@@ -257,31 +276,19 @@ aq_helper_pool_not_registered(void)
 	return failures;
 }
 
-/* What has become of the session's call.  *connected: of one that is lost, its helper had connected. */
+/*
+ * What has become of the session's call.  *connected: of one that is lost, its
+ * helper had connected; *pid: the helper's process, 0: it has not started yet.
+ */
 AqCallState
-aq_helper_pool_state(bool *connected)
+aq_helper_pool_state(bool *connected, int *pid)
 {
 	Call	   *call = aq_helper_area_own_call();
-	AqCallState state;
+	AqCallState state = own_state(call);
 
-	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_HELPER);
-	state = call->state;
 	*connected = call->connected;
-	aq_latch_free(&aq_helper_area->latch);
+	*pid = call->pid;
 	return state;
-}
-
-/* The process id of the session's helper; 0: it has not started yet. */
-int
-aq_helper_pool_pid(void)
-{
-	Call	   *call = aq_helper_area_own_call();
-	int			pid;
-
-	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_HELPER);
-	pid = has_helper(call) ? aq_helper_area->helpers[call->helper].pid : 0;
-	aq_latch_free(&aq_helper_area->latch);
-	return pid;
 }
 
 /* The process of the session's new helper has ended before it connected. */
@@ -347,6 +354,8 @@ aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key)
 		helper->pid = MyProcPid;
 		helper->proc = MyProc;
 		*key = helper->key;
+		if (helper->caller != NO_CALLER)
+			aq_helper_area_calls[helper->caller].pid = MyProcPid;
 		own_helper = helper;
 		own_serial = serial;
 	}
@@ -369,7 +378,7 @@ aq_helper_pool_connected(void)
 	aq_latch_free(&aq_helper_area->latch);
 }
 
-/* Waits for the next request; returns false if the helper must end. */
+/* The helper is ready.  Waits for the next request; returns false if the helper must end. */
 bool
 aq_helper_pool_next(dsa_pointer *request)
 {
@@ -380,6 +389,11 @@ aq_helper_pool_next(dsa_pointer *request)
 		bool		begins;
 
 		aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
+		if (own_helper->state == HELPER_RESETTING)
+		{
+			aq_helper_area_make_idle(own_helper);
+			aq_helper_area_dispatch();
+		}
 		if (own_helper->state == HELPER_IDLE)
 		{
 			left = own_helper->idle_since + aq_parameters_immediate_idle_timeout_ms * INT64CONST(1000) - aq_clock_us();
@@ -428,7 +442,7 @@ aq_helper_pool_answers(void)
 		{
 			Call	   *call = &aq_helper_area_calls[own_helper->caller];
 
-			call->state = AQ_CALL_ANSWERED;
+			aq_helper_area_set(call, AQ_CALL_ANSWERED);
 			aq_helper_area_wake(call);
 		}
 		own_helper->state = HELPER_RESETTING;
@@ -439,16 +453,6 @@ aq_helper_pool_answers(void)
 	if (stuck)
 		proc_exit(1);
 	aq_helper_area_discard(left);
-}
-
-/* The helper is ready for another caller. */
-void
-aq_helper_pool_done(void)
-{
-	aq_latch_get(&aq_helper_area->latch, AQ_EXCLUSIVE, AQ_LOC_HELPER);
-	aq_helper_area_make_idle(own_helper);
-	aq_helper_area_dispatch();
-	aq_latch_free(&aq_helper_area->latch);
 }
 
 /* Called at process exit. */
@@ -464,9 +468,9 @@ aq_helper_pool_exit(void)
 		{
 			Call	   *call = &aq_helper_area_calls[own_helper->caller];
 
-			call->state = AQ_CALL_LOST;
 			/* one that was told to end counts as connected */
 			call->connected = own_helper->connected || ProcDiePending;
+			aq_helper_area_set(call, AQ_CALL_LOST);
 			aq_helper_area_wake(call);
 		}
 		else if (own_helper->begun)
