@@ -137,6 +137,7 @@ def _totals(results: dict[Any, Any], change: Counters, number: int, took: float)
     for figure in ("gets", "misses", "sleeps", "spin_gets"):
         found[f"channel_{figure}"] = change("latch", CHANNEL, figure)
         found[f"object_{figure}"] = change("mutex", "Library Cache", figure)
+    found["channel_percent"] = 100 * change("latch", CHANNEL, "wait_us") / 1e6 / db_time if db_time else 0.0
     found["lines_gets"], found["lines_s"] = change("latch", LINES, "gets"), change("latch", LINES, "wait_us") / 1e6
     found["channel_recurrent"] = found["channel_sleeps"] + found["channel_spin_gets"] - found["channel_misses"]
     found["channel_per_message"], found["object_per_message"] = found["channel_gets"] / per, found["object_gets"] / per

@@ -6,35 +6,33 @@ from typing import Any
 
 from pgaq import db
 from pgaq.lab.site import Site
+from pgaq.lab.workloads import harness
 
 QUEUE = "lab_names"
 DECLARED = 100
+FIRST = 9990001  # of the source's numbers
 
 
 def many_names(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """How many undeclared names can be used one after the other, what the views show of them, how many can be declared."""
+    """How many undeclared names can be used one after the other, by the source's program, what the views show of them; how many can be declared."""
     wanted = int(point["names"])
     with site.connect() as conn:
-        conn.execute("SET search_path = public, sys")
-        _create(conn)
-        conn.execute("SELECT aq.subscribe(%s, 'ksub_' || n) FROM generate_series(1, %s) n", [QUEUE, DECLARED])
+        harness.prepare(conn, DECLARED, str(site.options.get("store", "table")))
         used, got = 0, 0
         try:
-            for n in range(1, wanted + 1):
-                name = f"ksub_999{n:04}"
-                conn.execute("SELECT aq.enqueue(%s, '1'::jsonb, recipients => ARRAY[%s])", [QUEUE, name])
+            for number in range(FIRST, FIRST + wanted):
+                conn.execute("CALL lab_aq.put(%s)", [number])
                 used += 1
-                got += len(conn.execute("SELECT payload FROM aq.dequeue(%s, %s, 1)", [QUEUE, name]).fetchall())
+                got += db.value(conn, "CALL lab_aq.listen_once(%s, 10, NULL, NULL)", [number])
         except db.Error:
             pass
-        seen = "SELECT count(*)::float8 FROM sys.\"v$persistent_subscribers\" WHERE queue_name = %s AND (subscriber_name LIKE %s) = %s"
+        row = db.row(conn, SUBSCRIBERS, ["MESSAGES"]) or {}
         found = {
-            "names": float(wanted), "used": float(used), "dequeued": float(got),
-            "undeclared_seen": db.value(conn, seen, [QUEUE.upper(), "KSUB_999%", True]) or db.value(conn, seen, [QUEUE, "ksub_999%", True]),
-            "declared_seen": db.value(conn, seen, [QUEUE.upper(), "KSUB_999%", False]) or db.value(conn, seen, [QUEUE, "ksub_999%", False]),
-            "declared_in_dictionary": db.value(conn, "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s", [QUEUE]),
-            "undeclared_in_dictionary": db.value(conn, "SELECT count(*)::float8 FROM sys.dba_queue_subscribers WHERE lower(queue_name) = %s AND consumer_name ILIKE 'ksub_999%%'", [QUEUE]),
-        }
+            "names": float(wanted), "used": float(used), "dequeued": float(got), "undeclared_seen": row["undeclared"], "declared_seen": row["declared"],
+            "declared_in_dictionary": db.value(conn, IN_DICTIONARY, ["messages"]),
+            "undeclared_in_dictionary": db.value(conn, f"{IN_DICTIONARY} AND consumer_name LIKE 'KSUB_999%%'", ["messages"]),
+        }  # fmt: skip
+        harness.drop(conn)
         _create(conn)
         found |= _limit(conn)
         conn.execute("SELECT aq.drop_queue(%s, force => true)", [QUEUE])
