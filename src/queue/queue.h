@@ -844,12 +844,12 @@ typedef struct AqDequeue
 	bool		patient;		/* see AqTakeOptions */
 	AqSeen	   *seen;			/* the same for all attempts of a call that waits; NULL: none */
 	int			unit;			/* see AqTakeOptions */
+	AqImmediate *immediate;		/* the caller ends it by aq_immediate_settle(); NULL: the transaction's end does */
 	void		(*emit) (void *arg, const AqMessage *message, int delivery);
 	void	   *arg;
 } AqDequeue;
 
 extern bool aq_dequeue_now(const AqDequeue *call);
-
 
 /*
  * Has a message with so many attempts failed?  Not in an exception queue

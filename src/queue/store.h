@@ -35,6 +35,7 @@ typedef struct AqPutOptions
 	int			attempts;
 	struct varlena *dead_letter;	/* jsonb: see memory/exception.c */
 	int			held;			/* shard for messages of another node; 0: none */
+	bool		immediate;		/* one message, committed when put() returns: only if settle_taken is there */
 	/* sequence deviation */
 	bool		top;			/* put it before all others */
 	const pg_uuid_t *before;	/* this one */
@@ -119,6 +120,19 @@ typedef struct AqSeen
 	}			streams[AQ_SEEN_STREAMS];
 } AqSeen;
 
+/*
+ * A dequeue with immediate visibility: take() begins it, and settle_taken()
+ * ends it.
+ */
+typedef struct AqImmediate
+{
+	const struct AqStore *store;
+	AqQueueShm *shm;			/* NULL: nothing was taken */
+	int			position;
+	uint32		number;			/* of the call in this session; for use by the store */
+	bool		begins;			/* the transaction became a user of the queue by it */
+} AqImmediate;
+
 typedef struct AqTakeOptions
 {
 	int			position;		/* of the consumer; 0 in single-consumer queues */
@@ -133,6 +147,7 @@ typedef struct AqTakeOptions
 	int			below;			/* only messages more urgent than this; 0: any; sharded only */
 	int			unit;			/* 0, or for another node: only of this shard, plus 1; sharded only */
 	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: unset */
+	AqImmediate *immediate;		/* what is taken is committed by settle_taken(); NULL: by the transaction */
 	int64		group;			/* only this group; 0: any */
 	int64		not_group;
 	bool		one_group;		/* not more than one group */
@@ -328,6 +343,12 @@ typedef struct AqStore
 						const Datum *payloads, const bool *nulls,
 						Bitmapset *const *targets, pg_uuid_t *ids);
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
+	/*
+	 * Commits what a take with immediate visibility has taken: durable, and
+	 * final whatever becomes of the transaction.  NULL: the store has no
+	 * immediate visibility without another transaction.
+	 */
+	void		(*settle_taken) (AqImmediate *immediate);
 	/*
 	 * Purges consumed messages that are still in the tables.  position -1: of
 	 * all consumers; ids NULL: all.  NULL: the queue's tables are those of a

@@ -5,7 +5,8 @@
  *
  * The tables are read by transaction status, as when a partition is loaded.  A
  * partition is copied before and after; if it has changed meanwhile, it is not
- * compared.  A message that a running transaction has taken is not done
+ * compared, nor if a running transaction has inserted rows with immediate
+ * visibility.  A message that a running transaction has taken is not done
  * according to the tables, and open in memory, so neither side depends on
  * running transactions:
  *
@@ -367,7 +368,7 @@ compare_partition(Reading *reading, Stream *stream, const PartitionCopy *copy)
 	{
 		contents = aq_contents_read(reading->queue->shm, partition_at(p->index));
 		again = aq_shard_check_copy(stream, p->number);
-		if (again != NULL && is_unchanged(copy, again))
+		if (again != NULL && is_unchanged(copy, again) && !contents->young)
 		{
 			count_todo(reading, contents);
 			compare_bodies(reading->findings, place, copy, contents);

@@ -56,6 +56,17 @@ row_status(HeapTupleHeader header, TransactionId *xid)
 	return TransactionIdDidCommit(*xid) ? ROW_COMMITTED : ROW_ABORTED;
 }
 
+/*
+ * Was the row inserted with immediate visibility by a transaction that still runs?
+ * Then memory may not show yet what it says.
+ */
+static bool
+is_young(HeapTupleHeader header)
+{
+	return HeapTupleHeaderXminFrozen(header) && TransactionIdIsNormal(HeapTupleHeaderGetRawXmin(header)) &&
+		TransactionIdIsInProgress(HeapTupleHeaderGetRawXmin(header));
+}
+
 static bool
 is_removed(AqQueueShm *shm, int position)
 {
@@ -127,6 +138,7 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	TransactionId xid;
 	RowStatus	status = row_status(tuple->t_data, &xid);
 
+	p->young |= is_young(tuple->t_data);
 	heap_deform_tuple(tuple, desc, values, nulls);
 	chunk = DatumGetInt64(values[MSG_ORDINAL]) < 0;
 	ordinal = message_ordinal(DatumGetInt64(values[MSG_ORDINAL]));
@@ -415,6 +427,7 @@ read_log_row(Contents *p, HeapTuple tuple, TupleDesc desc)
 	RowStatus	status = row_status(tuple->t_data, &xid);
 	LogRow		row;
 
+	p->young |= is_young(tuple->t_data);
 	if (status == ROW_ABORTED)
 		return;
 	row = aq_heap_read_log(tuple, desc);

@@ -40,6 +40,7 @@ typedef struct Contents
 	uint32		pending;		/* slots in doubt */
 	uint32		nfailed;
 	bool		delayed;		/* there are WAITING slots */
+	bool		young;			/* there are rows with immediate visibility of running transactions: see frozen.c */
 	uint32		ntimers;		/* finally including those of retry delays */
 	List	   *retry_delays;	/* list of Timers that have not expired */
 	TimestampTz next_timer;		/* of the retry delays */

@@ -326,7 +326,7 @@ take_for_origin(AqQueue *queue, Partition *partition, int64 number, const uint16
 			? frame_sub(frame_of(partition), AQ_ORIGIN_POSITION) : NULL;
 
 		if (sub != NULL && aq_slot_take(stream, partition, AQ_ORIGIN_POSITION, slots[i]))
-			aq_notes_add_take(partition, queue->shm, AQ_ORIGIN_POSITION, AQ_MODE_PURGE, false, slots[i]);
+			aq_notes_add_take(partition, queue->shm, AQ_ORIGIN_POSITION, AQ_MODE_PURGE, false, 0, slots[i]);
 	}
 	aq_latch_free(&stream->latch);
 	return true;
@@ -468,7 +468,7 @@ take_all(AqQueue *queue, Stream *stream, Partition *partition, int64 number, int
 	sub = position >= 0 ? frame_sub(frame_of(partition), position) : NULL;
 	for (uint32 slot = 0; sub != NULL && slot < partition->reserved && sub->nready + sub->nwaiting > 0; slot++)
 		if (aq_slot_take(stream, partition, position, slot) || aq_slot_take_waiting(partition, position, slot))
-			aq_notes_add_take(partition, queue->shm, position, AQ_MODE_PURGE, false, slot);
+			aq_notes_add_take(partition, queue->shm, position, AQ_MODE_PURGE, false, 0, slot);
 	aq_latch_free(&stream->latch);
 	return position;
 }

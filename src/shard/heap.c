@@ -26,9 +26,6 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* ordinals per log row: a row must fit on a page without TOAST, together with LOG_DETAIL_SIZE bytes */
-#define ORDINALS_PER_ROW 900
-
 /* --- locking ------------------------------------------------------------------------------ */
 
 void
@@ -355,15 +352,15 @@ aq_heap_next_number(AqQueue *queue)
 	return nextval_internal(sequence, false);
 }
 
-/* Returns the size of the rows.  receipt 0, detail NULL: none. */
+/* Returns the size of the rows.  receipt 0, detail NULL: none; options: of heap_insert. */
 static uint64
 insert_log(Relation rel, char kind, int stream, int64 number, TimestampTz at, int position,
-		   const uint16 *slots, uint32 n, int64 receipt, const char *detail)
+		   const uint16 *slots, uint32 n, int64 receipt, const char *detail, int options)
 {
 	bool		snapshot = OidIsValid(rel->rd_rel->reltoastrelid) && !ActiveSnapshotSet();
 	Datum		values[LOG_COLUMNS];
 	bool		nulls[LOG_COLUMNS] = {0};
-	Datum	   *ordinals = palloc(Min(n, ORDINALS_PER_ROW) * sizeof(Datum));
+	Datum	   *ordinals = palloc(Min(n, AQ_LOG_ORDINALS) * sizeof(Datum));
 	uint64		bytes = 0;
 
 	if (snapshot)
@@ -378,9 +375,9 @@ insert_log(Relation rel, char kind, int stream, int64 number, TimestampTz at, in
 	nulls[LOG_DETAIL] = detail == NULL;
 	values[LOG_WRITTEN] = TimestampTzGetDatum(receipt != 0 || kind == LOG_RETRY ? GetCurrentTimestamp() : 0);
 	nulls[LOG_WRITTEN] = receipt == 0 && kind != LOG_RETRY;
-	for (uint32 i = 0; i < n; i += ORDINALS_PER_ROW)
+	for (uint32 i = 0; i < n; i += AQ_LOG_ORDINALS)
 	{
-		uint32		count = Min(n - i, ORDINALS_PER_ROW);
+		uint32		count = Min(n - i, AQ_LOG_ORDINALS);
 		HeapTuple	tuple;
 
 		for (uint32 j = 0; j < count; j++)
@@ -388,7 +385,7 @@ insert_log(Relation rel, char kind, int stream, int64 number, TimestampTz at, in
 		values[LOG_ORDINALS] = PointerGetDatum(construct_array(ordinals, count, INT8OID, 8,
 															   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 		tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
-		heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+		heap_insert(rel, tuple, GetCurrentCommandId(true), options, NULL);
 		bytes += tuple->t_len;
 		heap_freetuple(tuple);
 	}
@@ -398,11 +395,31 @@ insert_log(Relation rel, char kind, int stream, int64 number, TimestampTz at, in
 	return bytes;
 }
 
+/* Opens the log to write to it, and keeps the lock. */
+Relation
+aq_heap_open_log(Partition *partition)
+{
+	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
+
+	if (rel == NULL)
+		aq_heap_queue_is_gone();
+	return rel;
+}
+
+/* One row for at most AQ_LOG_ORDINALS slots, frozen: see frozen.c. */
+void
+aq_heap_write_frozen(Relation log, Partition *partition, char kind, int position, const uint16 *slots, uint32 n)
+{
+	pg_atomic_fetch_add_u64(&partition->bytes,
+							insert_log(log, kind, stream_at(partition->stream)->number, partition->number, 0, position,
+									   slots, n, 0, NULL, HEAP_INSERT_FROZEN));
+}
+
 /* Of messages that are consumed, in the log of the partition with this number. */
 void
 aq_heap_write_cleared(Relation log, int stream, int64 number, int position, const uint16 *slots, uint32 n)
 {
-	(void) insert_log(log, LOG_CLEARED, stream, number, 0, position, slots, n, 0, NULL);
+	(void) insert_log(log, LOG_CLEARED, stream, number, 0, position, slots, n, 0, NULL, 0);
 }
 
 /*
@@ -422,13 +439,10 @@ void
 aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int position,
 					const uint16 *slots, uint32 n, int64 receipt, const char *detail)
 {
-	Relation	rel = try_table_open(partition->log, RowExclusiveLock);
-	uint64		bytes;
+	Relation	rel = aq_heap_open_log(partition);
+	uint64		bytes = insert_log(rel, kind, stream_at(partition->stream)->number, partition->number, at, position, slots, n,
+								   receipt, detail, 0);
 
-	if (rel == NULL)
-		aq_heap_queue_is_gone();
-	bytes = insert_log(rel, kind, stream_at(partition->stream)->number, partition->number, at, position, slots, n,
-					   receipt, detail);
 	pg_atomic_fetch_add_u64(&partition->bytes, bytes);
 	table_close(rel, NoLock);
 }

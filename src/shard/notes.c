@@ -152,7 +152,7 @@ aq_notes_reserve_take(AqQueueShm *shm, uint32 n)
 
 static void
 note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool own,
-		  TakeNote *locked, const LeaseTerms *terms, uint32 slot)
+		  TakeNote *locked, const LeaseTerms *terms, uint32 immediate, uint32 slot)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	TakeNote   *note = ntakes > 0 ? take_notes[ntakes - 1] : NULL;
@@ -161,7 +161,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 	if (terms == NULL)
 		terms = &no_terms;
 	if (note == NULL || note->partition != partition || note->position != position ||
-		note->mode != mode || note->own != own || note->locked != locked ||
+		note->mode != mode || note->own != own || note->locked != locked || note->immediate != immediate ||
 		note->subid != subid || note->terms.receipt != terms->receipt || note->terms.span != terms->span ||
 		note->terms.until != terms->until || note->terms.detail != terms->detail || note->count == note->size)
 	{
@@ -177,7 +177,9 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->mode = mode;
 		note->own = own;
 		note->locked = locked;
-		note->last = false;
+		note->last = note->alone = false;
+		note->immediate = immediate;
+		note->consumed = (AqConsumed) {0};
 		note->tried = NULL;
 		note->terms = *terms;
 		note->count = 0;
@@ -188,13 +190,13 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 
 /*
  * Notes one message as taken.  The caller holds the latch and has reserved
- * memory.
+ * memory.  immediate: see TakeNote.
  */
 void
 aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
-			 bool own, uint32 slot)
+			 bool own, uint32 immediate, uint32 slot)
 {
-	note_take(partition, shm, position, mode, own, NULL, NULL, slot);
+	note_take(partition, shm, position, mode, own, NULL, NULL, immediate, slot);
 }
 
 /*
@@ -205,7 +207,7 @@ void
 aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 				   const LeaseTerms *terms, uint32 slot)
 {
-	note_take(partition, shm, position, mode, false, NULL, terms, slot);
+	note_take(partition, shm, position, mode, false, NULL, terms, 0, slot);
 }
 
 /*
@@ -221,7 +223,7 @@ aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 	if (locked->tried == NULL)
 		locked->tried = MemoryContextAllocZero(aq_notes_context(), PARTITION_SLOTS / 8);
 	locked->slots[at] = locked->slots[--locked->count];
-	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, NULL, slot);
+	note_take(locked->partition, locked->shm, locked->position, mode, locked->own, locked, NULL, 0, slot);
 }
 
 /*
@@ -402,6 +404,61 @@ aq_notes_pop_put(SubTransactionId subid, int *number)
 	*number = nputs;
 	puts_of(note->shm)->notes--;
 	return note;
+}
+
+/* --- the end of a call with immediate visibility: see frozen.c -------------------------- */
+
+/* A note of the dequeue with this number; NULL: there is none. */
+TakeNote *
+aq_notes_find_immediate(uint32 number)
+{
+	for (int i = ntakes - 1; i >= 0; i--)
+		if (take_notes[i]->immediate == number)
+			return take_notes[i];
+	return NULL;
+}
+
+static void
+forget_frame(void)
+{
+	if (--nframes == 0)
+		aq_users_show_keeping(false);
+}
+
+/* It is settled.  Its memory is for the next one. */
+void
+aq_notes_remove_take(TakeNote *note)
+{
+	int			i = ntakes - 1;
+
+	while (take_notes[i] != note)
+		i--;
+	nlast -= note->last;
+	/* as it was counted, unless there are others behind it */
+	if (i == ntakes - 1 && (i == 0 || take_notes[i - 1]->partition != note->partition))
+		forget_frame();
+	memmove(&take_notes[i], &take_notes[i + 1], (ntakes - 1 - i) * sizeof(TakeNote *));
+	ntakes--;
+	if (spare == NULL)
+	{
+		spare = note;
+		return;
+	}
+	pfree(note->slots);
+	pfree(note);
+}
+
+/* The same for the last enqueue. */
+void
+aq_notes_remove_put(PutNote *note)
+{
+	Assert(nputs > 0 && put_notes[nputs - 1] == note);
+	nputs--;
+	puts_of(note->shm)->notes--;
+	if (nputs == 0 || put_notes[nputs - 1]->partition != note->partition)
+		forget_frame();
+	bms_free(note->shared_targets);
+	pfree(note);
 }
 
 /* Removes all notes, after the transaction has ended and they were settled. */

@@ -224,7 +224,7 @@ row_slots(TupleDesc desc, uint32 n)
 
 static void
 insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPutOptions *each,
-			const Datum *payloads, const bool *payload_nulls, Bitmapset *const *row_targets)
+			const Datum *payloads, const bool *payload_nulls, Bitmapset *const *row_targets, bool immediate)
 {
 	Frame	   *frame = frame_of(note->partition);
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -263,7 +263,9 @@ insert_rows(Relation rel, PutNote *note, Datum *values, bool *nulls, const AqPut
 		{
 			HeapTuple	tuple = ExecFetchSlotHeapTuple(rows[0], false, NULL);
 
-			heap_insert(rel, tuple, GetCurrentCommandId(true), 0, NULL);
+			if (immediate)
+				aq_frozen_begin(rel);
+			heap_insert(rel, tuple, GetCurrentCommandId(true), immediate ? HEAP_INSERT_FROZEN : 0, NULL);
 			rows[0]->tts_tid = tuple->t_self;
 		}
 		else
@@ -377,14 +379,16 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		rel = aq_heap_open_messages(note->partition, RowExclusiveLock);
 		aq_payload_check_column(queue, RelationGetDescr(rel), MSG_PAYLOAD);
 		insert_rows(rel, note, values, row_nulls, options->each ? options->each + done : NULL, payloads + done, nulls + done,
-					targets ? targets + done : NULL);
+					targets ? targets + done : NULL, options->immediate);
 		table_close(rel, NoLock);
-		aq_point("rows-inserted");
-
 		for (uint32 i = 0; i < note->count; i++)
 			ids[done + i] = aq_message_id(queue->shard_key, stream->number,
 										  ordinal_of(note->partition, note->first + i));
 		done += note->count;
+		if (options->immediate)
+			aq_frozen_publish(note);
+		else
+			aq_point("rows-inserted");
 	}
 	aq_chunks_trim();
 }

@@ -182,7 +182,7 @@ take_own(Take *take, uint32 number)
 	aq_notes_reserve_take(take->shm, 1);
 	if (!aq_own_take(view, number))
 		return false;
-	aq_notes_add_take(take->partition, take->shm, take->options->position, take->options->mode, true, number);
+	aq_notes_add_take(take->partition, take->shm, take->options->position, take->options->mode, true, 0, number);
 	return true;
 }
 
@@ -412,6 +412,7 @@ aq_search_stream(Take *take, Stream *stream, int64 after)
 		number = take->number;
 		if (!look_through(take, stream, number == first / PARTITION_SLOTS ? first % PARTITION_SLOTS : 0))
 			break;
+		take_ends_with_partition(take);
 		number++;
 	}
 }
@@ -476,7 +477,8 @@ aq_search_id(Take *take)
 	(void) await_retries(take, stream);
 	rel = aq_heap_open_messages(take->partition, AccessShareLock);
 	/* a purge leaves what the transaction has locked, as it leaves what others have */
-	if (take->terms.receipt == 0 && take->options->mode != AQ_MODE_PURGE && take_locked(take, number))
+	if (take->terms.receipt == 0 && take->options->mode != AQ_MODE_PURGE && take->options->immediate == NULL &&
+		take_locked(take, number))
 	{
 		/*
 		 * this transaction has the message, so the partition cannot be evicted

@@ -278,6 +278,8 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 		aq_slot_lose(partition, note->first, note->count);
 	else
 	{
+		if (note->frozen)
+			aq_slot_freeze(partition, note->first, note->count);
 		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
 			doubt = aq_doubt_table_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,

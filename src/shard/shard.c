@@ -220,6 +220,7 @@ static const AqStore shard_store = {
 	.lock = aq_tables_lock,
 	.put = aq_put,
 	.take = aq_take,
+	.settle_taken = aq_frozen_settle_taken,
 	.purge_retained = aq_retained_purge,
 	.write_body = aq_body_write,
 	.read_body = aq_body_read,

@@ -172,8 +172,11 @@ targets_next(bytea *targets, int position)
 /* in the log instead of an AQ_DEATH_*: it was given back unseen, and had expired; the lease is no attempt */
 #define DEATH_UNSEEN	'u'
 
-/* bytes of LOG_DETAIL at most: see ORDINALS_PER_ROW */
+/* bytes of LOG_DETAIL at most: see AQ_LOG_ORDINALS */
 #define LOG_DETAIL_SIZE 600
+
+/* ordinals of a log row at most: it must fit on a page without TOAST, together with LOG_DETAIL_SIZE bytes */
+#define AQ_LOG_ORDINALS 900
 
 /* A row of the log; valid as long as its tuple. */
 typedef struct LogRow
@@ -226,6 +229,7 @@ typedef struct PutNote
 	uint32		key;			/* of the correlation of all messages, or AQ_ANY_KEY */
 	bool		inserted;		/* the slots have their TIDs */
 	bool		published;		/* committed, and waiters are to be woken */
+	bool		frozen;			/* with immediate visibility: everybody sees the row */
 } PutNote;
 
 /* What a take with a lease, or the end of one, says beside its messages. */
@@ -248,6 +252,7 @@ typedef struct TakeNote
 	bool		own;			/* the messages are this transaction's own */
 	bool		last;			/* the next failure of its message is the last one: aq_notes_have_last */
 	bool		alone;			/* see aq_notes_find_alone */
+	uint32		immediate;		/* number of the dequeue with immediate visibility: see frozen.c; 0: none */
 	struct TakeNote *locked;	/* the note by which they were locked before, or NULL */
 	uint32		count;
 	uint32		size;
@@ -261,7 +266,7 @@ extern PutNote *aq_notes_new_put(AqQueueShm *shm);	/* fill it in before aq_notes
 extern void aq_notes_add_put(PutNote *note);
 extern void aq_notes_reserve_take(AqQueueShm *shm, uint32 n);
 extern void aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
-							  bool own, uint32 slot);
+							  bool own, uint32 immediate, uint32 slot);
 extern void aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 							   const LeaseTerms *terms, uint32 slot);
 extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
@@ -278,6 +283,9 @@ extern void aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode);
 extern void aq_notes_at_commit(void (*callback) (void *arg), void *arg);
 extern void aq_notes_run_at_commit(void);
 extern void aq_notes_subcommit(SubTransactionId subid, SubTransactionId parent);
+extern TakeNote *aq_notes_find_immediate(uint32 number);
+extern void aq_notes_remove_take(TakeNote *note);
+extern void aq_notes_remove_put(PutNote *note);
 extern TakeNote *aq_notes_pop_take(SubTransactionId subid);
 extern PutNote *aq_notes_pop_put(SubTransactionId subid, int *number);
 extern void aq_notes_forget(void);
@@ -377,6 +385,8 @@ extern void aq_heap_write_log(Partition *partition, char kind, TimestampTz at, i
 							  const uint16 *slots, uint32 n);
 extern void aq_heap_write_lease(Partition *partition, char kind, TimestampTz at, int position,
 								const uint16 *slots, uint32 n, int64 receipt, const char *detail);
+extern Relation aq_heap_open_log(Partition *partition);
+extern void aq_heap_write_frozen(Relation log, Partition *partition, char kind, int position, const uint16 *slots, uint32 n);
 
 /* --- tables.c ---------------------------------------------------------------------------- */
 extern Oid	aq_tables_find(char letter, int32 id, int table_no);
@@ -435,6 +445,12 @@ extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
 extern void aq_doubt_pass(AqQueueShm *shm); /* settles prepared transactions that have ended */
 extern void aq_doubt_sweep_ended(void);	/* a prepared transaction was finished; does not raise an error */
 extern void aq_doubt_sweep_job(int32 id, AqQueueShm *shm);
+
+/* --- frozen.c: immediate visibility --------------------------------------------------------- */
+extern void aq_frozen_begin(Relation rel);
+extern void aq_frozen_publish(PutNote *note);
+extern uint32 aq_frozen_number(void);
+extern void aq_frozen_settle_taken(AqImmediate *immediate);
 
 /* --- shard_xact.c ------------------------------------------------------------------------ */
 extern const AqStoreXact aq_shard_xact;

@@ -218,6 +218,7 @@ take_from_stream(Take *take, Stream *stream)
 				aq_stat_add(AQ_STAT_CACHE_HITS, 1);
 				aq_point("messages-taken");
 				aq_candidate_emit(take);
+				take_ends_with_partition(take);
 				break;
 			case FOUND_UNLOADED:
 				aq_stat_add(AQ_STAT_CACHE_MISSES, 1);
@@ -280,7 +281,12 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->careful = options->id == NULL && options->unit == 0 &&
 		(options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
 	take->now = GetCurrentTimestamp();
-	if (aq_wait_take_uses_snapshot())
+	if (options->immediate != NULL)
+	{
+		options->immediate->number = aq_frozen_number();
+		take->limit = Min(options->max, AQ_LOG_ORDINALS);
+	}
+	else if (aq_wait_take_uses_snapshot())
 	{
 		uint64		next;
 
@@ -297,8 +303,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		else if (options->max == 1)
 			take->terms.receipt |= AQ_RECEIPT_ALONE;
 	}
-	else
-		take->own_puts = aq_notes_have_puts(queue->shm);	/* what is leased is committed */
+	else if (options->immediate == NULL)	/* what is leased is committed */
+		take->own_puts = aq_notes_have_puts(queue->shm);
 	if (queue->distributed && options->unit == 0 && options->mode != AQ_MODE_BROWSE)
 		aq_peers_note_wish(queue->shm, options->position, take->now);
 	pg_memory_barrier();		/* a waiter enters the list before it searches; see aq_slot_stream_is_empty */
@@ -311,7 +317,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 static bool
 is_withheld(const Take *take)
 {
-	if (!take->careful || take->options->lease > 0 || take->options->patient || !aq_notes_have_last(take->shm))
+	if (!take->careful || take->options->lease > 0 || take->options->patient || take->options->immediate != NULL ||
+		!aq_notes_have_last(take->shm))
 		return false;
 	aq_waiters_check_later(take->shm);
 	return true;

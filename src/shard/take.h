@@ -88,6 +88,21 @@ candidate_set(const Take *take, Partition *partition, Candidate *item, uint32 nu
 	candidate_locate(partition, item);
 }
 
+/* Would a message of this call fail together with others that the transaction has dequeued? */
+static inline bool
+take_is_with_others(const Take *take)
+{
+	return take->options->immediate == NULL && aq_notes_have_takes(take->shm);
+}
+
+/* With immediate visibility the call ends with the first partition in which it finds messages: see frozen.c. */
+static inline void
+take_ends_with_partition(Take *take)
+{
+	if (take->options->immediate != NULL && take->taken > 0)
+		take->limit = take->taken;
+}
+
 /*
  * May the call take this message, which has failed before, after n others?  If
  * not, the call ends before it: see "Poison messages" in queue/README.md.
@@ -102,7 +117,7 @@ take_allows(Take *take, int attempts, uint32 n)
 		return true;
 	limit = aq_queue_batch_limit(take->queue, attempts, take->options->max);
 	if (n < limit && !(aq_queue_next_is_last(take->queue, attempts) && take->options->lease == 0 &&
-					   !take->options->patient && aq_notes_have_takes(take->shm)))
+					   !take->options->patient && take_is_with_others(take)))
 	{
 		take->limit = Min(take->limit, limit);
 		if (take->limit == 1 && take->options->lease > 0)
@@ -119,12 +134,13 @@ take_note(const Take *take, Partition *partition, uint32 number, int attempts)
 {
 	const AqTakeOptions *options = take->options;
 	bool		last = attempts > 0 && (options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA) &&
-		options->lease == 0 && aq_queue_next_is_last(take->queue, attempts) && !aq_notes_have_takes(take->shm);
+		options->lease == 0 && aq_queue_next_is_last(take->queue, attempts) && !take_is_with_others(take);
 
 	if (take->terms.receipt != 0)
 		aq_notes_add_lease(partition, take->shm, options->position, AQ_MODE_LEASE, &take->terms, number);
 	else
-		aq_notes_add_take(partition, take->shm, options->position, options->mode, false, number);
+		aq_notes_add_take(partition, take->shm, options->position, options->mode, false,
+						  options->immediate != NULL ? options->immediate->number : 0, number);
 	if (last)
 		aq_notes_mark_last();
 }

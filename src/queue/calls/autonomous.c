@@ -441,6 +441,17 @@ ask_helper(const StringInfoData *request, Answer *answer)
 		CHECK_FOR_INTERRUPTS();
 }
 
+/* Can the session make calls with immediate visibility? */
+void
+aq_autonomous_check(void)
+{
+	aq_session_require_write("a call with immediate visibility");
+	if (InSecurityRestrictedOperation())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot use immediate visibility within a security-restricted operation")));
+}
+
 /*
  * Executes a statement in a separate transaction.  emit gets its rows, of at
  * least ncolumns columns.
@@ -453,11 +464,7 @@ aq_autonomous_rows(const char *sql, int nargs, const Oid *types, const Datum *va
 	StringInfoData request;
 	AqFlowWait	wait = {0};
 
-	aq_session_require_write("a call with immediate visibility");
-	if (InSecurityRestrictedOperation())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot use immediate visibility within a security-restricted operation")));
+	aq_autonomous_check();
 	aq_session_attach();
 	initStringInfo(&request);
 	write_request(&request, sql, nargs, types, values, nulls);

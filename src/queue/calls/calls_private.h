@@ -80,6 +80,7 @@ typedef struct AqEnqueue
 	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
 	int			held;			/* see AqPutOptions */
 	bool		on_commit;		/* Oracle's visibility, which a non-persistent queue does not have */
+	bool		immediate;		/* committed when the call returns: set by aq_immediate_put_here */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;
 
@@ -301,6 +302,7 @@ typedef struct AqRequest
 extern const char *const aq_autonomous_settings[];
 extern const int aq_autonomous_nsettings;
 extern void aq_autonomous_init(void);
+extern void aq_autonomous_check(void);
 
 /* gets a row, in the memory context of the call */
 typedef void (*AqEmitColumns) (void *arg, Datum *values, bool *nulls);
@@ -312,6 +314,11 @@ extern void aq_autonomous_rows(const char *sql, int nargs, const Oid *types, con
 extern bool aq_immediate_argument(FunctionCallInfo fcinfo, int arg);
 extern bool aq_immediate_is_alone(FunctionCallInfo fcinfo);
 extern void aq_immediate_commit(void);
+extern bool aq_immediate_put_here(AqEnqueue *call);
+extern bool aq_immediate_take_here(const AqQueue *queue, int delivery);
+extern void aq_immediate_check_put(const AqQueue *queue);
+extern void aq_immediate_taken(AqImmediate *immediate, const AqQueue *queue, int position, bool begins);
+extern void aq_immediate_settle(AqImmediate *immediate);
 extern void aq_immediate_rows(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, AqEmitColumns emit,
 							  void *arg);
 extern void aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values,

@@ -54,7 +54,8 @@ typedef struct Request
 	ReturnSetInfo *result;		/* of the functions of schema aq */
 	uint32		found;
 	int			first;			/* number of the argument "consumer" */
-	FunctionCallInfo immediate; /* the call is to be executed by a helper; else NULL */
+	FunctionCallInfo helped;	/* the call is to be executed by a helper; else NULL */
+	AqImmediate immediate;		/* with immediate visibility, and without a helper */
 	bool		outdated;		/* the description was, before it was found out what can be dequeued here */
 	int64		bytes;			/* of returned payloads */
 } Request;
@@ -427,6 +428,8 @@ take_from(Request *request, Source *source)
 	if (found == 0 && aq_position_rewind(source->queue, &source->navigation, &source->take))
 		found = source->queue->store->take(source->queue, &source->take);
 	request->found += found;
+	if (request->take.immediate != NULL)
+		return;
 	if (found > 0 && request->take.mode != AQ_MODE_BROWSE)
 		aq_cursor_note();
 	if (found > 0 && request->take.mode == AQ_MODE_BROWSE)
@@ -469,6 +472,8 @@ attempt_once(Request *request)
 		turn++;
 	if (begins && request->found == 0)
 		aq_use_undo(request->queue);
+	else if (request->take.immediate != NULL && request->found > 0)
+		aq_immediate_taken(request->take.immediate, request->queue, request->take.position, begins);
 	aq_stat_add(AQ_STAT_DEQUEUE_MESSAGES, request->found);
 	aq_stat_add(AQ_STAT_DEQUEUE_BYTES, request->bytes);
 	request->bytes = 0;
@@ -502,7 +507,7 @@ attempt_in_helper(Request *request)
 	? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
 	: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
 
-	aq_immediate_rows(request->immediate, sql, request->first + 9, ncolumns, emit_columns, request);
+	aq_immediate_rows(request->helped, sql, request->first + 9, ncolumns, emit_columns, request);
 	if (request->found > 0)
 		return;
 	AcceptInvalidationMessages();
@@ -519,7 +524,7 @@ attempt(void *arg)
 	Request    *request = arg;
 	bool		found;
 
-	if (request->immediate != NULL)
+	if (request->helped != NULL)
 	{
 		attempt_in_helper(request);
 		return request->found > 0;
@@ -586,13 +591,15 @@ set_immediate(Request *request, FunctionCallInfo fcinfo)
 			ereport(ERROR,
 					aq_error(AQ_ERR_OPTION_INVALID, "a lease cannot be combined with immediate visibility"),
 					errhint("Commit the transaction that takes or acknowledges messages with a lease."));
-	aq_session_require_write("a call with immediate visibility");
-	request->immediate = fcinfo;
+	if (aq_immediate_take_here(request->queue, request->delivery))
+		request->take.immediate = &request->immediate;
+	else
+		request->helped = fcinfo;
 }
 
 /* Take messages, or wait for them, in other transactions. */
 static void
-run_immediately(Request *request, int64 timeout)
+run_in_helper(Request *request, int64 timeout)
 {
 	if (attempt(request) || timeout == 0)
 		return;
@@ -645,6 +652,7 @@ aq_dequeue_now(const AqDequeue *call)
 		set_lease(&request, call->lease, call->navigation != NULL);
 	request.take.ends = call->ends;
 	request.take.unit = call->unit;
+	request.take.immediate = call->immediate;
 	remember(&request, call->seen);
 	return run(&request, call->navigation, 0);
 }
@@ -687,10 +695,11 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	if (!PG_ARGISNULL(first + 10) || !PG_ARGISNULL(first + 11))
 		if (acknowledge(&request, fcinfo, first + 10))
 			timeout = 0;
-	if (request.immediate != NULL)
-		run_immediately(&request, timeout);
+	if (request.helped != NULL)
+		run_in_helper(&request, timeout);
 	else
 		(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
+	aq_immediate_settle(&request.immediate);
 	return (Datum) 0;
 }
 

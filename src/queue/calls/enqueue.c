@@ -556,11 +556,9 @@ drop_unwanted(int n, Datum *payloads, bool *nulls, Bitmapset **targets, AqPutOpt
  * converted since the options were read, during users' code or a wait.
  */
 static AqQueue *
-begin_put(AqQueue *queue, const AqPutOptions *options, int noptions)
+begin_put(AqQueue *queue, const AqPutOptions *options, int noptions, bool *begins)
 {
-	bool		begins;
-
-	queue = aq_use_begin(queue, true, &begins);
+	queue = aq_use_begin(queue, true, begins);
 	for (int i = 0; i < noptions; i++)
 		check_priority(queue, options[i].priority);
 	if (aq_queue_is_sharded(queue) && (options->top || options->before))
@@ -582,10 +580,24 @@ count_put(const AqQueue *queue, uint32 n, const Datum *payloads, const bool *nul
 	aq_stat_add(AQ_STAT_ENQUEUE_MESSAGES, n);
 	aq_stat_add(AQ_STAT_ENQUEUE_BYTES, bytes);
 	aq_stat_touched = true;
+}
+
+static void
+note_put(const AqQueue *queue)
+{
 	if (queue->persistent == NULL)
 		aq_pins_note_put(queue->shm);
 	else
 		aq_time_queue_is(queue->id);
+}
+
+/* The message is committed: see immediate.c. */
+static void
+end_immediate(const AqQueue *queue, bool begins)
+{
+	aq_traffic_add(queue->shm, AQ_TRAFFIC_ENQUEUE_TRANSACTIONS, 1);
+	if (begins)
+		aq_pins_unuse(queue->shm);
 }
 
 static void
@@ -628,6 +640,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	AqPutOptions options;
 	Datum		value = (Datum) 0;
 	Bitmapset **targets;
+	bool		begins;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	AqFlowWait	wait = {0};
 
@@ -646,9 +659,16 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	} while (!aq_flow_admits(queue, targets, 1, &wait));
 	if (is_unwanted(targets, 0))
 		return NULL;
-	queue = begin_put(queue, &options, 1);
+	queue = begin_put(queue, &options, 1, &begins);
+	options.immediate = call->immediate;
+	if (options.immediate)
+		aq_immediate_check_put(queue);
 	put(queue, &options, 1, &value, &isnull, targets, id);
 	count_put(queue, 1, &value, &isnull);
+	if (options.immediate)
+		end_immediate(queue, begins);
+	else
+		note_put(queue);
 	return id;
 }
 
@@ -670,6 +690,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	pg_uuid_t **ids = palloc0(n * sizeof(pg_uuid_t *) + 1);
 	Bitmapset **targets;
 	int			kept;
+	bool		begins;
 	AqFlowWait	wait = {0};
 
 	do
@@ -698,12 +719,13 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
 	{
-		queue = begin_put(queue, own != NULL ? own : &common, own != NULL ? kept : 1);
+		queue = begin_put(queue, own != NULL ? own : &common, own != NULL ? kept : 1, &begins);
 		if (own != NULL)
 			put_each(queue, own, kept, values, nulls, targets, made);
 		else
 			put(queue, &common, kept, values, nulls, targets, made);
 		count_put(queue, kept, values, nulls);
+		note_put(queue);
 	}
 	for (int i = 0; i < n; i++)
 		if (!unwanted[i])

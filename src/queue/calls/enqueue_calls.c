@@ -85,9 +85,9 @@ enqueue_one(FunctionCallInfo fcinfo, Oid payload_type)
 	AqEnqueue	call = {.payload_type = payload_type};
 	pg_uuid_t  *id;
 
-	if (aq_immediate_argument(fcinfo, ARG_VISIBILITY))
-		return aq_immediate_value(fcinfo, "aq.enqueue", ARG_VISIBILITY);
 	read_arguments(fcinfo, "aq.enqueue()", &call);
+	if (aq_immediate_argument(fcinfo, ARG_VISIBILITY) && !aq_immediate_put_here(&call))
+		return aq_immediate_value(fcinfo, "aq.enqueue", ARG_VISIBILITY);
 	id = aq_enqueue_message(&call, PG_ARGISNULL(ARG_PAYLOAD) ? 0 : PG_GETARG_DATUM(ARG_PAYLOAD),
 							PG_ARGISNULL(ARG_PAYLOAD));
 	if (id == NULL)

@@ -4,13 +4,24 @@
  *	  Calls with immediate visibility: by which process they are executed.
  *
  * aq.enqueue, aq.enqueue_array, aq.dequeue and the procedures of dbms_aq ask
- * here.
+ * here.  The session itself executes
  *
- *	- A CALL that is all that its transaction does is executed by the session
- *	  itself, which commits before the procedure returns.  No other work is
- *	  committed with it, and what its client gets is committed.
- *	- All others are executed by a helper (autonomous.c), as a statement with the
- *	  call's own arguments.
+ * - a CALL that is all that its transaction does: the procedure commits before
+ *	 it returns.  No other work is committed with it, and what its client gets is
+ *	 committed;
+ * - a call that enqueues a message or dequeues, if the store can commit that
+ *	 whatever becomes of the transaction (AqStore.settle_taken).  Rules, conditions
+ *	 and input functions are evaluated in the session's transaction then.
+ *
+ * A helper, which has a transaction of its own, executes the others
+ * (autonomous.c), as a statement with the call's own arguments:
+ *
+ * - on queue tables, and so on buffered queues;
+ * - arrays to enqueue, which are several rows;
+ * - for recipients that are not known yet, which changes the catalog;
+ * - on a queue whose definition the transaction has changed: only what is
+ *	 committed counts;
+ * - with a transformation: what the function changes belongs to the call.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -37,6 +48,103 @@ aq_immediate_argument(FunctionCallInfo fcinfo, int arg)
 			aq_error(AQ_ERR_OPTION_INVALID, "visibility \"%s\" does not exist", visibility),
 			errhint("The visibilities are on_commit and immediate."));
 }
+
+/* --- in the session ------------------------------------------------------------------ */
+
+/* Is the definition that the session sees the committed one, and can the store do it? */
+static bool
+is_possible_here(const AqQueue *queue)
+{
+	return queue->store->settle_taken != NULL && !queue->non_persistent && !aq_pending_has(queue->id);
+}
+
+/* Are they subscribers?  For others, a row of the catalog may be needed. */
+static bool
+are_subscribers(AqQueue *queue, const List *names)
+{
+	ListCell   *lc;
+
+	foreach(lc, names)
+	{
+		AqConsumer *consumer = lfirst(lc) != NULL ? aq_catalog_consumer(queue, lfirst(lc)) : NULL;
+
+		if (consumer == NULL || !consumer->subscriber)
+			return false;
+	}
+	return true;
+}
+
+/* Can the session enqueue the message?  call->immediate is set if it can. */
+bool
+aq_immediate_put_here(AqEnqueue *call)
+{
+	AqQueue    *queue;
+
+	aq_autonomous_check();
+	if (call->queue == NULL || call->producer != 0 ||
+		(call->delivery_mode != NULL && strcmp(call->delivery_mode, "persistent") != 0))
+		return false;
+	queue = aq_catalog_get(call->queue, AQ_RIGHT_ENQUEUE);
+	call->immediate = is_possible_here(queue) && (!queue->multi || are_subscribers(queue, call->recipients));
+	if (call->immediate)
+		aq_stat_add(AQ_STAT_IMMEDIATE, 1);
+	return call->immediate;
+}
+
+/* The same for a dequeue. */
+bool
+aq_immediate_take_here(const AqQueue *queue, int delivery)
+{
+	aq_autonomous_check();
+	if (delivery != AQ_PERSISTENT || !is_possible_here(queue))
+		return false;
+	aq_stat_add(AQ_STAT_IMMEDIATE, 1);
+	return true;
+}
+
+pg_noreturn static void
+refuse_changed(const AqQueue *queue)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("queue \"%s\" was changed during the call", queue->name),
+			 errhint("Try again.")));
+}
+
+/* Called before the message is stored: its queue may have been changed while users' code ran. */
+void
+aq_immediate_check_put(const AqQueue *queue)
+{
+	if (queue->store->settle_taken == NULL)
+		refuse_changed(queue);
+}
+
+/* The session has dequeued; begins: it became a user of the queue by it. */
+void
+aq_immediate_taken(AqImmediate *immediate, const AqQueue *queue, int position, bool begins)
+{
+	if (queue->store->settle_taken == NULL)
+		refuse_changed(queue);
+	immediate->store = queue->store;
+	immediate->shm = queue->shm;
+	immediate->position = position;
+	immediate->begins = begins;
+}
+
+/* What the session has dequeued, if anything, is final when this returns. */
+void
+aq_immediate_settle(AqImmediate *immediate)
+{
+	if (immediate->shm == NULL)
+		return;
+	immediate->store->settle_taken(immediate);
+	aq_traffic_add_for(immediate->shm, immediate->position, AQ_TRAFFIC_DEQUEUE_TRANSACTIONS, 1);
+	if (immediate->begins)
+		aq_pins_unuse(immediate->shm);
+	immediate->shm = NULL;
+}
+
+/* --- in a helper ----------------------------------------------------------------------- */
 
 /*
  * Executes a statement in a helper.  Its parameters are the first nargs

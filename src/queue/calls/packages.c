@@ -8,9 +8,10 @@
  * its CALL even inside a transaction block: while a dequeue finds nothing, the
  * session sleeps without a snapshot, and each attempt has one of its own.
  *
- * A call with immediate visibility is committed by its procedure, or executed by
- * a helper (immediate.c), which calls the function sys._put_... or sys._take_...
- * of the same arguments.  The options are read in both processes.
+ * A call with immediate visibility is committed by its procedure, or whatever
+ * becomes of the transaction, or executed by a helper (immediate.c), which calls
+ * the function sys._put_... or sys._take_... of the same arguments.  The options
+ * are read in both processes.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -164,7 +165,7 @@ enqueue_one(FunctionCallInfo fcinfo, bool here, bool *immediate)
 	aq_oracle_options_put(string_argument(fcinfo, PUT_QUEUE), argument(fcinfo, PUT_OPTIONS),
 						  argument(fcinfo, PUT_PROPERTIES), &put);
 	*immediate = put.immediate;
-	if (put.immediate && !here)
+	if (put.immediate && !here && (put.transformation != NULL || !aq_immediate_put_here(&put.call)))
 		aq_immediate_row(fcinfo, "SELECT sys._put_message($1, $2, $3, $4)", PG_NARGS(), 1, &id, &isnull);
 	else
 		id = UUIDPGetDatum(put_one(&put, get_fn_expr_argtype(fcinfo->flinfo, PUT_PAYLOAD),
@@ -371,7 +372,7 @@ typedef struct Attempt
 {
 	FunctionCallInfo fcinfo;
 	bool		several;		/* dequeue_array */
-	bool		here;			/* no helper is asked */
+	bool		here;			/* the transaction's end commits it, whatever its visibility */
 	Oid			properties_type;
 	Oid			result_type;	/* of payloads; a domain over a payload type counts as that */
 	Oid			domain;			/* whose constraints the payloads must meet; InvalidOid: none */
@@ -380,6 +381,7 @@ typedef struct Attempt
 	MemoryContext call_context;
 	MemoryContext context;		/* of an attempt */
 	AqSeen		seen;			/* by all attempts */
+	AqImmediate immediate;		/* with immediate visibility, in this transaction */
 	/* the attempt's: */
 	AqOracleTake take;
 	bool		in_helper;
@@ -506,6 +508,7 @@ take_messages(Attempt *attempt)
 		.navigation = take->navigation,
 		.delivery = take->delivery,
 		.seen = &attempt->seen,
+		.immediate = take->immediate && !attempt->here ? &attempt->immediate : NULL,
 		.emit = keep_message,
 		.arg = attempt
 	};
@@ -572,6 +575,14 @@ form_results(Attempt *attempt)
 	attempt->isnull[TAKEN_PAYLOAD] = false;
 }
 
+/* Can the session itself dequeue with immediate visibility? */
+static bool
+is_possible_here(const AqOracleTake *take)
+{
+	return take->transformation == NULL && take->queue != NULL &&
+		aq_immediate_take_here(aq_catalog_get_for(take->queue, take->consumer, 0), take->delivery);
+}
+
 /* Here, with a snapshot of its own.  The options are read each time: a wait is long. */
 static void
 attempt_here(void *arg)
@@ -582,11 +593,12 @@ attempt_here(void *arg)
 	begin_statement();
 	aq_oracle_options_take(string_argument(fcinfo, TAKE_QUEUE), argument(fcinfo, TAKE_OPTIONS), &attempt->take);
 	attempt->max = read_max(attempt);
-	attempt->in_helper = attempt->take.immediate && !attempt->here;
+	attempt->in_helper = attempt->take.immediate && !attempt->here && !is_possible_here(&attempt->take);
 	if (!attempt->in_helper)
 		take_messages(attempt);
 	if (attempt->n > 0)
 		form_results(attempt);
+	aq_immediate_settle(&attempt->immediate);
 	end_statement();
 }
 

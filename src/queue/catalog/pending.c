@@ -118,6 +118,16 @@ has_change(int32 id, int kind)
 	return false;
 }
 
+/* Has the transaction changed anything of the queue? */
+bool
+aq_pending_has(int32 id)
+{
+	for (int i = 0; i < nchanges; i++)
+		if (changes[i].id == id)
+			return true;
+	return false;
+}
+
 bool
 aq_pending_is_dropped(int32 id)
 {
