@@ -78,6 +78,25 @@ def test_sleeps():
     assert len(lengths) == 50 and max(lengths) < 1.2 * MS + 2 * costs.tick_ns
 
 
+@pytest.mark.parametrize("number", [2, 8, 32])
+def test_a_task_that_has_slept_runs_next(number):
+    """At the next tick, however many tasks are busy: Linux was measured with 2.6 to 2.9 ms beside 2, 8 and 16."""
+    late: list[float] = []
+    machine = Machine(1, Costs(late_ns=0))
+
+    def sleeper(_: Task) -> Iterator[tuple[Any, ...]]:
+        while True:
+            began = machine.now
+            yield ("sleep", 5.0 * MS)
+            late.append((machine.now - began) / MS - 5)
+            yield ("run", 50_000.0)
+
+    busy(machine, 100 * MS, number)
+    start(machine, sleeper, "")
+    machine.run(2000 * MS)
+    assert 2 < statistics.median(late) < 4
+
+
 def test_processors_of_one_core():
     """Work takes longer while the other processor of the core is busy, and only then."""
     machine = Machine(2, Costs(sharing=1.5, switch_ns=0))
@@ -222,12 +241,12 @@ def test_wait_of_one_mutex():
 
         def holder(task: Task) -> Iterator[tuple[Any, ...]]:
             yield from mutex.get(task)
-            yield ("sleep", 2000 * MS)
+            yield ("sleep", 1500 * MS)
             yield from mutex.free(task)
 
         start(machine, holder, "")
         task = start(machine, lambda task: waiting(machine, mutex, task, seen), "")
-        machine.run(1500 * MS)
+        machine.run(1000 * MS)
         return seen, task.used_ns, mutex.counters.sleeps
 
     seen, used, sleeps = steps(scheme=2, time=1)
@@ -239,7 +258,7 @@ def test_wait_of_one_mutex():
     seen, _, _ = steps(scheme=0)
     assert seen[:200].count(1) == 2 and seen[99] == seen[199] == 1
     _, used, sleeps = steps(scheme=3)
-    assert used == pytest.approx(1499 * MS, rel=0.01) and sleeps == pytest.approx(used / (255 * Costs().poll_ns), rel=0.02)
+    assert used == pytest.approx(999 * MS, rel=0.01) and sleeps == pytest.approx(used / (255 * Costs().poll_ns), rel=0.02)
 
 
 def waiting(machine: Machine, mutex: Mutex, task: Task, seen: list[float]) -> Iterator[tuple[Any, ...]]:
@@ -263,8 +282,8 @@ def waiting(machine: Machine, mutex: Mutex, task: Task, seen: list[float]) -> It
 @pytest.mark.parametrize("processors", [1, 8])
 def test_messages_are_conserved(method, processors):
     """What was enqueued was dequeued or is there; who listens is woken by every message, a subscriber by its own."""
-    found = queue_loop(Costs(), {"method": method, "processors": processors, "sessions": 12}, 0.5, 1)
-    assert found["enqueued"] == found["dequeued"] + found["left"] and found["dequeued"] > 50
+    found = queue_loop(Costs(), {"method": method, "processors": processors, "sessions": 12}, 0.3, 1)
+    assert found["enqueued"] == found["dequeued"] + found["left"] and found["dequeued"] > 30
     assert (found["false_wakeups"] > 0) == (method == "listen")
     assert (found["latch_free_gets"] > 0) == (method == "listen")
     assert found["cpus"] <= processors + 1e-6

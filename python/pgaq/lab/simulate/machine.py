@@ -254,7 +254,8 @@ class Machine:
         processor = self._place(task)
         task.processor = processor
         task.virtual = self._mean(processor) - task.lag
-        task.deadline = task.virtual + self.costs.slice_ns
+        # earlier than that of a task that has used up a slice: one that has slept is the next to run, however many are ready
+        task.deadline = task.virtual
         if processor.current is None and not processor.ready:
             processor.ready.append(task)
             self.at(self.now + delay, self._dispatch, processor)
