@@ -5,8 +5,8 @@
 
 CREATE FUNCTION dbms_aq.enqueue_options_t(visibility numeric DEFAULT NULL, relative_msgid uuid DEFAULT NULL,
 	sequence_deviation numeric DEFAULT NULL, transformation text DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
-RETURNS dbms_aq.enqueue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3, $4, $5)::dbms_aq.enqueue_options_t;
+RETURNS dbms_aq.enqueue_options_t LANGUAGE c IMMUTABLE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'aq_record_of_arguments';
 COMMENT ON FUNCTION dbms_aq.enqueue_options_t(numeric, uuid, numeric, text, numeric) IS
 'Make a record of enqueue options; name the fields that you set';
 
@@ -14,8 +14,8 @@ CREATE FUNCTION dbms_aq.dequeue_options_t(consumer_name text DEFAULT NULL, deque
 	navigation numeric DEFAULT NULL, visibility numeric DEFAULT NULL, wait numeric DEFAULT NULL, msgid uuid DEFAULT NULL,
 	correlation text DEFAULT NULL, deq_condition text DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL,
 	transformation text DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
-RETURNS dbms_aq.dequeue_options_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)::dbms_aq.dequeue_options_t;
+RETURNS dbms_aq.dequeue_options_t LANGUAGE c IMMUTABLE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'aq_record_of_arguments';
 COMMENT ON FUNCTION dbms_aq.dequeue_options_t(text, numeric, numeric, numeric, numeric, uuid, text, text, sys.aq$_sig_prop,
 	text, numeric) IS
 'Make a record of dequeue options; name the fields that you set';
@@ -26,8 +26,8 @@ CREATE FUNCTION dbms_aq.message_properties_t(priority numeric DEFAULT NULL, dela
 	enqueue_time timestamptz DEFAULT NULL, state numeric DEFAULT NULL, sender_id sys.aq$_agent DEFAULT NULL,
 	original_msgid uuid DEFAULT NULL, signature sys.aq$_sig_prop DEFAULT NULL, transaction_group text DEFAULT NULL,
 	user_property jsonb DEFAULT NULL, delivery_mode numeric DEFAULT NULL)
-RETURNS dbms_aq.message_properties_t LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)::dbms_aq.message_properties_t;
+RETURNS dbms_aq.message_properties_t LANGUAGE c IMMUTABLE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'aq_record_of_arguments';
 COMMENT ON FUNCTION dbms_aq.message_properties_t(numeric, numeric, numeric, text, numeric, dbms_aq.aq$_recipient_list_t,
 	text, timestamptz, numeric, sys.aq$_agent, uuid, sys.aq$_sig_prop, text, jsonb, numeric) IS
 'Make a record of message properties; name the fields that you set';

@@ -1,14 +1,14 @@
 -- dbms_aq.seek: to the beginning, to the end, or to a message.
 
-CREATE FUNCTION dbms_aq.seek_begin() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aq.seek_begin() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aq.seek_begin() IS 'seek_type: to the first message';
-CREATE FUNCTION dbms_aq.seek_end() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aq.seek_end() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aq.seek_end() IS 'seek_type: behind the last message';
-CREATE FUNCTION dbms_aq.seek_msgid() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+CREATE FUNCTION dbms_aq.seek_msgid() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_3';
 COMMENT ON FUNCTION dbms_aq.seek_msgid() IS 'seek_type: to a message';
-CREATE FUNCTION dbms_aq.no_discard_skipped() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aq.no_discard_skipped() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aq.no_discard_skipped() IS 'skip_option: the session continues behind the skipped messages';
-CREATE FUNCTION dbms_aq.discard_skipped() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aq.discard_skipped() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aq.discard_skipped() IS 'skip_option: the messages that are passed by count as consumed';
 
 CREATE FUNCTION dbms_aq.seek_input_t(shard numeric DEFAULT NULL, priority numeric DEFAULT NULL, seek_type numeric DEFAULT NULL,

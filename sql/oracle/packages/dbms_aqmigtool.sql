@@ -1,32 +1,32 @@
 -- Package dbms_aqmigtool: migration from queue tables to sharded queues, with aq.convert_queue.
 
-CREATE FUNCTION dbms_aqmigtool.automatic() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aqmigtool.automatic() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aqmigtool.automatic() IS 'mig_mode: the migration ends by itself';
-CREATE FUNCTION dbms_aqmigtool.interactive() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aqmigtool.interactive() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aqmigtool.interactive() IS 'mig_mode: the same; commit_migration tells whether it has ended';
-CREATE FUNCTION dbms_aqmigtool.offline() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+CREATE FUNCTION dbms_aqmigtool.offline() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_3';
 COMMENT ON FUNCTION dbms_aqmigtool.offline() IS 'mig_mode: not supported';
-CREATE FUNCTION dbms_aqmigtool.only_definition() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 4;
+CREATE FUNCTION dbms_aqmigtool.only_definition() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_4';
 COMMENT ON FUNCTION dbms_aqmigtool.only_definition() IS 'mig_mode: not supported';
-CREATE FUNCTION dbms_aqmigtool.global() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aqmigtool.global() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aqmigtool.global() IS 'ordering: all old messages before all new ones';
-CREATE FUNCTION dbms_aqmigtool.session() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aqmigtool.session() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aqmigtool.session() IS 'ordering: those of one session in their order; the same as global() here';
-CREATE FUNCTION dbms_aqmigtool.current() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aqmigtool.current() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aqmigtool.current() IS 'checkmode: the queue as it is';
-CREATE FUNCTION dbms_aqmigtool.enable_evaluation() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aqmigtool.enable_evaluation() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aqmigtool.enable_evaluation() IS 'checkmode: not supported';
-CREATE FUNCTION dbms_aqmigtool.restore() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aqmigtool.restore() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aqmigtool.restore() IS 'cancelmode: not supported';
-CREATE FUNCTION dbms_aqmigtool.norestore() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aqmigtool.norestore() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aqmigtool.norestore() IS 'cancelmode: not supported';
-CREATE FUNCTION dbms_aqmigtool.q_empty() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+CREATE FUNCTION dbms_aqmigtool.q_empty() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_3';
 COMMENT ON FUNCTION dbms_aqmigtool.q_empty() IS 'cancelmode: not supported';
-CREATE FUNCTION dbms_aqmigtool.only_cq() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+CREATE FUNCTION dbms_aqmigtool.only_cq() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_1';
 COMMENT ON FUNCTION dbms_aqmigtool.only_cq() IS 'purge_option: not supported';
-CREATE FUNCTION dbms_aqmigtool.only_txeventq() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+CREATE FUNCTION dbms_aqmigtool.only_txeventq() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_2';
 COMMENT ON FUNCTION dbms_aqmigtool.only_txeventq() IS 'purge_option: not supported';
-CREATE FUNCTION dbms_aqmigtool.both_q() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+CREATE FUNCTION dbms_aqmigtool.both_q() RETURNS integer LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_constant_3';
 COMMENT ON FUNCTION dbms_aqmigtool.both_q() IS 'purge_option: old and new messages';
 
 CREATE FUNCTION dbms_aqmigtool._queue(cqschema text, cqname text) RETURNS text
