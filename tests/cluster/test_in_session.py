@@ -201,6 +201,32 @@ def test_own_work_is_not_part_of_a_call(points, conn):
     assert there(conn) == [1]
 
 
+def test_a_condition_that_enqueues_on_commit(points, conn):
+    """The message that it enqueues belongs to the transaction, for which a stop of the queue waits, whatever becomes of the dequeue."""
+    conn.execute("""CREATE FUNCTION public.enqueues(payload jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM aq.enqueue('public.now', '0');
+            RETURN payload = '1';
+        END $$""")
+    for number, visibility in ((1, "immediate"), (2, "immediate"), (2, "on_commit")):
+        conn.execute(PUT, [number])
+        with points.connect(autocommit=False) as session, points.connect() as other:
+            taken = session.execute("SELECT payload FROM aq.dequeue('public.now', condition => 'public.enqueues(payload)', visibility => %s)", [visibility]).fetchall()
+            assert taken == ([(1,)] if number == 1 else [])
+            other.execute("SET lock_timeout = '20 s'; SET statement_timeout = '20 s'")
+            thread = threading.Thread(target=other.execute, args=("SELECT aq.stop_queue('public.now', wait => true)",), daemon=True)
+            thread.start()
+            until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Extension'", [other.info.backend_pid]) > 0 or not thread.is_alive(), "the stop to wait")
+            assert thread.is_alive()
+            session.commit()
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+        conn.execute("SELECT aq.start_queue('public.now')")
+        assert there(conn) == ([0] if number == 1 else [0, 2])
+        conn.execute("SELECT aq.purge_queue('public.now')")
+    conn.execute("DROP FUNCTION public.enqueues")
+
+
 def test_a_loop_keeps_no_memory(points, conn):
     """A transaction can make any number of calls."""
     conn.execute("""DO $$

@@ -40,6 +40,7 @@ typedef struct Pin
 	bool		stale;			/* release it at the end of the transaction */
 	bool		held;			/* one of the pins outlasts transactions: see aq_pins_keep */
 	bool		used;			/* the transaction has enqueued or dequeued: see users.c */
+	bool		again;			/* and has since begun another call */
 	int			counter;		/* which counts it */
 	bool		put;			/* it has enqueued persistent messages */
 	bool		taken;			/* it has dequeued messages, */
@@ -198,8 +199,12 @@ aq_pins_use(AqQueueShm *shm)
 	Pin		   *pin = pin_of(shm);
 
 	if (pin->used)
+	{
+		pin->again = true;
 		return false;
+	}
 	pin->used = true;
+	pin->again = false;
 	pin->counter = aq_users_add(shm);
 	pin->put = pin->taken = false;
 	if (nused == 0 || pin - pins < first_used)
@@ -248,12 +253,18 @@ aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 	aq_traffic_add_for(shm_of(pin), position, AQ_TRAFFIC_EXECUTIONS, 1);
 }
 
-/* The transaction has found no messages, so it does not count as a user. */
+/*
+ * The call that made the transaction a user leaves nothing for its end, so that
+ * it is none.  But it remains one if functions of users, for example in a
+ * condition, have used the queue during the call.
+ */
 void
 aq_pins_unuse(AqQueueShm *shm)
 {
 	Pin		   *pin = pin_of(shm);
 
+	if (pin->again)
+		return;
 	pin->used = false;
 	nused--;
 	aq_users_remove(shm, pin->counter);
