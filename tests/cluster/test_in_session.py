@@ -227,6 +227,29 @@ def test_a_condition_that_enqueues_on_commit(points, conn):
     conn.execute("DROP FUNCTION public.enqueues")
 
 
+def test_a_rule_or_condition_that_changes_the_queue(points, conn):
+    """What the transaction has changed is not committed, so nothing is made final by it."""
+    conn.execute("""CREATE FUNCTION public.subscribes(payload jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            IF payload = '7' THEN
+                PERFORM aq.subscribe('public.topic', 'uncommitted');
+            END IF;
+            RETURN true;
+        END $$""")
+    conn.execute("SELECT aq.subscribe('public.topic', 'ruled', rule => 'public.subscribes(payload)')")
+    with points.connect(autocommit=False) as session:
+        with pytest.raises(psycopg.Error, match="was changed during the call"):
+            session.execute(PUT_TOPIC, [7])
+        session.rollback()
+        conn.execute("SELECT aq.unsubscribe('public.topic', 'ruled')")
+        conn.execute("SELECT aq.enqueue('public.topic', '7')")
+        with pytest.raises(psycopg.Error, match="was changed during the call"):
+            session.execute("SELECT * FROM aq.dequeue('public.topic', 'one', condition => 'public.subscribes(payload)', visibility => 'immediate')")
+        session.rollback()
+    assert db.value(conn, "SELECT count(*) FROM aq.dequeue('public.topic', 'one', max_messages => 10, wait => '20 s')") == 1
+    conn.execute("DROP FUNCTION public.subscribes")
+
+
 def test_a_loop_keeps_no_memory(points, conn):
     """A transaction can make any number of calls."""
     conn.execute("""DO $$

@@ -111,11 +111,14 @@ refuse_changed(const AqQueue *queue)
 			 errhint("Try again.")));
 }
 
-/* Called before the message is stored: its queue may have been changed while users' code ran. */
+/*
+ * Called before the message is stored.  Users' code may have changed the queue,
+ * in the transaction of the call: then its consumers may be uncommitted.
+ */
 void
 aq_immediate_check_put(const AqQueue *queue)
 {
-	if (queue->store->settle_taken == NULL)
+	if (!is_possible_here(queue))
 		refuse_changed(queue);
 }
 
@@ -123,7 +126,7 @@ aq_immediate_check_put(const AqQueue *queue)
 void
 aq_immediate_taken(AqImmediate *immediate, const AqQueue *queue, int position, bool begins)
 {
-	if (queue->store->settle_taken == NULL)
+	if (!is_possible_here(queue))
 		refuse_changed(queue);
 	immediate->store = queue->store;
 	immediate->shm = queue->shm;
