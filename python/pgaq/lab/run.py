@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from pgaq import db
 from pgaq.lab import experiment as model
 from pgaq.lab import workloads
-from pgaq.lab.site import SETTINGS, Site, Unsuitable, pinned
+from pgaq.lab.site import SETTINGS, Site, Unsuitable, pinned, reported
 from pgaq.load import machine, results
 from pgaq.server import Server
 
@@ -148,13 +147,10 @@ def _snapshots(server: Server, task: Task, output: Path) -> Iterator[dict[str, s
     if not task.run.report:
         yield report
         return
-    with server.connect() as conn:
-        first = db.value(conn, "SELECT aq.take_snapshot()")
+    with reported(server) as made:
         yield report
-        last = db.value(conn, "SELECT aq.take_snapshot()")
-        html = db.value(conn, "SELECT aq.report_html(aq.report_awr(%s, %s))", [first, last])
     report["file"] = f"{task.name}.html"
-    (output / report["file"]).write_text(html, encoding="utf-8")
+    (output / report["file"]).write_text(made.page, encoding="utf-8")
 
 
 def _calm(server: Server) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator
 
-from pgaq import db
+from pgaq import db, text
 from pgaq.server import Server
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -70,6 +70,26 @@ class Site:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{what}: not within {timeout:g} s")
             time.sleep(0.005)
+
+
+@dataclass
+class Report:
+    """The workload report of an interval: the document, and its page."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    page: str = ""
+
+
+@contextlib.contextmanager
+def reported(server: Server) -> Iterator[Report]:
+    """Two snapshots around what is measured, and the report between them; it is there when the block has ended without an error."""
+    report = Report()
+    with server.connect() as conn:
+        first = db.value(conn, "SELECT aq.take_snapshot()")
+        yield report
+        last = db.value(conn, "SELECT aq.take_snapshot()")
+        report.model = db.value(conn, "SELECT aq.report_awr(%s, %s)", [first, last])
+        report.page = db.value(conn, "SELECT aq.report_html(%s::jsonb)", [text.to_json(report.model)])
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ nothing the enqueuers outrun the consumers and no session ever waits.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -78,30 +79,67 @@ def drop(look: db.Connection) -> None:
     look.execute("DROP SCHEMA IF EXISTS lab_aq CASCADE")
 
 
-def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Messages, gets, waits, false wake-ups of all sessions; a trace of one that dequeues."""
-    given = {**site.options, **point}
-    number, method = int(given.get("sessions", 8)), str(given.get("method", "listen"))
-    with site.server.connect() as look, Sessions(site) as sessions:
-        prepare(look, max(number, SUBSCRIBERS), str(given.get("store", "table")), str(given.get("visibility", "immediate")))
-        if given.get("hot"):
+@dataclass(frozen=True)
+class Program:
+    """Parameters of the source's program: N sessions that dequeue by a method, and N that enqueue, each busy so long between two messages."""
+
+    sessions: int = 8
+    method: str = "listen"
+    store: str = "table"
+    visibility: str = "immediate"
+    burn_us: float = 4000
+    hot: bool = False  # ten copies of the queue's object
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "Program":
+        """From the options and axes of a run of the lab."""
+        return cls(**{each.name: type(each.default)(given[each.name]) for each in fields(cls) if each.name in given})
+
+
+class Jobs:
+    """The source's jobs: the queue and the program, new, and a session for each job."""
+
+    def __init__(self, look: db.Connection, sessions: Sessions, program: Program) -> None:
+        self.sessions, self.program = sessions, program
+        prepare(look, max(program.sessions, SUBSCRIBERS), program.store, program.visibility)
+        if program.hot:
             look.execute("CALL dbms_shared_pool.markhot('LAB_AQ', 'MESSAGES', 10)")
-        burn = calibrate(look, float(given.get("burn_us", 4000)))
-        dequeuers, enqueuers = range(1, number + 1), ([] if method == "browse" else range(1, number + 1))
-        sessions.prepare([("deq", n) for n in dequeuers] + [("enq", n) for n in enqueuers])
+        self.burn = calibrate(look, program.burn_us)
+        browses = program.method == "browse"
+        self.numbers = range(1, program.sessions + 1)
+        self.enqueuers = [] if browses else self.numbers
+        sessions.prepare([("deq", n) for n in self.numbers] + [("enq", n) for n in self.enqueuers])
         for conn in sessions.connections.values():
             conn.execute(PATH)
-            conn.execute(f"CALL lab_aq.{'browse' if method == 'browse' else 'subscriber'}(1, 0.0, NULL)")
+            conn.execute(f"CALL lab_aq.{'browse' if browses else 'subscriber'}(1, 0.0, NULL)")
         look.execute("TRUNCATE lab_aq.windows")
+
+    def start(self, seconds: float) -> None:
+        """All sessions at once; each returns the number of its messages."""
+        for n in self.numbers:
+            self.sessions.start(("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{self.program.method}(%s, %s, NULL)", [n, seconds]))
+        for n in self.enqueuers:
+            self.sessions.start(("enq", n), lambda conn, n=n: db.value(conn, "CALL lab_aq.enqueue(%s, %s, %s, NULL)", [n, seconds, self.burn]))
+
+
+def messages(results: dict[Any, Any]) -> tuple[int, int]:
+    """Enqueued and dequeued, by the clients' count."""
+    enqueued, dequeued = (sum(value for key, value in results.items() if key[0] == kind) for kind in ("enq", "deq"))
+    return enqueued, dequeued
+
+
+def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Messages, gets, waits, false wake-ups of all sessions; a trace of one that dequeues."""
+    program = Program.of({**site.options, **point})
+    number = program.sessions
+    with site.server.connect() as look, Sessions(site) as sessions:
+        jobs = Jobs(look, sessions, program)
         traced = sessions.pid(("deq", number))
         look.execute("SELECT aq.trace_stop(pid) FROM aq.traces WHERE state = 'running'")
         pids = [sessions.pid(key) for key in sessions.connections]
         before, began, used = Counters(look), time.monotonic(), sum(map(cpu_seconds, pids))
         look.execute("SELECT aq.trace_start(%s, '{wait}')", [traced])
-        for n in dequeuers:
-            sessions.start(("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{method}(%s, %s, NULL)", [n, seconds]))
-        for n in enqueuers:
-            sessions.start(("enq", n), lambda conn, n=n: db.value(conn, "CALL lab_aq.enqueue(%s, %s, %s, NULL)", [n, seconds, burn]))
+        jobs.start(seconds)
         results = sessions.join()
         took = time.monotonic() - began
         look.execute("SELECT aq.trace_stop(%s)", [traced])
@@ -120,8 +158,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
 
 def _totals(results: dict[Any, Any], change: Counters, number: int, took: float) -> dict[str, Any]:
     """What all sessions did, by the clients' count and by the views."""
-    enqueued = float(sum(value for key, value in results.items() if key[0] == "enq"))
-    dequeued = float(sum(value for key, value in results.items() if key[0] == "deq"))
+    enqueued, dequeued = map(float, messages(results))
     db_time = change("time", "DB time") / 1e6
     found: dict[str, Any] = {
         "enqueued": enqueued, "dequeued": dequeued, "total": dequeued, "total_per_s": dequeued / took, "enqueued_per_s": enqueued / took,
