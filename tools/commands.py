@@ -18,12 +18,13 @@ def root():
 
 
 def commands(group=None, path=()):
-    """(name, command) of every command that does something; the lab has a page of its own."""
+    """(name, command) of every command that does something; of the lab, whose experiments have a page of their own, only load."""
     group = group or root()
     for name in group.list_commands(None):
-        if name == "lab":
-            continue
         found = group.get_command(None, name)
+        if name == "lab":
+            yield "lab load", found.get_command(None, "load")
+            continue
         if hasattr(found, "list_commands"):
             yield from commands(found, (*path, name))
         else:

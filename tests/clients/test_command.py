@@ -747,6 +747,7 @@ def test_completion(server: Server, queue: str) -> None:
     assert complete("pgaq queue grant q r d", 5) == ["dequeue"]
     assert complete("pgaq receive q --messages b", 4) == ["buffered"]
     assert complete("pgaq lab run F1", 3)[:2] == ["F1", "F10"]
+    assert complete("pgaq lab load --method ", 4) == ["listen", "subscriber"]
     environment["PGDATABASE"] = "nowhere"
     assert complete("pgaq queue show ", 3) == []
     assert queue in complete("pgaq -d postgres queue show ", 5)

@@ -6,6 +6,7 @@ It asks for no finding to show: that depends on the machine.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,17 @@ def test_slice(tmp_path):
     page = (tmp_path / "apart.html").read_text()
     assert page.index(">E7<") < page.index("<details>") < page.index(">F18<"), "what differs is first, the rest is folded"
     assert "F18" in lab("compare", str(output), str(output), "--all", "-o", str(tmp_path / "both.html")).stdout
+
+
+def test_load(tmp_path):
+    """The jobs run between two snapshots: the report of the time between them has the messages that their clients have counted, and no others."""
+    page = tmp_path / "load.html"
+    done = lab("load", "--sessions", "2", "--seconds", "0.5", "-o", str(page))
+    assert done.returncode == 0, done.stdout + done.stderr
+    counted = dict(re.findall(r"^(enqueued|dequeued) +([\d,]+) messages", done.stdout, re.M))
+    (row,) = re.findall(r"<td>lab_aq.messages</td><td>topic</td><td[^>]*>([\d,.]+)</td><td[^>]*>[\d,.]+</td><td[^>]*>([\d,.]+)</td>", page.read_text())
+    assert counted["enqueued"] != "0" and (counted["enqueued"], counted["dequeued"]) == row
+    assert "% DB time" in done.stdout and "Latch Sleeps" in done.stdout and "Mutex Sleeps" in done.stdout and f"page: {page}" in done.stdout
 
 
 def test_interrupted(tmp_path):

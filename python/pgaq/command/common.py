@@ -435,15 +435,20 @@ QUEUE: Any = typer.Argument(..., metavar="QUEUE", help="Name of the queue or top
 MODES = ("persistent", "buffered", "persistent_or_buffered")
 
 
+def choice(default: str, name: str, words: tuple[str, ...], *, metavar: str, help: str) -> Any:
+    """An option that is one of some words."""
+
+    def known(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        if value not in words and not context.resilient_parsing:
+            raise click.BadParameter(f"'{value}' is not one of {', '.join(words)}")
+        return value
+
+    return typer.Option(default, name, metavar=metavar, callback=known, autocompletion=one_of(words), help=f"{help}: {', '.join(words[:-1])} or {words[-1]}.")
+
+
 def messages_of(default: str, help: str) -> Any:
     """The option that chooses between logged and buffered messages."""
-    return typer.Option(default, "--messages", metavar="MODE", callback=_known_mode, autocompletion=one_of(MODES), help=f"{help}: {', '.join(MODES[:-1])} or {MODES[-1]}.")
-
-
-def _known_mode(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value not in MODES and not context.resilient_parsing:
-        raise click.BadParameter(f"'{value}' is not one of {', '.join(MODES)}")
-    return value
+    return choice(default, "--messages", MODES, metavar="MODE", help=help)
 
 
 CONSUMER: Any = typer.Option(None, "--consumer", "-c", metavar="NAME", help="Consumer of a topic.", autocompletion=names_of_consumers, show_default=False)

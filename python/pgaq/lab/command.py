@@ -1,12 +1,13 @@
-"""pgaq lab: list, run, report, compare.  `./lab` starts it from a clone."""
+"""pgaq lab: list, run, report, compare, load.  `./lab` starts it from a clone."""
 
 from __future__ import annotations
 
 import datetime
 import difflib
+import os
 import sys
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 import click
 import typer
@@ -15,11 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Column, Table
 from rich.text import Text
 
-from pgaq import places
+from pgaq import places, text
 from pgaq.command import output
-from pgaq.command.common import FAILURE, INTERRUPTED, OK, USAGE, Failure, Group, chosen, command, group
+from pgaq.command.common import FAILURE, INTERRUPTED, OK, USAGE, Failure, Group, choice, chosen, command, group
 from pgaq.lab import experiment as model
+from pgaq.lab import jobs
 from pgaq.lab import run as runs
+from pgaq.lab.site import SETTINGS
+from pgaq.lab.workloads.harness import Program
 
 
 class LabGroup(Group):
@@ -167,14 +171,19 @@ def _known_profile(directory: Path) -> str | None:
         raise Failure(f"{directory / 'run.json'} cannot be read: {error}", "Choose another --output", USAGE) from None
 
 
-def _execute(work: list[runs.Task], directory: Path, description: dict[str, Any], console: Console) -> bool:
-    """Measure with a progress bar, or a line for each measurement where there is no terminal."""
+def _progress(console: Console) -> Progress:
+    """A bar with its times; nothing where there is no terminal."""
     # in a narrow terminal the description is cut, not the times
     last = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
     columns = [
         TextColumn("{task.percentage:>3.0f} %"), BarColumn(20), TimeElapsedColumn(Column(min_width=7)), TextColumn("left"), TimeRemainingColumn(table_column=Column(min_width=7)), last,
     ]  # fmt: skip
-    with Progress(*columns, expand=True, console=console, disable=not console.is_terminal) as progress:
+    return Progress(*columns, expand=True, console=console, disable=not console.is_terminal)
+
+
+def _execute(work: list[runs.Task], directory: Path, description: dict[str, Any], console: Console) -> bool:
+    """Measure with a progress bar, or a line for each measurement where there is no terminal."""
+    with _progress(console) as progress:
         bar = progress.add_task("", total=sum(runs.expected_seconds(task) for task in work))
 
         def tell(task: runs.Task, number: int, record: dict[str, Any] | None) -> None:
@@ -291,6 +300,68 @@ def compare(
     for line in page.alone(*both, (first.name, second.name)):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(f"page: {file}", highlight=False, soft_wrap=True)
+
+
+@command(app, "load")
+def load(
+    sessions: int = typer.Option(16, "--sessions", metavar="N", min=1, help="N sessions enqueue, and N dequeue."),
+    method: str = choice("listen", "--method", jobs.METHODS, metavar="METHOD", help="How they dequeue"),
+    store: str = choice("table", "--store", jobs.STORES, metavar="STORE", help="Where the messages are"),
+    visibility: str = choice("immediate", "--visibility", jobs.VISIBILITIES, metavar="VISIBILITY", help="Option of every call"),
+    seconds: float = typer.Option(60, "--seconds", "-s", min=0.1, help="How long they run."),
+    burn_us: float = typer.Option(Program.burn_us, "--burn-us", metavar="MICROSECONDS", min=0, help="Processor time that a session burns before each message that it enqueues."),
+    file: Path = typer.Option(Path("lab-load.html"), "--output", "-o", metavar="FILE", help="The report, as a page."),
+) -> None:
+    """Run N + N sessions of the first source's program on a private server, between two snapshots, and report that time."""
+    if sessions > jobs.MOST:
+        many = f"{sessions} + {sessions} sessions need {2 * sessions + jobs.BESIDE} connections, and the server of the lab has {SETTINGS['max_connections']} (max_connections)"
+        raise Failure(many, f"Give --sessions {jobs.MOST} or fewer", USAGE)
+    _heed_options()
+    _writable(file)
+    program = Program(sessions, method, store, visibility, burn_us)
+    console = _console()
+    console.print(f"{sessions} + {sessions} sessions for {seconds:g} s: {method}, {store}, {visibility}, burner of {burn_us:g} us", highlight=False, soft_wrap=True)
+    places.clean_up_when_terminated()
+    try:
+        with _progress(console) as progress:
+            found = jobs.run(program, seconds, _teller(progress, seconds))
+    except places.SurroundingsError as error:
+        raise Failure(str(error), code=FAILURE) from None
+    file.write_text(found.report.page, encoding="utf-8")
+    if chosen().json:
+        given = {"sessions": sessions, "method": method, "store": store, "visibility": visibility, "burn_us": burn_us, "seconds": seconds}
+        output.write_json({**given, **found.figures(), **found.lines(), "page": str(file)})
+        return
+    figures = found.figures()
+    for name in ("enqueued", "dequeued"):
+        console.print(f"{name}  {text.number(figures[name]):>11} messages  {text.number(figures[f'{name}_per_s'], 1):>9} per second", highlight=False, soft_wrap=True)
+    console.print()
+    for line in found.text:
+        text.say(line)
+    console.print(f"page: {file}", highlight=False, soft_wrap=True)
+
+
+def _writable(file: Path) -> None:
+    """Before the load runs, not after it: the page can be written."""
+    if file.is_dir():
+        raise Failure(f"{file} is a directory", "Give --output a file", USAGE)
+    if not file.parent.is_dir():
+        raise Failure(f"{file}: there is no directory {file.parent}", "Create it, or give another --output", USAGE)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise Failure(f"{file}: permission denied", "Give another --output", USAGE)
+
+
+def _teller(progress: Progress, seconds: float) -> Callable[[str, float], None]:
+    """Shows the steps of a load: in the bar, or a line for each where there is no terminal."""
+    bar, said = progress.add_task("", total=seconds), [""]
+
+    def tell(step: str, done: float) -> None:
+        progress.update(bar, completed=done, description=step)
+        if step != said[0] and progress.disable:
+            progress.console.print(step, highlight=False)
+        said[0] = step
+
+    return tell
 
 
 def main() -> None:

@@ -194,6 +194,15 @@ class Sessions:
             raise self.errors[0]
         return self.results
 
+    def watch(self, tell: Callable[[], None]) -> dict[Any, Any]:
+        """The same; `tell` is called ten times a second meanwhile, and an error does not wait for the other sessions."""
+        while self.running():
+            if self.errors:
+                raise self.errors[0]
+            tell()
+            time.sleep(0.1)
+        return self.join()
+
     def close(self) -> None:
         """End all sessions, also those that still run a statement."""
         for conn in self.connections.values():
