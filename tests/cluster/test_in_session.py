@@ -250,6 +250,29 @@ def test_a_rule_or_condition_that_changes_the_queue(points, conn):
     conn.execute("DROP FUNCTION public.subscribes")
 
 
+def test_what_the_transaction_has_made_is_not_committed(points, conn):
+    """A message has neither a value of a type that is rolled back, nor an exception queue that is."""
+    conn.execute("CREATE TYPE public.pair AS (a integer); SELECT aq.create_queue('public.pairs', payload_type => 'public.pair')")
+    with points.connect(autocommit=False) as session:
+        session.execute("SELECT aq.enqueue('public.pairs', ROW(0)::public.pair)")  # the partition has its tables
+        session.commit()
+        session.execute("ALTER TYPE public.pair ADD ATTRIBUTE b bigint")
+        with pytest.raises(psycopg.Error, match="has changed the payload type"):
+            session.execute("SELECT aq.enqueue('public.pairs', ROW(1, 2)::public.pair, visibility => 'immediate')")
+        session.rollback()
+        session.execute("SELECT aq.enqueue('public.pairs', ROW(1)::public.pair, visibility => 'immediate')")
+        session.rollback()
+        session.execute("SELECT aq.create_queue('public.uncommitted')")
+        with pytest.raises(psycopg.Error, match='"public.uncommitted" does not exist'):
+            session.execute("SELECT aq.enqueue('public.now', '1', exception_queue => 'public.uncommitted', visibility => 'immediate')")
+        session.rollback()
+    assert db.value(conn, "SELECT count(*) FROM aq.dequeue('public.pairs', NULL::public.pair, max_messages => 10)") == 2
+    conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
+    until(lambda: db.value(conn, HELPERS) == 0, "the helper to end")
+    conn.execute("SELECT aq.drop_queue('public.pairs')")
+    conn.execute("DROP TYPE public.pair")
+
+
 def test_a_loop_keeps_no_memory(points, conn):
     """A transaction can make any number of calls."""
     conn.execute("""DO $$

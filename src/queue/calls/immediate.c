@@ -19,8 +19,8 @@
  * - on queue tables, and so on buffered queues;
  * - arrays to enqueue, which are several rows;
  * - for recipients that are not known yet, which changes the catalog;
- * - on a queue whose definition the transaction has changed: only what is
- *	 committed counts;
+ * - on a queue whose definition the transaction has changed, or perhaps the
+ *	 exception queue of the message: only what is committed counts;
  * - with a transformation: what the function changes belongs to the call.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -51,11 +51,30 @@ aq_immediate_argument(FunctionCallInfo fcinfo, int arg)
 
 /* --- in the session ------------------------------------------------------------------ */
 
+/* Only a transaction that has written can have changed it. */
+static bool
+has_uncommitted_type(const AqQueue *queue)
+{
+	return TransactionIdIsValid(GetTopTransactionIdIfAny()) && aq_payload_type_is_uncommitted(queue->payload_type);
+}
+
+/* Nor can a helper do it, which gets the payload as the session sees its type. */
+pg_noreturn static void
+refuse_uncommitted_type(const AqQueue *queue)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("cannot enqueue into queue \"%s\" with immediate visibility", queue->name),
+			 errdetail("This transaction has changed the payload type of the queue."),
+			 errhint("Commit the change first.")));
+}
+
 /* Is the definition that the session sees the committed one, and can the store do it? */
 static bool
 is_possible_here(const AqQueue *queue)
 {
-	return queue->store->settle_taken != NULL && !queue->non_persistent && !aq_pending_has(queue->id);
+	return queue->store->settle_taken != NULL && !queue->non_persistent && !aq_pending_has(queue->id) &&
+		!has_uncommitted_type(queue);
 }
 
 /* Are they subscribers?  For others, a row of the catalog may be needed. */
@@ -85,7 +104,10 @@ aq_immediate_put_here(AqEnqueue *call)
 		(call->delivery_mode != NULL && strcmp(call->delivery_mode, "persistent") != 0))
 		return false;
 	queue = aq_catalog_get(call->queue, AQ_RIGHT_ENQUEUE);
-	call->immediate = is_possible_here(queue) && (!queue->multi || are_subscribers(queue, call->recipients));
+	if (has_uncommitted_type(queue))
+		refuse_uncommitted_type(queue);
+	call->immediate = is_possible_here(queue) && !(call->exception_queue != NULL && aq_pending_has_ddl()) &&
+		(!queue->multi || are_subscribers(queue, call->recipients));
 	if (call->immediate)
 		aq_stat_add(AQ_STAT_IMMEDIATE, 1);
 	return call->immediate;

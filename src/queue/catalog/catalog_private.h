@@ -116,6 +116,7 @@ extern const char *aq_catalog_known_name(int32 id);
 extern void aq_pending_consumer_removed(int32 id, int position, int64 number);
 extern void aq_pending_stopping(int32 id, int bits);
 extern void aq_pending_revoked(int32 id);
+extern bool aq_payload_type_is_uncommitted(Oid type);
 extern bool aq_pending_has(int32 id);
 extern bool aq_pending_is_created(int32 id);
 extern bool aq_pending_is_converted(int32 id);

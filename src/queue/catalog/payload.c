@@ -23,6 +23,7 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -269,4 +270,49 @@ aq_payload_type_lock(Oid type, bool wait)
 			locked = aq_payload_type_lock(TupleDescAttr(desc, i)->atttypid, wait);
 	ReleaseTupleDesc(desc);
 	return locked;
+}
+
+/* --- changes ------------------------------------------------------------------------------- */
+
+static bool
+has_uncommitted_row(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	bool		uncommitted;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relation);
+	uncommitted = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+	ReleaseSysCache(tuple);
+	return uncommitted;
+}
+
+/*
+ * Has the transaction created the type, or a part of it, or added an attribute?
+ * After its rollback, a value would not be one of the type.
+ */
+bool
+aq_payload_type_is_uncommitted(Oid type)
+{
+	Oid			relation;
+	Oid			part;
+	TupleDesc	desc;
+	bool		uncommitted = false;
+
+	check_stack_depth();
+	type = getBaseType(type);
+	if (OidIsValid(part = get_element_type(type)) || OidIsValid(part = get_range_subtype(type)) ||
+		OidIsValid(part = get_multirange_range(type)))
+		return aq_payload_type_is_uncommitted(part);
+	relation = get_typ_typrelid(type);
+	if (!OidIsValid(relation))
+		return false;
+	if (has_uncommitted_row(relation))
+		return true;
+	desc = lookup_rowtype_tupdesc(type, -1);
+	for (int i = 0; i < desc->natts && !uncommitted; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			uncommitted = aq_payload_type_is_uncommitted(TupleDescAttr(desc, i)->atttypid);
+	ReleaseTupleDesc(desc);
+	return uncommitted;
 }
