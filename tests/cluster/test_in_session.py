@@ -187,12 +187,13 @@ def test_prepared_transaction(points, conn):
 def test_own_work_is_not_part_of_a_call(points, conn):
     """What the transaction has enqueued or locked, a call does not get; nor does a savepoint undo a call."""
     conn.execute(PUT, [1])
+    locked = db.value(conn, "SELECT msgid FROM aq.browse('public.now')")
     with points.connect(autocommit=False) as session:
         session.execute("SELECT aq.enqueue('public.now', '2')")
         session.execute("SAVEPOINT a")
         session.execute(PUT, [3])
         session.execute("ROLLBACK TO a")
-        assert [session.execute("SELECT payload FROM aq.dequeue('public.now', mode => 'locked')").fetchone()[0]] == [1]
+        assert session.execute("SELECT payload FROM aq.dequeue('public.now', mode => 'locked', msgid => %s)", [locked]).fetchone() == (1,)
         taken = session.execute(TAKE).fetchone()
         assert taken[1] == 3
         with pytest.raises(psycopg.Error, match="ORA-25228"):
