@@ -14,6 +14,7 @@
  */
 #include "shard/shard_private.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "utils/timestamp.h"
@@ -263,6 +264,18 @@ aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, boo
 	aq_traffic_put(shm, n, delayed ? n : 0, expires ? n : 0, now);
 }
 
+/* The rows are frozen, though their transaction runs: they are visible to every snapshot. */
+static void
+freeze(const PutNote *note, Frame *frame)
+{
+	for (uint32 i = 0; i < note->count; i++)
+	{
+		Slot	   *slot = slot_at(frame, note->first + i);
+
+		aq_slot_set_xid(slot, FrozenTransactionId, slot_full_xid(slot));
+	}
+}
+
 void
 aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 {
@@ -279,7 +292,7 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 	else
 	{
 		if (note->frozen)
-			aq_slot_freeze(partition, note->first, note->count);
+			freeze(note, frame_of(partition));
 		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
 			doubt = aq_doubt_table_of_session(partition->stream,
 										slot_at(frame_of(partition), note->first)->session,

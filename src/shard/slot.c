@@ -242,18 +242,6 @@ aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session, 
 	return first;
 }
 
-/* The slots' rows are frozen, though their transaction runs: they are visible to every snapshot. */
-void
-aq_slot_freeze(Partition *partition, uint32 first, uint32 n)
-{
-	for (uint32 i = first; i < first + n; i++)
-	{
-		Slot	   *slot = slot_at(frame_of(partition), i);
-
-		aq_slot_set_xid(slot, FrozenTransactionId, slot_full_xid(slot));
-	}
-}
-
 /* The slots' transaction was prepared; xid is its top-level xid. */
 void
 aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid)

@@ -175,7 +175,6 @@ extern const SlotTransition aq_slot_view_steps[VIEW_STEPS];
 /* --- enqueued messages: slots first .. first + n - 1 of a partition ----------------------- */
 extern uint32 aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
 							   TimestampTz expires_at);
-extern void aq_slot_freeze(Partition *partition, uint32 first, uint32 n);
 extern void aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid);
 extern void aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid);
 extern void aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,

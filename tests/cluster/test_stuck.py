@@ -22,7 +22,7 @@ SETTINGS = {
 SETUP = """
     CREATE ROLE evil LOGIN; CREATE ROLE good LOGIN;
     GRANT aq_user_role TO evil, good;
-    GRANT EXECUTE ON FUNCTION aq.create_queue TO evil, good;
+    GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO evil, good;
     CREATE SCHEMA evil AUTHORIZATION evil; CREATE SCHEMA good AUTHORIZATION good;
     CREATE TABLE public.seen (role name DEFAULT current_user); GRANT ALL ON public.seen TO PUBLIC;
     SET ROLE evil;
@@ -113,9 +113,12 @@ def test_notifier(server):
 
 def test_helper(server):
     """With one helper, another role's call is executed, and the role's own calls are refused, also one that is in line already."""
-    immediate = "CALL dbms_aq.enqueue('{}', dbms_aq.enqueue_options_t(visibility => dbms_aq.immediate()), NULL, '1'::jsonb, NULL)"
+    immediate = "SELECT aq.enqueue('{}_in_table', '1', visibility => 'immediate')"  # which the session does not execute itself
     with server.connect() as conn, server.connect(user="evil") as evil, server.connect(user="evil") as next_one, server.connect(user="good") as good, ThreadPoolExecutor() as pool:
-        good.execute("SELECT aq.create_queue('good')")
+        for role, user in (("evil", evil), ("good", good)):
+            user.execute(f"SELECT aq.create_queue_table('{role}_table', multiple_consumers => true)")
+            user.execute(f"SELECT aq.create_queue('{role}_in_table', queue_table => '{role}_table'), aq.subscribe('{role}_in_table', 's')")
+        evil.execute("SELECT aq.alter_subscriber('evil_in_table', 's', 'aq.point_uninterrupted(''stuck'')')")
         call = pool.submit(evil.execute, immediate.format("evil"))
         assert db.value(conn, "SELECT aq.point_await('stuck')")
         next_call = pool.submit(next_one.execute, immediate.format("evil"))
@@ -127,7 +130,7 @@ def test_helper(server):
             next_call.result(PATIENCE)
         process = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
         good.execute(immediate.format("good"))
-        assert arrived(good, "good", 1) == [1]
+        assert arrived(good, "good_in_table", 1, "s") == [1]
         with pytest.raises(psycopg.DatabaseError, match="of this role cannot be interrupted"):
             evil.execute(immediate.format("evil"))
         let_go(conn, str(process))

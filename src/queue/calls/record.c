@@ -139,7 +139,8 @@ to_column(FunctionCallInfo fcinfo, int arg, Oid wanted)
 
 /*
  * A function that makes a record of its arguments, one for each column in their
- * order; a numeric one may be for an integer column.  In C, because a CALL plans
+ * order; columns that were added behind them are null.  A numeric argument may
+ * be for an integer column.  In C, because a CALL plans
  * its arguments each time: a body in SQL took more time than the enqueue.
  */
 PG_FUNCTION_INFO_V1(aq_record_of_arguments);
@@ -150,11 +151,12 @@ aq_record_of_arguments(PG_FUNCTION_ARGS)
 	Datum		values[FUNC_MAX_ARGS];
 	bool		nulls[FUNC_MAX_ARGS];
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != PG_NARGS())
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts < PG_NARGS() ||
+		desc->natts > FUNC_MAX_ARGS)
 		elog(ERROR, "the result does not have a column for each argument");
 	for (int i = 0; i < desc->natts; i++)
 	{
-		nulls[i] = PG_ARGISNULL(i);
+		nulls[i] = i >= PG_NARGS() || PG_ARGISNULL(i) || TupleDescAttr(desc, i)->attisdropped;
 		values[i] = nulls[i] ? (Datum) 0 : to_column(fcinfo, i, TupleDescAttr(desc, i)->atttypid);
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
