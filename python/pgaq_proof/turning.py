@@ -387,6 +387,10 @@ def faults(source: Source, subject: Experiment | Contradiction) -> list[str]:
     return found
 
 
+# with less processor time, it matters that sessions do not begin at the same moment: their time is divided by that of one of them
+COUNTED_CPU_S = 4.0
+
+
 def misdescribed(record: dict[str, Any]) -> list[str]:
     """What DERIVED and KNOWN say of a record's workload, and the record does not have."""
     metrics = {name: dict(value) if isinstance(value, list) else value for name, value in record["metrics"].items()}
@@ -403,8 +407,11 @@ def misdescribed(record: dict[str, Any]) -> list[str]:
             if math.isfinite(value) and metric in metrics and not math.isclose(value, metrics[metric], rel_tol=0.01, abs_tol=1e-6):
                 found.append(f"{metric} is {metrics[metric]}, and {text} is {value}")
     for text in KNOWN.get(record["workload"], []):
+        if text == "cpus <= processors" and metrics.get("cpu_s", 0) < COUNTED_CPU_S:
+            continue
         with contextlib.suppress(predicates.NotMeasured):
-            if predicates.judge_text(text, [look]).verdict != predicates.CLEAR:
+            small, large = (predicates.evaluate(LOOKUP(side), look) for side in text.split(" <= "))
+            if small > large * 1.02 + 0.001:  # times of two clocks
                 found.append(f"{text} does not hold")
     return found
 
