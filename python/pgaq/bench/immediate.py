@@ -21,7 +21,7 @@ from pgaq.load.workload import LoadError
 from pgaq.server import Server
 
 WANTED = 0.7  # of the rate of ON_COMMIT
-FILL = 10_000  # messages for each second of dequeues
+FILL = 30_000  # messages for each second of dequeues
 VISIBILITIES = {"on_commit": 2, "immediate": 1}
 STORES = ("sharded", "table")
 FORMS = ("call", "block")
