@@ -21,7 +21,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "base/base_int.h"
+#include "miscadmin.h"
+#include "replication/syncrep.h"
 #include "utils/resowner.h"
 
 /* indexed by rank */
@@ -86,6 +89,20 @@ resources_released(ResourceReleasePhase phase, bool commit, bool top, void *arg)
 {
 	if (phase == RESOURCE_RELEASE_AFTER_LOCKS && top)
 		CALL_PHASE(released, commit);
+}
+
+void
+aq_xact_make_durable(XLogRecPtr end)
+{
+	if (synchronous_commit == SYNCHRONOUS_COMMIT_OFF)
+	{
+		XLogSetAsyncXactLSN(end);
+		return;
+	}
+	START_CRIT_SECTION();
+	XLogFlush(end);
+	END_CRIT_SECTION();
+	SyncRepWaitForLSN(end, true);
 }
 
 /* Called once, when the library is loaded at server start. */

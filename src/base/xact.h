@@ -15,6 +15,8 @@
 #ifndef AQ_XACT_H
 #define AQ_XACT_H
 
+#include "access/xlogdefs.h"
+
 /* The order within a phase.  A rank may use what the ranks before it have finished. */
 typedef enum AqXactRank
 {
@@ -61,5 +63,11 @@ typedef struct AqXactOps
  * live as long as the process.
  */
 extern void aq_xact_register(AqXactRank rank, const AqXactOps *ops);
+
+/*
+ * Waits until what was written up to this place is as durable as a commit of the
+ * session, by its synchronous_commit.  The caller holds interrupts.
+ */
+extern void aq_xact_make_durable(XLogRecPtr end);
 
 #endif							/* AQ_XACT_H */

@@ -34,10 +34,8 @@
 
 #include "access/table.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "replication/syncrep.h"
 #include "utils/rel.h"
 
 static XLogRecPtr written_before;	/* end of what the transaction had written before the row; 0: nothing */
@@ -55,8 +53,8 @@ aq_frozen_begin(Relation rel)
 }
 
 /*
- * Makes the row durable as a commit would, by synchronous_commit.  The commit of
- * the transaction then waits for the disk only if it has written something else.
+ * Makes the row durable.  The commit of the transaction then waits for the disk
+ * only if it has written something else.
  */
 static void
 flush(void)
@@ -66,15 +64,7 @@ flush(void)
 	aq_point_held("row-frozen");
 	if (end == written_before)
 		return;					/* the table is not logged */
-	if (synchronous_commit > SYNCHRONOUS_COMMIT_OFF)
-	{
-		START_CRIT_SECTION();
-		XLogFlush(end);
-		END_CRIT_SECTION();
-		SyncRepWaitForLSN(end, true);
-	}
-	else
-		XLogSetAsyncXactLSN(end);
+	aq_xact_make_durable(end);
 	XactLastCommitEnd = end;	/* see finish() in settle.c */
 	XactLastRecEnd = written_before;
 	aq_point_held("row-durable");

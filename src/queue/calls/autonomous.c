@@ -26,12 +26,9 @@
  */
 #include "queue/calls/calls_private.h"
 
-#include "access/xact.h"
-#include "access/xlog.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "replication/syncrep.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
 
@@ -253,11 +250,10 @@ is_committed(const Call *call)
 static void
 wait_for_flush(const Call *call)
 {
-	if (!is_committed(call) || synchronous_commit == SYNCHRONOUS_COMMIT_OFF)
+	if (!is_committed(call))
 		return;
 	HOLD_INTERRUPTS();
-	XLogFlush(call->request->commit_end);
-	SyncRepWaitForLSN(call->request->commit_end, true);
+	aq_xact_make_durable(call->request->commit_end);
 	RESUME_INTERRUPTS();
 }
 
