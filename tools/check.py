@@ -505,6 +505,15 @@ def check_examples(server=True):
             yield line
 
 
+def check_site():
+    """The site of docs/ can be built, and all of its links lead somewhere."""
+    result = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], capture_output=True, text=True, cwd=ROOT)
+    if result.returncode != 0:
+        for line in (result.stdout + result.stderr).splitlines():
+            if "INFO" not in line and not line.startswith("  - "):      # lists of pages below an INFO
+                yield line
+
+
 def sql_source():
     """All SQL of the extension, comments left out."""
     text = "\n".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sql").rglob("*.sql")) if "--" not in p.name)
@@ -648,7 +657,7 @@ def check_pairs():
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
           check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_answers, check_slots,
           check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
-          check_links, check_columns, check_docs, check_examples]
+          check_links, check_columns, check_site, check_docs, check_examples]
 
 
 def main():
