@@ -21,6 +21,15 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+/* the arguments from "consumer" on, counted from it, because as_type may stand before it */
+enum
+{
+	ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_MODE, ARG_CORRELATION, ARG_MSGID, ARG_CONDITION, ARG_WAIT,
+	ARG_NAVIGATION, ARG_DELIVERY, ARG_LEASE, ARG_ACKNOWLEDGE, ARG_RECEIPT, ARG_VISIBILITY,
+	/* of aq.browse */
+	ARG_BROWSE_CORRELATION = ARG_MAX_MESSAGES + 1, ARG_BROWSE_CONDITION, ARG_BROWSE_AFTER
+};
+
 /* The source of messages: the queue or its buffered queue. */
 typedef struct Source
 {
@@ -276,17 +285,17 @@ text_arg(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? NULL : PG_GETARG_TEXT_PP(arg);
 }
 
-/* What aq.dequeue and aq.browse have in common; first is the argument "consumer". */
+/* What aq.dequeue and aq.browse have in common; first is the number of the argument "consumer". */
 static void
 begin_request(Request *request, FunctionCallInfo fcinfo, int first)
 {
 	request->first = first;
 	open_queue(request, aq_args_name_or_null(fcinfo, 0, "queue_name"),
 			   first == 1 ? JSONBOID : get_fn_expr_argtype(fcinfo->flinfo, 1),
-			   aq_args_name_or_null(fcinfo, first, "consumer"));
-	if (PG_ARGISNULL(first + 1))
+			   aq_args_name_or_null(fcinfo, first + ARG_CONSUMER, "consumer"));
+	if (PG_ARGISNULL(first + ARG_MAX_MESSAGES))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"max_messages\" must not be null"));
-	set_max(request, PG_GETARG_INT32(first + 1));
+	set_max(request, PG_GETARG_INT32(first + ARG_MAX_MESSAGES));
 	/* else this is an attempt of aq.receive or of a caller with immediate visibility, which counts itself */
 	if (aq_time_outermost() && !aq_helper_pool_is_helper())
 		aq_stat_add(AQ_STAT_DEQUEUE_CALLS, 1);
@@ -500,14 +509,14 @@ static void
 attempt_in_helper(Request *request)
 {
 	int			ncolumns = request->result->setDesc->natts;
-	/* all arguments up to delivery_mode, except "wait" */
+	/* all arguments before the lease, except "wait" */
 	const char *sql = request->first == 1
 	? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10)"
 	: ncolumns > COL_SENDER
 	? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
 	: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
 
-	aq_immediate_rows(request->helped, sql, request->first + 9, ncolumns, emit_columns, request);
+	aq_immediate_rows(request->helped, sql, request->first + ARG_LEASE, ncolumns, emit_columns, request);
 	if (request->found > 0)
 		return;
 	AcceptInvalidationMessages();
@@ -586,7 +595,7 @@ set_immediate(Request *request, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "the mode locked cannot be combined with immediate visibility"),
 				errhint("The messages are locked until the end of the transaction that takes them."));
-	for (int arg = request->first + 9; arg < request->first + 12; arg++)
+	for (int arg = request->first + ARG_LEASE; arg <= request->first + ARG_RECEIPT; arg++)
 		if (!PG_ARGISNULL(arg))
 			ereport(ERROR,
 					aq_error(AQ_ERR_OPTION_INVALID, "a lease cannot be combined with immediate visibility"),
@@ -678,27 +687,27 @@ dequeue(FunctionCallInfo fcinfo, int first)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	Request		request = {.command = "aq.dequeue()"};
-	int64		timeout = PG_ARGISNULL(first + 6) ? 0 : aq_interval_to_us(PG_GETARG_DATUM(first + 6));
+	int64		timeout = PG_ARGISNULL(first + ARG_WAIT) ? 0 : aq_interval_to_us(PG_GETARG_DATUM(first + ARG_WAIT));
 
 	begin_request(&request, fcinfo, first);
-	if (PG_ARGISNULL(first + 2))
+	if (PG_ARGISNULL(first + ARG_MODE))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"mode\" must not be null"));
-	set_mode(&request, mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + 2))));
-	set_filter(&request, text_arg(fcinfo, first + 3), text_arg(fcinfo, first + 5));
-	set_id(&request, PG_ARGISNULL(first + 4) ? NULL : PG_GETARG_UUID_P(first + 4));
-	request.delivery = aq_args_delivery(fcinfo, first + 8);
-	if (aq_immediate_argument(fcinfo, first + 12))
+	set_mode(&request, mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + ARG_MODE))));
+	set_filter(&request, text_arg(fcinfo, first + ARG_CORRELATION), text_arg(fcinfo, first + ARG_CONDITION));
+	set_id(&request, PG_ARGISNULL(first + ARG_MSGID) ? NULL : PG_GETARG_UUID_P(first + ARG_MSGID));
+	request.delivery = aq_args_delivery(fcinfo, first + ARG_DELIVERY);
+	if (aq_immediate_argument(fcinfo, first + ARG_VISIBILITY))
 		set_immediate(&request, fcinfo);
-	if (!PG_ARGISNULL(first + 9))
-		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + 9), AQ_ERR_OPTION_INVALID, "lease"),
-				  !PG_ARGISNULL(first + 7));
-	if (!PG_ARGISNULL(first + 10) || !PG_ARGISNULL(first + 11))
-		if (acknowledge(&request, fcinfo, first + 10))
+	if (!PG_ARGISNULL(first + ARG_LEASE))
+		set_lease(&request, aq_interval_option(PG_GETARG_DATUM(first + ARG_LEASE), AQ_ERR_OPTION_INVALID, "lease"),
+				  !PG_ARGISNULL(first + ARG_NAVIGATION));
+	if (!PG_ARGISNULL(first + ARG_ACKNOWLEDGE) || !PG_ARGISNULL(first + ARG_RECEIPT))
+		if (acknowledge(&request, fcinfo, first + ARG_ACKNOWLEDGE))
 			timeout = 0;
 	if (request.helped != NULL)
 		run_in_helper(&request, timeout);
 	else
-		(void) run(&request, aq_args_name_or_null(fcinfo, first + 7, "navigation"), timeout);
+		(void) run(&request, aq_args_name_or_null(fcinfo, first + ARG_NAVIGATION, "navigation"), timeout);
 	aq_immediate_settle(&request.immediate);
 	return (Datum) 0;
 }
@@ -725,9 +734,9 @@ browse(FunctionCallInfo fcinfo, int first)
 
 	begin_request(&request, fcinfo, first);
 	set_mode(&request, AQ_MODE_BROWSE);
-	set_filter(&request, text_arg(fcinfo, first + 2), text_arg(fcinfo, first + 3));
-	if (!PG_ARGISNULL(first + 4))
-		request.take.after = PG_GETARG_UUID_P(first + 4);
+	set_filter(&request, text_arg(fcinfo, first + ARG_BROWSE_CORRELATION), text_arg(fcinfo, first + ARG_BROWSE_CONDITION));
+	if (!PG_ARGISNULL(first + ARG_BROWSE_AFTER))
+		request.take.after = PG_GETARG_UUID_P(first + ARG_BROWSE_AFTER);
 	request.delivery = AQ_PERSISTENT;
 	find_sources(&request, NULL, false);
 	if (request.take.position >= 0)
