@@ -267,9 +267,9 @@ def check_comments():
 # --- lists and locks ---------------------------------------------------------
 
 def list_rows(path):
-    """(line number, id, other fields as text) of an X-list, rows joined over lines."""
+    """(line number, id, other fields as text) of an X-list, rows joined over lines; PROPERTY: see queue_column_list.h."""
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"), flags=re.S)
-    for match in re.finditer(r"^X\(\s*(\w+)\s*,(.*?)\)\s*$", text, re.M | re.S):
+    for match in re.finditer(r"^(?:X|PROPERTY)\(\s*(\w+)\s*,(.*?)\)\s*$", text, re.M | re.S):
         yield text.count("\n", 0, match.start()) + 1, match[1], match[2].strip()
 
 
@@ -299,6 +299,44 @@ def check_lists():
                 previous = name
         if rows == 0:
             yield f"{relative(path)}: no rows"
+
+
+COLUMN_TYPES = {"BOOL": "boolean", "CHAR": '"char"', "FLOAT8": "double precision", "INT2": "smallint", "INT4": "integer", "INT8": "bigint",
+                "INTERVAL": "interval", "REGTYPE": "regtype", "TEXT": "text", "TIMESTAMPTZ": "timestamptz"}
+ONLY_CREATED = {"distributed"}      # properties that aq.alter_queue does not change
+
+
+def check_queue_columns():
+    """queue_column_list.h has the columns of aq_internal.queue; its properties are arguments, and columns of aq.queues, and are explained."""
+    sql = {name: (ROOT / "sql" / "pgaq" / name).read_text(encoding="utf-8") for name in ("tables/queue.sql", "code/admin.sql", "views/queue.sql")}
+    table = re.search(r"^CREATE TABLE aq_internal\.queue \(\n(.*?)\n\);", sql["tables/queue.sql"], re.M | re.S)[1].split("\n")
+    view = re.search(r"^CREATE VIEW aq\.queues AS(.*?);", sql["views/queue.sql"], re.M | re.S)[1]
+    path = SRC / "queue" / "catalog" / "queue_column_list.h"
+    rows = [(f"{relative(path)}:{number}", re.split(r",\s*", fields)) for number, _, fields in list_rows(path)]
+    if len(rows) != len(table):
+        yield f"{relative(path)}: {len(rows)} columns, {len(table)} in sql/pgaq/tables/queue.sql"
+    for (where, (name, kind, *of_property)), line in zip(rows, table):
+        if not line.startswith(f"\t{name} {COLUMN_TYPES[kind]}"):
+            yield f"{where}: {name} {kind} is not the column: {line.strip()}"
+        if f"COMMENT ON COLUMN aq_internal.queue.{name} IS" not in sql["tables/queue.sql"]:
+            yield f"{where}: no COMMENT ON COLUMN aq_internal.queue.{name}"
+        if not of_property:
+            continue
+        if (of_property[0] == "true") != ("NOT NULL" not in line):
+            yield f"{where}: nullable is {of_property[0]}, and the column is: {line.strip()}"
+        if of_property[0] != "true" and "DEFAULT" not in line:
+            yield f"{where}: the column has no default: {line.strip()}"
+        if not re.search(rf"\bq\.{name}\b", view):
+            yield f"{where}: aq.queues has no column {name}"
+        for function in ("create_queue", "alter_queue"):
+            arguments, comment = re.search(rf"^CREATE FUNCTION aq\.{function}\((.*?)\)\nRETURNS.*?^COMMENT ON FUNCTION .*? IS\n'(.*?)';$",
+                                           sql["code/admin.sql"], re.M | re.S).groups()
+            if function == "alter_queue" and name in ONLY_CREATED:
+                continue
+            if f"{name} {COLUMN_TYPES[kind]} DEFAULT" not in arguments:
+                yield f"{where}: aq.{function} has no argument {name}"
+            if function == "create_queue" and not re.search(rf"\b{name}\b", comment):
+                yield f"{where}: the comment of aq.{function} does not explain {name}"
 
 
 def matches(pattern, exempt):
@@ -655,7 +693,7 @@ def check_pairs():
 
 
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
-          check_stems, check_guards, check_comments, check_lists, check_waiting, check_transactions, check_answers, check_slots,
+          check_stems, check_guards, check_comments, check_lists, check_queue_columns, check_waiting, check_transactions, check_answers, check_slots,
           check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
           check_links, check_columns, check_site, check_docs, check_examples]
 

@@ -124,7 +124,6 @@ typedef struct AqQueue
 	AqQueueTable table;
 	bool		exception;		/* is it an exception queue: only the worker enqueues */
 	bool		non_persistent; /* its messages are only notified: see catalog/non_persistent.c */
-	bool		distributed;	/* other nodes can consume its messages: see part "node" */
 	int			nclosed;
 	AqClosedShard *closed;		/* units that other nodes hold */
 	Bitmapset  *held;			/* shards with messages of other nodes that are dequeued here */
@@ -132,12 +131,6 @@ typedef struct AqQueue
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
-	int			max_retries;	/* -1: no limit */
-	int64		retry_delay;	/* microseconds; of the first failed attempt */
-	double		retry_delay_factor; /* multiplies it for each further one */
-	int64		retry_delay_max;	/* microseconds; 0: no limit */
-	double		retry_jitter;	/* largest random addition, as a fraction of the delay */
-	int64		retention;		/* microseconds */
 	int32		exception_queue_id; /* 0: none */
 	bool		enqueue_enabled;
 	bool		dequeue_enabled;
@@ -171,6 +164,9 @@ typedef struct AqQueue
 	MemoryContext context;		/* of this description */
 	uint64		generation;
 	struct AqQueue *next_retired;	/* see aq_catalog_retain */
+	/* max_retries, retry_delay and the other properties of the list */
+#define PROPERTY(id, name, type, nullable, check) AQ_PROPERTY_##type name;
+#include "queue/catalog/queue_column_list.h"
 } AqQueue;
 
 typedef enum AqRight
@@ -338,6 +334,7 @@ extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double ran
 extern double aq_retry_delay_random(void);
 
 /* --- args.c: checks of users' arguments */
+extern int	aq_args_find(FunctionCallInfo fcinfo, const char *name);
 extern void aq_args_require(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name(FunctionCallInfo fcinfo, int arg, const char *what);
 extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what);

@@ -48,6 +48,8 @@ COMMENT ON SEQUENCE aq_internal.session_id_seq IS 'Durable identities of enqueui
 CREATE SEQUENCE aq_internal.partition_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.partition_number_seq IS 'Numbers of partitions and of blocks of receipts, of all queues; never reused';
 
+-- src/queue/catalog/queue_column_list.h has the same columns. The defaults are those of queues to which a property does not apply, such as exception
+-- queues; those of aq.create_queue are others. What a property means is said here for aq.queues as well.
 CREATE TABLE aq_internal.queue (
 	queue_id integer PRIMARY KEY DEFAULT nextval('aq_internal.queue_id_seq'),
 	queue_name text COLLATE "C" NOT NULL UNIQUE,
@@ -55,11 +57,11 @@ CREATE TABLE aq_internal.queue (
 	multiple_consumers boolean NOT NULL,
 	shards smallint NOT NULL CHECK (shards BETWEEN 1 AND 32),
 	max_retries integer CHECK (max_retries >= 0),
-	retry_delay interval NOT NULL,
+	retry_delay interval NOT NULL DEFAULT '0',
 	retry_delay_factor double precision NOT NULL DEFAULT 1 CHECK (retry_delay_factor >= 1),
 	retry_delay_max interval,
 	retry_jitter double precision NOT NULL DEFAULT 0 CHECK (retry_jitter BETWEEN 0 AND 1),
-	retention interval NOT NULL,
+	retention interval NOT NULL DEFAULT '0',
 	exception_queue_id integer,
 	enqueue_enabled boolean NOT NULL DEFAULT true,
 	dequeue_enabled boolean NOT NULL DEFAULT true,
@@ -81,7 +83,7 @@ COMMENT ON COLUMN aq_internal.queue.queue_name IS 'name, unique in the database'
 COMMENT ON COLUMN aq_internal.queue.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq_internal.queue.multiple_consumers IS 'true: a topic, every message has its own set of consumers';
 COMMENT ON COLUMN aq_internal.queue.shards IS 'number of shards; a session enqueues into one of them';
-COMMENT ON COLUMN aq_internal.queue.max_retries IS 'rolled back dequeues allowed before the message goes to the exception queue; null: no limit';
+COMMENT ON COLUMN aq_internal.queue.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
 COMMENT ON COLUMN aq_internal.queue.retry_delay IS 'delay of a message after its first failed attempt';
 COMMENT ON COLUMN aq_internal.queue.retry_delay_factor IS 'the delay is multiplied by this for each further failed attempt';
 COMMENT ON COLUMN aq_internal.queue.retry_delay_max IS 'the delay grows up to this; null: no limit';

@@ -177,15 +177,8 @@ COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of p
 COMMENT ON COLUMN aq.queues.queue_name IS 'name';
 COMMENT ON COLUMN aq.queues.queue_id IS 'number, part of its tables'' names in aq_data';
 COMMENT ON COLUMN aq.queues.owner IS 'role that owns the queue';
-COMMENT ON COLUMN aq.queues.payload_type IS 'type of the payload';
 COMMENT ON COLUMN aq.queues.multiple_consumers IS 'true: a topic';
 COMMENT ON COLUMN aq.queues.shards IS 'number of shards';
-COMMENT ON COLUMN aq.queues.max_retries IS 'rolled back dequeues before a message goes to the exception queue; null: no limit';
-COMMENT ON COLUMN aq.queues.retry_delay IS 'delay of a message after its first failed attempt';
-COMMENT ON COLUMN aq.queues.retry_delay_factor IS 'the delay is multiplied by this for each further failed attempt';
-COMMENT ON COLUMN aq.queues.retry_delay_max IS 'the delay grows up to this; null: no limit';
-COMMENT ON COLUMN aq.queues.retry_jitter IS 'largest random addition to the delay, as a fraction of it';
-COMMENT ON COLUMN aq.queues.retention IS 'time for which consumed messages remain visible';
 COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed messages; null: they are dropped';
 COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
 COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
@@ -198,8 +191,18 @@ COMMENT ON COLUMN aq.queues.queue_table IS 'its queue table; null: a sharded que
 COMMENT ON COLUMN aq.queues.queue_type IS 'normal, exception or non_persistent';
 COMMENT ON COLUMN aq.queues.converting IS 'true: converted to a sharded queue, with messages left in the queue table';
 COMMENT ON COLUMN aq.queues.temporary IS 'true: it is dropped when the session that created it ends';
-COMMENT ON COLUMN aq.queues.distributed IS 'true: consumers on other nodes get its messages, too';
-COMMENT ON COLUMN aq.queues.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
+-- The other columns mean what they mean in the table.
+DO $$
+DECLARE
+	name text;
+	meaning text;
+BEGIN
+	FOR name, meaning IN SELECT v.attname, col_description(t.attrelid, t.attnum) FROM pg_attribute v JOIN pg_attribute t USING (attname)
+			WHERE v.attrelid = 'aq.queues'::regclass AND t.attrelid = 'aq_internal.queue'::regclass AND v.attnum > 0
+			AND col_description(v.attrelid, v.attnum) IS NULL LOOP
+		EXECUTE format('COMMENT ON COLUMN aq.queues.%I IS %L', name, meaning);
+	END LOOP;
+END $$;
 
 CREATE VIEW aq.queue_tables AS
 SELECT t.schema_name || '.' || t.table_name AS queue_table, t.queue_table_id, (SELECT r.rolname FROM pg_roles r WHERE r.oid = t.owner) AS owner,

@@ -9,8 +9,30 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/* The number of the argument with this name of the SQL function that is called; -1: it has none. */
+int
+aq_args_find(FunctionCallInfo fcinfo, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(fcinfo->flinfo->fn_oid));
+	Oid		   *types;
+	char	  **names;
+	char	   *modes;
+	int			n;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
+	n = get_func_arg_info(tuple, &types, &names, &modes);
+	ReleaseSysCache(tuple);
+	for (int i = 0; names != NULL && i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
 
 char *
 aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *what)

@@ -21,6 +21,14 @@
 #define AQ_SHARD_KEY UINT64CONST(1) /* difference between a converted queue's two keys */
 #define AQ_BUFFERED_KEY UINT64CONST(2)	/* difference between the keys of a buffered queue and its queue */
 
+/* --- description.c: the columns of aq_internal.queue */
+typedef enum AqQueueColumn
+{
+#define X(id, name, type) AQ_QUEUE_##id,
+#include "queue/catalog/queue_column_list.h"
+	AQ_QUEUE_COLUMNS
+} AqQueueColumn;
+
 /* --- parameters.c */
 extern int	aq_parameters_default_shards;	/* pgaq.default_shards */
 extern bool aq_parameters_session_pins;	/* pgaq.session_pins */

@@ -110,15 +110,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 	find_without_rule(queue);
 }
 
-/* The columns of aq_internal.queue and aq_internal.queue_table. */
-enum
-{
-	QUEUE_ID, QUEUE_NAME, QUEUE_PAYLOAD_TYPE, QUEUE_MULTI, QUEUE_SHARDS, QUEUE_MAX_RETRIES,
-	QUEUE_RETRY_DELAY, QUEUE_RETRY_FACTOR, QUEUE_RETRY_MAX, QUEUE_RETRY_JITTER, QUEUE_RETENTION, QUEUE_EXCEPTION_QUEUE, QUEUE_ENQUEUE, QUEUE_DEQUEUE,
-	QUEUE_KEY, QUEUE_CREATED, QUEUE_COMMENT, QUEUE_STORE, QUEUE_TABLE, QUEUE_TYPE, QUEUE_CONVERTED,
-	QUEUE_RIGHTS, QUEUE_DISTRIBUTED, QUEUE_COLUMNS
-};
-
+/* The columns of aq_internal.queue_table. */
 enum
 {
 	TABLE_ID, TABLE_SCHEMA, TABLE_NAME, TABLE_PAYLOAD_TYPE, TABLE_SORT, TABLE_MULTI,
@@ -174,47 +166,49 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	find_table_relations(table);
 }
 
+#define READ_BOOL(value, isnull) (!(isnull) && DatumGetBool(value))
+#define READ_FLOAT8(value, isnull) ((isnull) ? -1 : DatumGetFloat8(value))
+#define READ_INT4(value, isnull) ((isnull) ? -1 : DatumGetInt32(value))
+#define READ_INTERVAL(value, isnull) ((isnull) ? -1 : aq_interval_to_us(value))
+
 /* Fills in a description from a row of aq_internal.queue. */
 static void
 read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 {
-	Datum		values[QUEUE_COLUMNS];
-	bool		nulls[QUEUE_COLUMNS];
-	char		name[NAMEDATALEN];
+	Datum		values[AQ_QUEUE_COLUMNS];
+	bool		nulls[AQ_QUEUE_COLUMNS];
+	char		view[NAMEDATALEN];
 	Oid			input;
 
-	heap_deform_tuple(tuple, desc, values, nulls);
-	queue->id = DatumGetInt32(values[QUEUE_ID]);
-	queue->name = TextDatumGetCString(values[QUEUE_NAME]);
+	/* not heap_deform_tuple: a newer version of the extension may have more columns */
+	for (int i = 0; i < AQ_QUEUE_COLUMNS; i++)
+		values[i] = heap_getattr(tuple, i + 1, desc, &nulls[i]);
+#define PROPERTY(id, name, type, nullable, check) queue->name = READ_##type(values[AQ_QUEUE_##id], nulls[AQ_QUEUE_##id]);
+#include "queue/catalog/queue_column_list.h"
+	queue->id = DatumGetInt32(values[AQ_QUEUE_ID]);
+	queue->name = TextDatumGetCString(values[AQ_QUEUE_NAME]);
 	queue->delivery = AQ_PERSISTENT;
-	queue->payload_type = DatumGetObjectId(values[QUEUE_PAYLOAD_TYPE]);
-	queue->multi = DatumGetBool(values[QUEUE_MULTI]);
-	queue->shards = DatumGetInt16(values[QUEUE_SHARDS]);
-	queue->max_retries = nulls[QUEUE_MAX_RETRIES] ? -1 : DatumGetInt32(values[QUEUE_MAX_RETRIES]);
-	queue->retry_delay = aq_interval_to_us(values[QUEUE_RETRY_DELAY]);
-	queue->retry_delay_factor = DatumGetFloat8(values[QUEUE_RETRY_FACTOR]);
-	queue->retry_delay_max = nulls[QUEUE_RETRY_MAX] ? 0 : aq_interval_to_us(values[QUEUE_RETRY_MAX]);
-	queue->retry_jitter = DatumGetFloat8(values[QUEUE_RETRY_JITTER]);
-	queue->retention = aq_interval_to_us(values[QUEUE_RETENTION]);
-	queue->exception_queue_id = nulls[QUEUE_EXCEPTION_QUEUE] ? 0
-		: DatumGetInt32(values[QUEUE_EXCEPTION_QUEUE]);
-	queue->enqueue_enabled = DatumGetBool(values[QUEUE_ENQUEUE]);
-	queue->dequeue_enabled = DatumGetBool(values[QUEUE_DEQUEUE]);
-	queue->key = (uint64) DatumGetInt64(values[QUEUE_KEY]) & AQ_KEY_MASK;
-	queue->converted = !nulls[QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
-	queue->shard_key = nulls[QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
+	queue->payload_type = DatumGetObjectId(values[AQ_QUEUE_PAYLOAD_TYPE]);
+	queue->multi = DatumGetBool(values[AQ_QUEUE_MULTI]);
+	queue->shards = DatumGetInt16(values[AQ_QUEUE_SHARDS]);
+	queue->exception_queue_id = nulls[AQ_QUEUE_EXCEPTION_QUEUE] ? 0
+		: DatumGetInt32(values[AQ_QUEUE_EXCEPTION_QUEUE]);
+	queue->enqueue_enabled = DatumGetBool(values[AQ_QUEUE_ENQUEUE]);
+	queue->dequeue_enabled = DatumGetBool(values[AQ_QUEUE_DEQUEUE]);
+	queue->key = (uint64) DatumGetInt64(values[AQ_QUEUE_KEY]) & AQ_KEY_MASK;
+	queue->converted = !nulls[AQ_QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
+	queue->shard_key = nulls[AQ_QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
 	queue->store = aq_store_of(aq_pending_is_converted(queue->id) ? AQ_STORE_CLASSIC
-							   : DatumGetChar(values[QUEUE_STORE]));
-	queue->exception = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "exception") == 0;
-	queue->non_persistent = strcmp(TextDatumGetCString(values[QUEUE_TYPE]), "non_persistent") == 0;
-	if (!nulls[QUEUE_TABLE])
-		read_queue_table(&queue->table, DatumGetInt32(values[QUEUE_TABLE]), snapshot);
+							   : DatumGetChar(values[AQ_QUEUE_STORE]));
+	queue->exception = strcmp(TextDatumGetCString(values[AQ_QUEUE_TYPE]), "exception") == 0;
+	queue->non_persistent = strcmp(TextDatumGetCString(values[AQ_QUEUE_TYPE]), "non_persistent") == 0;
+	if (!nulls[AQ_QUEUE_TABLE])
+		read_queue_table(&queue->table, DatumGetInt32(values[AQ_QUEUE_TABLE]), snapshot);
 	queue->own = aq_pending_is_created(queue->id);
-	queue->rights_id = DatumGetInt32(values[QUEUE_RIGHTS]);
-	queue->distributed = DatumGetBool(values[QUEUE_DISTRIBUTED]);
+	queue->rights_id = DatumGetInt32(values[AQ_QUEUE_RIGHTS]);
 
-	snprintf(name, sizeof(name), "q%d", queue->rights_id);
-	queue->owner_view = aq_schema_data_relation(name);
+	snprintf(view, sizeof(view), "q%d", queue->rights_id);
+	queue->owner_view = aq_schema_data_relation(view);
 	if (OidIsValid(queue->owner_view))
 	{
 		HeapTuple	cls = SearchSysCache1(RELOID, ObjectIdGetDatum(queue->owner_view));

@@ -25,7 +25,7 @@
 int64
 aq_retry_delay_after(const AqQueue *queue, int attempts, double random)
 {
-	double		most = queue->retry_delay_max == 0 ? AQ_INTERVAL_LONGEST
+	double		most = queue->retry_delay_max < 0 ? AQ_INTERVAL_LONGEST
 		: Max(queue->retry_delay_max, queue->retry_delay);
 	double		delay;
 

@@ -20,14 +20,19 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* --- create ------------------------------------------------------------------------- */
-
-static void
-check_not_negative(Datum interval, const char *what)
+/* the arguments of aq.create_queue and aq.alter_queue; aq_queue_row_read finds the others, the properties, by their names */
+enum
 {
-	if (aq_interval_option(interval, AQ_ERR_OPTION_INVALID, what) < 0)
-		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
-}
+	CREATE_NAME, CREATE_PAYLOAD_TYPE, CREATE_MULTI, CREATE_SHARDS,
+	CREATE_EXCEPTION_QUEUE = 7, CREATE_COMMENT, CREATE_QUEUE_TABLE, CREATE_TYPE, CREATE_IF_NOT_EXISTS
+};
+
+enum
+{
+	ALTER_NAME, ALTER_EXCEPTION_QUEUE = 4, ALTER_COMMENT, ALTER_OWNER, ALTER_NEW_NAME
+};
+
+/* --- create ------------------------------------------------------------------------- */
 
 static void
 check_new_name(const char *name)
@@ -69,7 +74,7 @@ exception_queue_id(const char *name, Oid payload_type)
 static void
 place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 {
-	char	   *table = text_to_cstring(PG_GETARG_TEXT_PP(9));
+	char	   *table = text_to_cstring(PG_GETARG_TEXT_PP(CREATE_QUEUE_TABLE));
 	AqQueueTableRow row = aq_queue_table_get(table, true);
 
 	if (d->payload_type != JSONBOID && d->payload_type != row.payload_type)
@@ -81,7 +86,7 @@ place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "the queues of queue table \"%s\" have a single consumer", table),
 				errhint("Leave \"multiple_consumers\" false, or create the queue table with it."));
-	if (!PG_ARGISNULL(3))
+	if (!PG_ARGISNULL(CREATE_SHARDS))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue in a queue table has no shards"),
 				errhint("Leave \"shards\" null, or leave \"queue_table\" null for a sharded queue."));
@@ -91,24 +96,6 @@ place_in_table(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 	d->shards = 1;
 	if (d->exception_queue_id == 0 && !d->exception)
 		d->exception_queue_id = row.exception_queue_id;
-}
-
-/* The retry delay, and how it grows: the arguments 5, 12, 13 and 14. */
-static void
-read_retry_delay(AqQueueDefinition *d, FunctionCallInfo fcinfo)
-{
-	aq_args_require(fcinfo, 5, "retry_delay");
-	aq_args_require(fcinfo, 12, "retry_delay_factor");
-	aq_args_require(fcinfo, 14, "retry_jitter");
-	check_not_negative(PG_GETARG_DATUM(5), "retry_delay");
-	aq_retry_delay_check_factor(PG_GETARG_FLOAT8(12));
-	if (!PG_ARGISNULL(13))
-		aq_retry_delay_check_max(PG_GETARG_DATUM(13));
-	aq_retry_delay_check_jitter(PG_GETARG_FLOAT8(14));
-	d->retry_delay = PG_GETARG_INTERVAL_P(5);
-	d->retry_delay_factor = PG_GETARG_FLOAT8(12);
-	d->retry_delay_max = PG_ARGISNULL(13) ? NULL : PG_GETARG_INTERVAL_P(13);
-	d->retry_jitter = PG_GETARG_FLOAT8(14);
 }
 
 static void
@@ -122,31 +109,16 @@ read_type(AqQueueDefinition *d, const char *type)
 				errhint("The types are normal, exception and non_persistent."));
 }
 
-/* A non-persistent queue has no messages to which these settings would apply. */
+/* A non-persistent queue has no messages to which these properties would apply. */
 static void
-clear_settings(AqQueueDefinition *d, FunctionCallInfo fcinfo)
+clear_properties(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 {
-	if (!PG_ARGISNULL(9) || !PG_ARGISNULL(7) || !PG_ARGISNULL(3))
+	if (!PG_ARGISNULL(CREATE_QUEUE_TABLE) || !PG_ARGISNULL(CREATE_EXCEPTION_QUEUE) || !PG_ARGISNULL(CREATE_SHARDS))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a non-persistent queue has neither a queue table nor an exception queue nor shards"),
 				errhint("Leave \"queue_table\", \"exception_queue\" and \"shards\" null."));
 	d->shards = 1;
-	d->max_retries = -1;
-	d->retry_delay = NULL;
-	d->retry_delay_max = NULL;
-	d->retry_jitter = 0;
-	d->retention = NULL;
-}
-
-/* A limit above the maximum count would never be reached, so it is refused. */
-static void
-check_max_retries(int32 max_retries, bool sharded)
-{
-	if (sharded && max_retries > AQ_MAX_ATTEMPTS)
-		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" of a sharded queue must be at most %d, not %d",
-						 AQ_MAX_ATTEMPTS, max_retries),
-				errhint("Set no limit (null in aq.create_queue, -1 in aq.alter_queue), or put the queue into a queue table."));
+	d->row = (AqQueueRow) {0};
 }
 
 PG_FUNCTION_INFO_V1(aq_admin_create_queue);
@@ -154,57 +126,47 @@ Datum
 aq_admin_create_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1};
+	AqQueueDefinition d = {.owner = GetUserId()};
+	bool		distributed;
 
 	aq_session_require_write("aq.create_queue()");
-	d.name = aq_args_name(fcinfo, 0, "queue_name");
+	d.name = aq_args_name(fcinfo, CREATE_NAME, "queue_name");
 	check_new_name(d.name);
 	aq_queue_table_check_schema(d.name);
-	aq_args_require(fcinfo, 1, "payload_type");
-	aq_args_require(fcinfo, 2, "multiple_consumers");
-	aq_args_require(fcinfo, 6, "retention");
-	d.payload_type = PG_GETARG_OID(1);
+	aq_args_require(fcinfo, CREATE_PAYLOAD_TYPE, "payload_type");
+	aq_args_require(fcinfo, CREATE_MULTI, "multiple_consumers");
+	d.payload_type = PG_GETARG_OID(CREATE_PAYLOAD_TYPE);
 	aq_payload_check_type(d.payload_type);
-	d.multi = PG_GETARG_BOOL(2);
-	d.shards = PG_ARGISNULL(3) ? aq_parameters_default_shards : PG_GETARG_INT32(3);
+	d.multi = PG_GETARG_BOOL(CREATE_MULTI);
+	d.shards = PG_ARGISNULL(CREATE_SHARDS) ? aq_parameters_default_shards : PG_GETARG_INT32(CREATE_SHARDS);
 	if (d.shards < 1 || d.shards > AQ_MAX_SHARDS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "a queue has 1 to %d shards, not %d",
 						 AQ_MAX_SHARDS, d.shards));
-	if (!PG_ARGISNULL(4))
-		d.max_retries = PG_GETARG_INT32(4);
-	if (!PG_ARGISNULL(4) && d.max_retries < 0)
-		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
-				errhint("Null means no limit."));
-	check_max_retries(d.max_retries, PG_ARGISNULL(9));
-	read_retry_delay(&d, fcinfo);
-	check_not_negative(PG_GETARG_DATUM(6), "retention");
-	d.retention = PG_GETARG_INTERVAL_P(6);
-	if (!PG_ARGISNULL(8))
-		d.comment = PG_GETARG_TEXT_PP(8);
-	read_type(&d, aq_args_name(fcinfo, 10, "queue_type"));
+	(void) aq_queue_row_read(&d.row, fcinfo, false, PG_ARGISNULL(CREATE_QUEUE_TABLE));
+	distributed = DatumGetBool(d.row.values[AQ_QUEUE_DISTRIBUTED]);
+	read_type(&d, aq_args_name(fcinfo, CREATE_TYPE, "queue_type"));
 	if (d.non_persistent)
-		clear_settings(&d, fcinfo);
-	if (!PG_ARGISNULL(9))
+		clear_properties(&d, fcinfo);
+	if (!PG_ARGISNULL(CREATE_COMMENT))
+		aq_queue_row_set(&d.row, AQ_QUEUE_COMMENT, PG_GETARG_DATUM(CREATE_COMMENT), false);
+	if (!PG_ARGISNULL(CREATE_QUEUE_TABLE))
 		place_in_table(&d, fcinfo);
 	else if (d.exception && d.multi)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "an exception queue has a single consumer"),
 				errhint("Leave \"multiple_consumers\" false."));
-	aq_args_require(fcinfo, 15, "distributed");
-	d.distributed = PG_GETARG_BOOL(15);
-	if (d.distributed && (d.queue_table_id != 0 || d.exception || d.non_persistent))
+	if (distributed && (d.queue_table_id != 0 || d.exception || d.non_persistent))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "only a sharded queue of type normal can be distributed"),
 				errhint("Leave \"queue_table\" null and \"queue_type\" normal."));
-	if (!PG_ARGISNULL(7))
-		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(7)), d.payload_type);
+	if (!PG_ARGISNULL(CREATE_EXCEPTION_QUEUE))
+		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(CREATE_EXCEPTION_QUEUE)), d.payload_type);
 	else
 		d.default_exception = d.queue_table_id == 0 && !d.exception && !d.non_persistent;
-	if (aq_definition_reserve_name(d.name) || !aq_args_if_not_exists(fcinfo, 11, "queue", d.name))
+	if (aq_definition_reserve_name(d.name) || !aq_args_if_not_exists(fcinfo, CREATE_IF_NOT_EXISTS, "queue", d.name))
 		aq_definition_create(&d);
-	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	PG_RETURN_DATUM(PG_GETARG_DATUM(CREATE_NAME));
 }
 
 /*
@@ -219,8 +181,7 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	Interval	delay = {.time = USECS_PER_SEC};
 	Interval	longest = {.time = 10 * USECS_PER_MINUTE};
-	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.max_retries = 5,.retry_delay = &delay,
-		.retry_delay_factor = 5,.retry_delay_max = &longest,.retry_jitter = 0.1,.temporary = true};
+	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.temporary = true};
 
 	aq_session_require_write("aq.create_temporary_queue()");
 	aq_args_require(fcinfo, 0, "payload_type");
@@ -236,6 +197,11 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 				 errhint("Grant it one (aq.grant_queue), or EXECUTE on aq.create_temporary_queue.")));
 	aq_temporary_check_limit();
 	d.name = aq_temporary_new_name();
+	aq_queue_row_set(&d.row, AQ_QUEUE_MAX_RETRIES, Int32GetDatum(5), false);
+	aq_queue_row_set(&d.row, AQ_QUEUE_RETRY_DELAY, IntervalPGetDatum(&delay), false);
+	aq_queue_row_set(&d.row, AQ_QUEUE_RETRY_FACTOR, Float8GetDatum(5), false);
+	aq_queue_row_set(&d.row, AQ_QUEUE_RETRY_MAX, IntervalPGetDatum(&longest), false);
+	aq_queue_row_set(&d.row, AQ_QUEUE_RETRY_JITTER, Float8GetDatum(0.1), false);
 	aq_definition_create(&d);
 	PG_RETURN_TEXT_P(cstring_to_text(d.name));
 }
@@ -252,45 +218,14 @@ refuse_temporary(const AqQueue *queue, const char *what)
 
 /* --- alter -------------------------------------------------------------------------------- */
 
-/* Sets a column in the queue's row of aq_internal.queue. */
+/* Sets one column of the queue. */
 static void
-set_column(int32 id, const char *column, Oid type, Datum value, bool isnull)
+set_column(int32 id, AqQueueColumn column, Datum value)
 {
-	Oid			types[2] = {INT4OID, type};
-	Datum		values[2] = {Int32GetDatum(id), value};
-	char		nulls[3] = {' ', isnull ? 'n' : ' ', '\0'};
+	AqQueueRow	row = {0};
 
-	aq_sql_change(psprintf("UPDATE aq_internal.queue SET %s = $2 WHERE queue_id = $1", column),
-				  2, types, values, nulls);
-}
-
-/* Those of the arguments 2, 8, 9 and 10 that are not null. */
-static void
-set_retry_delay(int32 id, FunctionCallInfo fcinfo)
-{
-	if (!PG_ARGISNULL(2))
-	{
-		check_not_negative(PG_GETARG_DATUM(2), "retry_delay");
-		set_column(id, "retry_delay", INTERVALOID, PG_GETARG_DATUM(2), false);
-	}
-	if (!PG_ARGISNULL(8))
-	{
-		aq_retry_delay_check_factor(PG_GETARG_FLOAT8(8));
-		set_column(id, "retry_delay_factor", FLOAT8OID, PG_GETARG_DATUM(8), false);
-	}
-	if (!PG_ARGISNULL(9))
-	{
-		bool		none = aq_interval_to_us(PG_GETARG_DATUM(9)) == -USECS_PER_SEC;
-
-		if (!none)
-			aq_retry_delay_check_max(PG_GETARG_DATUM(9));
-		set_column(id, "retry_delay_max", INTERVALOID, PG_GETARG_DATUM(9), none);
-	}
-	if (!PG_ARGISNULL(10))
-	{
-		aq_retry_delay_check_jitter(PG_GETARG_FLOAT8(10));
-		set_column(id, "retry_jitter", FLOAT8OID, PG_GETARG_DATUM(10), false);
-	}
+	aq_queue_row_set(&row, column, value, false);
+	aq_queue_row_update(&row, id);
 }
 
 static void
@@ -315,7 +250,7 @@ rename_default_exceptions(int32 id, const char *old_name, const char *name)
 		return;
 	queue = aq_ddl_queue(exceptions, ShareUpdateExclusiveLock);
 	id = queue->id;
-	set_column(id, "queue_name", TEXTOID, CStringGetTextDatum(aq_definition_exceptions_name(name)), false);
+	set_column(id, AQ_QUEUE_NAME, CStringGetTextDatum(aq_definition_exceptions_name(name)));
 	aq_pending_altered(id);
 }
 
@@ -325,68 +260,52 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *old_name;
+	char	   *name = aq_args_name_or_null(fcinfo, ALTER_NEW_NAME, "new_name");
 	AqQueue    *queue;
+	AqQueueRow	row = {0};
 	int32		id;
-	Oid			payload_type;
 
 	aq_session_require_write("aq.alter_queue()");
-	old_name = aq_args_name(fcinfo, 0, "queue_name");
+	old_name = aq_args_name(fcinfo, ALTER_NAME, "queue_name");
 	queue = aq_ddl_queue(old_name, ShareUpdateExclusiveLock);
-	if (!PG_ARGISNULL(6))
+	if (!PG_ARGISNULL(ALTER_OWNER))
 		aq_definition_refuse_rights(queue);
-	if (!PG_ARGISNULL(7))
+	if (name != NULL)
 		refuse_temporary(queue, "name");
-	if (!PG_ARGISNULL(1) || !PG_ARGISNULL(2) || !PG_ARGISNULL(3) || !PG_ARGISNULL(4) || !PG_ARGISNULL(8) ||
-		!PG_ARGISNULL(9) || !PG_ARGISNULL(10))
-		aq_non_persistent_refuse(queue, "set retries, retention or an exception queue of");
 	id = queue->id;
-	payload_type = queue->payload_type;
-	if (!PG_ARGISNULL(1))
+	if (aq_queue_row_read(&row, fcinfo, true, queue->store->kind != AQ_STORE_CLASSIC) || !PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
+		aq_non_persistent_refuse(queue, "set retries, retention or an exception queue of");
+	if (!PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
 	{
-		if (PG_GETARG_INT32(1) < -1)
-			ereport(ERROR,
-					aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
-					errhint("-1 means no limit."));
-		check_max_retries(PG_GETARG_INT32(1), queue->store->kind != AQ_STORE_CLASSIC);
-		set_column(id, "max_retries", INT4OID, PG_GETARG_DATUM(1), PG_GETARG_INT32(1) == -1);
-	}
-	set_retry_delay(id, fcinfo);
-	if (!PG_ARGISNULL(3))
-	{
-		check_not_negative(PG_GETARG_DATUM(3), "retention");
-		set_column(id, "retention", INTERVALOID, PG_GETARG_DATUM(3), false);
-	}
-	if (!PG_ARGISNULL(4))
-	{
-		int32		target = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(4)), payload_type);
+		int32		target = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(ALTER_EXCEPTION_QUEUE)), queue->payload_type);
 
 		if (target == id)
 			ereport(ERROR,
 					aq_error(AQ_ERR_EXCEPTION_QUEUE, "a queue cannot be its own exception queue"));
-		set_column(id, "exception_queue_id", INT4OID, Int32GetDatum(target), target == 0);
+		aq_queue_row_set(&row, AQ_QUEUE_EXCEPTION_QUEUE, Int32GetDatum(target), target == 0);
 	}
-	if (!PG_ARGISNULL(5))
-		set_column(id, "comment", TEXTOID, PG_GETARG_DATUM(5),
-				   VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(5)) == 0);
-	if (!PG_ARGISNULL(7))
+	if (!PG_ARGISNULL(ALTER_COMMENT))
+		aq_queue_row_set(&row, AQ_QUEUE_COMMENT, PG_GETARG_DATUM(ALTER_COMMENT),
+						 VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(ALTER_COMMENT)) == 0);
+	if (name != NULL)
 	{
-		char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(7));
-
 		check_new_name(name);
 		aq_queue_table_check_schema(name);
 		if (!aq_definition_reserve_name(name))
 			aq_definition_refuse_name(name);
-		set_column(id, "queue_name", TEXTOID, PG_GETARG_DATUM(7), false);
-		rename_default_exceptions(id, old_name, name);
+		aq_queue_row_set(&row, AQ_QUEUE_NAME, CStringGetTextDatum(name), false);
 	}
+	aq_queue_row_update(&row, id);
+	if (name != NULL)
+		rename_default_exceptions(id, old_name, name);
 	/* last, because the caller may lose its privileges */
-	if (!PG_ARGISNULL(6))
+	if (!PG_ARGISNULL(ALTER_OWNER))
 	{
 		char	   *exceptions = aq_definition_default_exceptions(id);
 
 		if (exceptions != NULL)
 			aq_pending_altered(aq_ddl_queue(exceptions, ShareUpdateExclusiveLock)->id);
-		set_owner(id, PG_GETARG_OID(6));
+		set_owner(id, PG_GETARG_OID(ALTER_OWNER));
 	}
 	aq_pending_altered(id);
 	aq_catalog_changed();
@@ -432,7 +351,7 @@ aq_admin_set_shards(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_OPTION_INVALID, "the number of shards of queue \"%s\" can no longer be changed",
 						 name),
 				errhint("Change it while the queue is stopped, before its first use."));
-	set_column(id, "shards", INT2OID, Int16GetDatum(shards), false);
+	set_column(id, AQ_QUEUE_SHARDS, Int16GetDatum(shards));
 	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();
@@ -460,12 +379,12 @@ start_stop(FunctionCallInfo fcinfo, bool start)
 				errhint("Start it with enqueue => false."));
 	if (!PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
 	{
-		set_column(id, "enqueue_enabled", BOOLOID, BoolGetDatum(start), false);
+		set_column(id, AQ_QUEUE_ENQUEUE, BoolGetDatum(start));
 		if (start)
 			wake_schedules(id);
 	}
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
-		set_column(id, "dequeue_enabled", BOOLOID, BoolGetDatum(start), false);
+		set_column(id, AQ_QUEUE_DEQUEUE, BoolGetDatum(start));
 	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();

@@ -15,7 +15,6 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 static int64
 random_key(void)
@@ -127,45 +126,24 @@ aq_definition_refuse_rights(const AqQueue *queue)
 static void
 insert_queue(int32 id, const AqQueueDefinition *d, int32 rights_id)
 {
-	Oid			types[19] = {INT4OID, TEXTOID, REGTYPEOID, BOOLOID, INT2OID, INT4OID,
-		INTERVALOID, INTERVALOID, INT4OID, INT8OID, TEXTOID, CHAROID, INT4OID, TEXTOID,
-	FLOAT8OID, INTERVALOID, FLOAT8OID, INT4OID, BOOLOID};
-	Datum		values[19];
-	char		nulls[20] = "                   ";
-	Interval	none = {0};
+	AqQueueRow	row = d->row;
+	const char *type = d->exception ? "exception" : d->non_persistent ? "non_persistent" : "normal";
 
-	values[0] = Int32GetDatum(id);
-	values[1] = CStringGetTextDatum(d->name);
-	values[2] = ObjectIdGetDatum(d->payload_type);
-	values[3] = BoolGetDatum(d->multi);
-	values[4] = Int16GetDatum(d->shards);
-	values[5] = Int32GetDatum(d->max_retries);
-	nulls[5] = d->max_retries < 0 ? 'n' : ' ';
-	values[6] = IntervalPGetDatum(d->retry_delay ? d->retry_delay : &none);
-	values[7] = IntervalPGetDatum(d->retention ? d->retention : &none);
-	values[8] = Int32GetDatum(d->exception_queue_id);
-	nulls[8] = d->exception_queue_id == 0 ? 'n' : ' ';
-	values[9] = Int64GetDatum(random_key());
-	values[10] = PointerGetDatum(d->comment);
-	nulls[10] = d->comment == NULL ? 'n' : ' ';
-	values[11] = CharGetDatum(d->queue_table_id ? AQ_STORE_CLASSIC : AQ_STORE_SHARDED);
-	values[12] = Int32GetDatum(d->queue_table_id);
-	nulls[12] = d->queue_table_id == 0 ? 'n' : ' ';
-	values[13] = CStringGetTextDatum(d->exception ? "exception" : d->non_persistent ? "non_persistent" : "normal");
-	values[14] = Float8GetDatum(d->retry_delay ? d->retry_delay_factor : 1);
-	values[15] = IntervalPGetDatum(d->retry_delay_max);
-	nulls[15] = d->retry_delay_max == NULL ? 'n' : ' ';
-	values[16] = Float8GetDatum(d->retry_jitter);
-	values[17] = Int32GetDatum(rights_id);
-	values[18] = BoolGetDatum(d->distributed);
+	aq_queue_row_set(&row, AQ_QUEUE_ID, Int32GetDatum(id), false);
+	aq_queue_row_set(&row, AQ_QUEUE_NAME, CStringGetTextDatum(d->name), false);
+	aq_queue_row_set(&row, AQ_QUEUE_PAYLOAD_TYPE, ObjectIdGetDatum(d->payload_type), false);
+	aq_queue_row_set(&row, AQ_QUEUE_MULTI, BoolGetDatum(d->multi), false);
+	aq_queue_row_set(&row, AQ_QUEUE_SHARDS, Int16GetDatum(d->shards), false);
+	aq_queue_row_set(&row, AQ_QUEUE_EXCEPTION_QUEUE, Int32GetDatum(d->exception_queue_id), d->exception_queue_id == 0);
+	aq_queue_row_set(&row, AQ_QUEUE_ENQUEUE, BoolGetDatum(!d->exception), false);
+	aq_queue_row_set(&row, AQ_QUEUE_DEQUEUE, BoolGetDatum(!d->exception || rights_id != id), false);
+	aq_queue_row_set(&row, AQ_QUEUE_KEY, Int64GetDatum(random_key()), false);
+	aq_queue_row_set(&row, AQ_QUEUE_STORE, CharGetDatum(d->queue_table_id ? AQ_STORE_CLASSIC : AQ_STORE_SHARDED), false);
+	aq_queue_row_set(&row, AQ_QUEUE_TABLE, Int32GetDatum(d->queue_table_id), d->queue_table_id == 0);
+	aq_queue_row_set(&row, AQ_QUEUE_TYPE, CStringGetTextDatum(type), false);
+	aq_queue_row_set(&row, AQ_QUEUE_RIGHTS, Int32GetDatum(rights_id), false);
 	aq_pending_set_ddl();		/* before the INSERT: see aq_restored_trigger */
-	aq_sql_change("INSERT INTO aq_internal.queue (queue_id, queue_name, payload_type, multiple_consumers, "
-				  "shards, max_retries, retry_delay, retention, exception_queue_id, key, comment, "
-				  "store, queue_table_id, queue_type, retry_delay_factor, retry_delay_max, retry_jitter, "
-				  "enqueue_enabled, dequeue_enabled, rights_id, distributed) "
-				  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-				  "$14 <> 'exception', $14 <> 'exception' OR $18 <> $1, $18, $19)",
-				  19, types, values, nulls);
+	aq_queue_row_insert(&row);
 	aq_pending_created(id);
 	aq_catalog_changed();
 }
@@ -192,7 +170,7 @@ aq_definition_create(const AqQueueDefinition *definition)
 	if (d.default_exception)
 	{
 		AqQueueDefinition exceptions = {.name = aq_definition_exceptions_name(d.name),.owner = d.owner,
-			.payload_type = d.payload_type,.shards = 1,.max_retries = -1,.exception = true};
+			.payload_type = d.payload_type,.shards = 1,.exception = true};
 
 		insert_queue(d.exception_queue_id, &exceptions, id);
 	}

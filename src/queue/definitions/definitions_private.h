@@ -28,6 +28,19 @@ extern AqQueue *aq_buffered_ensure(AqQueue *queue, int delivery);
 extern void aq_buffered_job(int32 id, AqQueueShm *shm);
 extern void aq_buffered_drop(const char *name, bool force);
 
+/* --- queue_row.c */
+typedef struct AqQueueRow
+{
+	bool		set[AQ_QUEUE_COLUMNS];	/* columns that are given here */
+	bool		nulls[AQ_QUEUE_COLUMNS];
+	Datum		values[AQ_QUEUE_COLUMNS];
+} AqQueueRow;
+
+extern void aq_queue_row_set(AqQueueRow *row, AqQueueColumn column, Datum value, bool isnull);
+extern bool aq_queue_row_read(AqQueueRow *row, FunctionCallInfo fcinfo, bool alters, bool sharded);
+extern void aq_queue_row_insert(const AqQueueRow *row);
+extern void aq_queue_row_update(const AqQueueRow *row, int32 id);
+
 /* --- definition.c */
 typedef struct AqQueueDefinition
 {
@@ -36,20 +49,13 @@ typedef struct AqQueueDefinition
 	Oid			payload_type;
 	bool		multi;
 	int			shards;
-	int			max_retries;	/* negative: no limit */
-	Interval   *retry_delay;	/* NULL: none, and the three others do not matter */
-	double		retry_delay_factor;
-	Interval   *retry_delay_max;	/* NULL: no limit */
-	double		retry_jitter;
-	Interval   *retention;		/* NULL: none */
 	int32		exception_queue_id; /* 0: none */
-	text	   *comment;		/* or NULL */
 	int32		queue_table_id; /* 0: sharded */
 	bool		exception;
 	bool		non_persistent;
 	bool		default_exception;	/* make a default exception queue for it */
 	bool		temporary;		/* it belongs to the session, and PUBLIC may enqueue */
-	bool		distributed;	/* other nodes can consume its messages */
+	AqQueueRow	row;			/* its properties and its comment; of those not set, the default of the column */
 } AqQueueDefinition;
 
 extern void aq_definition_init(void);

@@ -205,7 +205,7 @@ insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_
 static void
 create_exception_queue(int32 id, const TableName *name, Oid payload_type)
 {
-	AqQueueDefinition d = {.owner = GetUserId(),.max_retries = -1,.shards = 1,.exception = true};
+	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.exception = true};
 
 	d.name = psprintf("%s.aq$_%s_e", name->schema, name->table);
 	if (strlen(d.name) >= AQ_MAX_NAME)

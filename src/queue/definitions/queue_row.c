@@ -1,0 +1,153 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_row.c
+ *	  Rows of aq_internal.queue, to be inserted or changed.
+ *
+ * A row has a value for some of the columns: an INSERT leaves the others at
+ * their defaults, an UPDATE leaves them unchanged.  What is a property in
+ * queue_column_list.h is read from the arguments of aq.create_queue and
+ * aq.alter_queue here.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/definitions/definitions_private.h"
+
+#include "catalog/pg_type.h"
+
+typedef struct Column
+{
+	const char *name;
+	Oid			type;
+	bool		property;
+	bool		nullable;		/* of a property */
+} Column;
+
+static const Column columns[AQ_QUEUE_COLUMNS] = {
+#define X(id, name, type) {#name, type##OID},
+#define PROPERTY(id, name, type, nullable, check) {#name, type##OID, true, nullable},
+#include "queue/catalog/queue_column_list.h"
+};
+
+void
+aq_queue_row_set(AqQueueRow *row, AqQueueColumn column, Datum value, bool isnull)
+{
+	row->set[column] = true;
+	row->values[column] = value;
+	row->nulls[column] = isnull;
+}
+
+/* The command is "first (names of the columns) second (their values) third". */
+static void
+write_row(const AqQueueRow *row, const char *first, const char *second, const char *third)
+{
+	Oid			types[AQ_QUEUE_COLUMNS];
+	Datum		values[AQ_QUEUE_COLUMNS];
+	char		nulls[AQ_QUEUE_COLUMNS + 1] = "";
+	int			n = 0;
+	StringInfoData names,
+				parameters;
+
+	initStringInfo(&names);
+	initStringInfo(&parameters);
+	for (int i = 0; i < AQ_QUEUE_COLUMNS; i++)
+	{
+		if (!row->set[i])
+			continue;
+		types[n] = columns[i].type;
+		values[n] = row->values[i];
+		nulls[n] = row->nulls[i] ? 'n' : ' ';
+		appendStringInfo(&names, "%s%s", n == 0 ? "" : ", ", columns[i].name);
+		appendStringInfo(&parameters, "%s$%d", n == 0 ? "" : ", ", n + 1);
+		n++;
+	}
+	if (n > 0)
+		aq_sql_change(psprintf("%s (%s) %s (%s) %s", first, names.data, second, parameters.data, third),
+					  n, types, values, nulls);
+}
+
+void
+aq_queue_row_insert(const AqQueueRow *row)
+{
+	write_row(row, "INSERT INTO aq_internal.queue", "VALUES", "");
+}
+
+void
+aq_queue_row_update(const AqQueueRow *row, int32 id)
+{
+	write_row(row, "UPDATE aq_internal.queue SET", "= ROW", psprintf("WHERE queue_id = %d", id));
+}
+
+/* --- properties ------------------------------------------------------------------------ */
+
+static void
+check_not_negative(Datum interval, const char *what)
+{
+	if (aq_interval_option(interval, AQ_ERR_OPTION_INVALID, what) < 0)
+		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" must not be negative", what));
+}
+
+/* A limit above the maximum count would never be reached, so it is refused. */
+static void
+check_max_retries(int32 max_retries, bool alters, bool sharded)
+{
+	if (max_retries < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" must not be negative"),
+				alters ? errhint("-1 means no limit.") : errhint("Null means no limit."));
+	if (sharded && max_retries > AQ_MAX_ATTEMPTS)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" of a sharded queue must be at most %d, not %d",
+						 AQ_MAX_ATTEMPTS, max_retries),
+				errhint("Set no limit (null in aq.create_queue, -1 in aq.alter_queue), or put the queue into a queue table."));
+}
+
+static void
+check_property(AqQueueColumn column, const char *name, Datum value, bool alters, bool sharded)
+{
+	switch (column)
+	{
+#define PROPERTY(id, column, type, nullable, check) case AQ_QUEUE_##id: check; break;
+#include "queue/catalog/queue_column_list.h"
+		default:
+			break;
+	}
+}
+
+/* In aq.alter_queue. */
+static bool
+means_no_limit(const Column *column, Datum value)
+{
+	if (!column->nullable)
+		return false;
+	return column->type == INT4OID ? DatumGetInt32(value) == -1 : aq_interval_to_us(value) == -USECS_PER_SEC;
+}
+
+/*
+ * Sets the properties that are arguments of the call: of aq.create_queue all,
+ * of aq.alter_queue those that are not null.  Returns false if there are none.
+ */
+bool
+aq_queue_row_read(AqQueueRow *row, FunctionCallInfo fcinfo, bool alters, bool sharded)
+{
+	bool		found = false;
+
+	for (AqQueueColumn i = 0; i < AQ_QUEUE_COLUMNS; i++)
+	{
+		const Column *column = &columns[i];
+		int			arg = column->property ? aq_args_find(fcinfo, column->name) : -1;
+		bool		isnull;
+
+		if (arg < 0 || (alters && PG_ARGISNULL(arg)))
+			continue;
+		if (!column->nullable)
+			aq_args_require(fcinfo, arg, column->name);
+		isnull = PG_ARGISNULL(arg) || (alters && means_no_limit(column, PG_GETARG_DATUM(arg)));
+		if (!isnull)
+			check_property(i, column->name, PG_GETARG_DATUM(arg), alters, sharded);
+		aq_queue_row_set(row, i, PG_GETARG_DATUM(arg), isnull);
+		found = true;
+	}
+	return found;
+}
