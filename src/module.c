@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "cache/cache.h"
 #include "classic/classic.h"
+#include "jms/jms.h"
 #include "jobs/jobs.h"
 #include "lab/lab.h"
 #include "link/link.h"
@@ -37,6 +38,7 @@ static const AqPart *const parts[] = {
 	&aq_queue_part,
 	&aq_shard_part,
 	&aq_classic_part,
+	&aq_jms_part,
 	&aq_notify_part,
 	&aq_schedule_part,
 	&aq_link_part,

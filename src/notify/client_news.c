@@ -18,6 +18,7 @@
  *-------------------------------------------------------------------------
  */
 #include "notify/notify_private.h"
+#include "queue/calls.h"
 
 #include "catalog/pg_type.h"
 #include "funcapi.h"

@@ -20,6 +20,7 @@
  *-------------------------------------------------------------------------
  */
 #include "notify/notify_private.h"
+#include "queue/calls.h"
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"

@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "notify/notify_private.h"
+#include "queue/calls.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"

@@ -192,6 +192,7 @@ extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32
 extern AqQueue *aq_catalog_get_to_notify(const char *name, const char *consumer, int32 known);	/* also non-persistent */
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
+extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
 extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
 /*
  * Call them before and after code that may run users' code or looks up several
@@ -203,6 +204,7 @@ extern void aq_catalog_release(void);
 extern List *aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first);
 extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
+extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
 extern void aq_catalog_units_changed(int32 id);
 
@@ -324,6 +326,12 @@ aq_payload_check_column(const AqQueue *queue, TupleDesc desc, int column)
 		aq_payload_refuse_column(queue, TupleDescAttr(desc, column)->atttypid);
 }
 
+/*
+ * --- rule.c: functions outside pg_catalog that conditions call as built-in ones: they
+ * have no side effects and raise no errors
+ */
+extern void aq_rule_on_function(bool (*is_built_in) (Oid function));
+
 /* --- run_as.c: the fixed settings of setting_list.h for texts that others read */
 extern int	aq_run_as_begin(void);
 extern void aq_run_as_end(int nest);
@@ -341,9 +349,11 @@ extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *
 extern void aq_args_check_name(const char *name, const char *what);
 extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
+extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);
 
 /* --- interval.c: the length of an interval, in microseconds */
 extern int64 aq_interval_to_us(Datum interval);
+extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);	/* checks its range */
 
 /* === room memory ============================================================== */
 
@@ -813,40 +823,6 @@ typedef void (*AqNonPersistentPut) (AqQueue *queue, const AqPutOptions *options,
 
 extern void aq_non_persistent_on_put(AqNonPersistentPut put);
 extern void aq_non_persistent_refuse(const AqQueue *queue, const char *what);
-
-/*
- * --- dequeue.c
- *
- * A dequeue that does not wait; emit gets each message, which is good during the
- * callback only, and its delivery mode.  It can be one of several attempts of a
- * call, so the caller counts the call (AQ_STAT_DEQUEUE_CALLS).
- */
-typedef struct AqDequeue
-{
-	const char *queue;
-	Oid			payload_type;	/* must be the queue's */
-	const char *consumer;		/* NULL: none */
-	int			max;
-	AqMode		mode;
-	text	   *correlation;	/* NULL: any */
-	text	   *condition;		/* NULL: none */
-	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: none */
-	void	   *filter_arg;
-	const pg_uuid_t *id;		/* NULL: any */
-	const char *navigation;		/* NULL: none */
-	int			delivery;
-	const pg_uuid_t *after;		/* NULL: from the head; only to browse */
-	int64		lease;			/* microseconds; 0: none */
-	bool		ends;			/* see AqTakeOptions */
-	bool		patient;		/* see AqTakeOptions */
-	AqSeen	   *seen;			/* the same for all attempts of a call that waits; NULL: none */
-	int			unit;			/* see AqTakeOptions */
-	AqImmediate *immediate;		/* the caller ends it by aq_immediate_settle(); NULL: the transaction's end does */
-	void		(*emit) (void *arg, const AqMessage *message, int delivery);
-	void	   *arg;
-} AqDequeue;
-
-extern bool aq_dequeue_now(const AqDequeue *call);
 
 /*
  * Has a message with so many attempts failed?  Not in an exception queue

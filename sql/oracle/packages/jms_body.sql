@@ -1,5 +1,5 @@
 -- Methods of Oracle's JMS types for the bodies of bytes, map and stream messages. As in Oracle, a body that is written or read is in the session's memory,
--- under the number of an operation, until flush() writes it into the message: src/queue/calls/jms_operation.c.
+-- under the number of an operation, until flush() writes it into the message: src/jms/jms_operation.c.
 
 CREATE FUNCTION sys._jms_begin(id integer, kind text, names text[], items jsonb[], bytes bytea, writing boolean) RETURNS integer
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_operation_begin';

@@ -1,4 +1,4 @@
--- Numbers in conditions of Jakarta Messaging's selectors: see src/queue/catalog/jms_number.c.
+-- Numbers in conditions of Jakarta Messaging's selectors: see src/jms/jms_number.c.
 
 CREATE FUNCTION aq.jms_number(properties jsonb, types jsonb, name text)
 RETURNS bytea LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_property';

@@ -10,6 +10,7 @@
 #ifndef AQ_CALLS_PRIVATE_H
 #define AQ_CALLS_PRIVATE_H
 
+#include "queue/calls.h"
 #include "queue/definitions/definitions_private.h"
 
 #include "lib/stringinfo.h"
@@ -27,67 +28,8 @@ extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
 
 /* --- lease_calls.c */
 extern void aq_lease_calls_check(AqQueue *queue);
-extern char *aq_lease_calls_error(FunctionCallInfo fcinfo, int arg);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
-extern AqLeaseResult *aq_lease_calls_settle(const char *command, const char *queue_name, const char *consumer,
-											AqLeaseOptions *options, const pg_uuid_t *ids, int n);
-
-/* --- jms_lease.c: leased messages of several queues */
-typedef struct AqJmsLease
-{
-	char	   *queue;
-	char	   *consumer;		/* NULL: none */
-	pg_uuid_t	id;
-	int64		receipt;
-} AqJmsLease;
-
-extern AqJmsLease *aq_jms_lease_read(FunctionCallInfo fcinfo, int first, int *n);
-extern const AqJmsLease *aq_jms_lease_find_unreachable(const AqJmsLease *leases, int n);
-extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n,
-								int *undone);
-
-/* in undone: lease number i is busy, not stale */
-#define AQ_JMS_BUSY(i) (-1 - (i))
-
-/* --- jms_send.c */
-extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command);
-
-/*
- * --- enqueue.c
- *
- * What aq.enqueue is given beside the payload.  NULL: null.
- */
-typedef struct AqEnqueue
-{
-	const char *command;		/* the function, for errors */
-	char	   *queue;
-	Oid			payload_type;	/* of the queue, or one that its input function reads */
-	int			priority;
-	const Interval *delay;
-	const TimestampTz *run_at;	/* instead of a delay */
-	const Interval *expiration;
-	struct varlena *correlation;	/* text */
-	List	   *recipients;		/* of names; NIL: the subscribers */
-	struct varlena *sender;		/* text */
-	struct varlena *exception_queue;	/* text */
-	struct varlena *properties; /* jsonb */
-	pg_uuid_t  *relative_msgid;
-	const char *deviation;
-	const char *delivery_mode;
-	int64		producer;		/* see producer.c; 0: none */
-	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
-	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
-	int			held;			/* see AqPutOptions */
-	bool		on_commit;		/* Oracle's visibility, which a non-persistent queue does not have */
-	bool		immediate;		/* committed when the call returns: set by aq_immediate_put_here */
-	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
-} AqEnqueue;
-
-extern pg_uuid_t *aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull);
-extern pg_uuid_t **aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull);
-extern ArrayType *aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n);
-extern Oid	aq_enqueue_reading_role(AqQueue *queue);
 
 /* --- message_options.c: options (jsonb) of single messages */
 extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
@@ -196,23 +138,6 @@ extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, ui
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
-
-/* What an attempt for several pairs has taken. */
-typedef struct AqWaitTaken
-{
-	int			pair;			/* number of the pair; -1: nothing */
-	int			messages;
-} AqWaitTaken;
-
-/*
- * For procedures: waits without a snapshot. attempt() takes messages, with its
- * own snapshot, and returns whether there were any.
- */
-extern bool aq_wait_released(char *queue, char *consumer, int delivery, bool selective, uint32 key, int64 timeout_us,
-							 bool (*attempt) (void *arg), void *arg);
-extern bool aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, const int *most,
-								 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken);
-extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
 /* --- wire.c: values passed to another process; reading moves the cursor */
 extern void aq_wire_put(StringInfo buffer, const void *data, Size size);

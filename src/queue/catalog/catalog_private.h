@@ -52,9 +52,6 @@ typedef enum AqListenWakeup
 extern int	aq_parameters_listen_wakeup;	/* pgaq.listen_wakeup */
 extern void aq_parameters_define(void);
 
-/* --- jms_number.c */
-extern bool aq_jms_number_is_function(Oid function);
-
 /* --- schema.c */
 extern void aq_schema_act_for(int64 identity, int number);
 
@@ -79,7 +76,6 @@ extern void aq_non_persistent_put(AqQueue *queue, const AqPutOptions *options, u
 #define AQ_INTERVAL_LONGEST_YEARS 100000
 #define AQ_INTERVAL_LONGEST (AQ_INTERVAL_LONGEST_YEARS * INT64CONST(360) * USECS_PER_DAY)
 
-extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);
 extern int64 aq_interval_until(TimestampTz when, TimestampTz now, AqErrorId error, const char *what);
 
 /* --- retry_delay.c */
@@ -158,9 +154,7 @@ extern bool aq_privilege_takes_part(void);
 extern void aq_catalog_init(void);
 extern void aq_catalog_stale(void);
 pg_noreturn extern void aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer);
-extern int	aq_catalog_hint_dequeue(const char *name);
 extern AqQueue *aq_catalog_get_again(int32 id, const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
 extern AqQueue *aq_catalog_for_delivery(AqQueue *queue, int delivery);
 extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);
@@ -184,7 +178,6 @@ extern char *aq_names_oracle(const char *native, Oid collation);
 /* --- args.c: checks of users' arguments */
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 extern int	aq_args_delivery_named(const char *name);
-extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);
 
 /* --- payload.c: payload types */
 extern void aq_payload_check_type(Oid type);

@@ -295,11 +295,19 @@ parse_expression(const char *text, Oid payload_type)
 	return linitial_node(ResTarget, select->targetList)->val;
 }
 
-/* The functions for selectors of Jakarta Messaging count as built-in. */
+/* Does a function that is not built-in count as built-in? */
+static bool (*counts_as_built_in) (Oid function);
+
+void
+aq_rule_on_function(bool (*is_built_in) (Oid function))
+{
+	counts_as_built_in = is_built_in;
+}
+
 static bool
 not_built_in(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId && !aq_jms_number_is_function(function);
+	return function >= FirstNormalObjectId && !counts_as_built_in(function);
 }
 
 /* Does a node of this kind run only its functions? */
@@ -403,7 +411,7 @@ function_may_raise(Oid function, void *context)
 			 * leakproof functions raise none, because an error would reveal
 			 * their arguments
 			 */
-			return !get_func_leakproof(function) && !aq_jms_number_is_function(function);
+			return !get_func_leakproof(function) && !counts_as_built_in(function);
 	}
 }
 

@@ -18,7 +18,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "jms/jms_private.h"
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"

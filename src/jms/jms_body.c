@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "jms/jms_private.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"

@@ -9,14 +9,14 @@
  * of them raises an error, whatever the message holds; integers wrap as in
  * Java, doubles become infinite, and a division by zero is null.
  *
- * A condition that calls them stays one that only calls built-in functions,
- * see rule.c.
+ * A condition that calls them stays one that only calls built-in functions:
+ * see aq_rule_on_function.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/catalog/catalog_private.h"
+#include "jms/jms_private.h"
 
 #include <math.h>
 
@@ -403,7 +403,7 @@ aq_jms_number_compare(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(false);
 }
 
-/* --- for rule.c -------------------------------------------------------------------- */
+/* --- for conditions -------------------------------------------------------------------- */
 
 /* Is it one of these functions?  Only superusers create functions in C. */
 bool

@@ -16,7 +16,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "jms/jms_private.h"
 
 #include "access/detoast.h"
 #include "access/htup_details.h"

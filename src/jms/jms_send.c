@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "jms/jms_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"

@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "jms/jms_private.h"
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
