@@ -146,7 +146,7 @@ X(UNIT_NOT_HELD, "AQ184", "55000", 0, "No other node holds the messages of the q
 X(NODE_REACHABLE, "AQ185", "55000", 0, "The node that holds the messages is reachable.")
 X(NODE_FENCE, "AQ186", "55000", 0, "Messages of another node come with an old token.")
 X(NOT_DISTRIBUTED, "AQ187", "0A000", 0, "The queue is not distributed.")
-X(NODE_HAS_UNITS, "AQ188", "55006", 0, "Messages of distributed queues are lent to the node, or held of it.")
+X(NODE_HAS_UNITS, "AQ188", "55006", 0, "Units of distributed queues are lent to, or borrowed from, the node.")
 X(NP_OPERATION, "AQ190", "42809", 24076, "The operation is not possible for a non-persistent queue.")
 X(NP_DEQUEUE, "AQ191", "42809", 25249, "Messages of a non-persistent queue cannot be dequeued.")
 X(NP_LISTEN, "AQ192", "42809", 25252, "No session can wait for a non-persistent queue.")

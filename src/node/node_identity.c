@@ -225,7 +225,7 @@ aq_node_identity_number(const char *id)
 	if (number != 0 && role != GetUserId())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("role \"%s\" is not the one as which node %s calls", GetUserNameFromId(GetUserId(), false), id),
+				 errmsg("node %s must connect as the role of its first call, not as \"%s\"", id, GetUserNameFromId(GetUserId(), false)),
 				 errhint("If its user mapping has changed, call aq.node_remove and aq.node_add for it here.")));
 	return number;
 }

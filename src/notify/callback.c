@@ -301,7 +301,7 @@ aq_callback_call(const AqRegistration *registration, Datum notification)
 	if (procedure.owner != registration->owner && !has_privs_of_role(procedure.owner, GetUserId()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("procedure %s has another owner than when it was registered", name),
+				 errmsg("owner of procedure %s has changed since it was registered", name),
 				 errhint("If it is the right one, register again.")));
 	aq_stuck_watch(GetUserId(), 0, aq_notify_settings_call_timeout_ms, CANCEL_GRACE);
 	SPI_connect();

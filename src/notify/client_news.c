@@ -35,7 +35,7 @@ static void
 refuse(int64 id)
 {
 	ereport(ERROR, aq_error(AQ_ERR_REGISTRATION_UNDEFINED, "registration " INT64_FORMAT " does not exist", id),
-			errdetail("Or it has a procedure, has ended, or belongs to a role whose privileges this one does not have."));
+			errdetail("It may have ended, it may have a procedure, or it belongs to a role that you are not a member of."));
 }
 
 /* Raises an error if one of the registrations is not in the list. */

@@ -388,7 +388,7 @@ def test_buffered_messages(pgaq: Callable[..., Result], server: Server, queue: s
     pgaq("send", queue, "6", "--buffered")
     assert pgaq("queue", "purge", queue, "-y", "--json").json["removed"] == 2
     one_line(pgaq("receive", queue, "--messages", "some", ok=False), 2, "'some' is not one of persistent, buffered")
-    one_line(pgaq("receive", queue, "--messages", "buffered", "--exec", "cat", ok=False), 2, "exclude each other")
+    one_line(pgaq("receive", queue, "--messages", "buffered", "--exec", "cat", ok=False), 2, "cannot be combined")
 
 
 def test_receive_waits(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
@@ -862,5 +862,5 @@ def test_bench_and_lab(pgaq: Callable[..., Result]) -> None:
         found = pgaq(*arguments)
         assert [each["id"] for each in found.json] == ["E7"] and found.err == "The lab measures on private servers of its own: -d is not used.\n"
     one_line(pgaq("lab", "list", "E777", ok=False), 2, "there is no experiment, run or source E777")
-    one_line(pgaq("lab", "run", "--quick", "--full", ok=False), 2, "exclude each other")
+    one_line(pgaq("lab", "run", "--quick", "--full", ok=False), 2, "cannot be combined")
     assert json.loads(pgaq("lab", "report", "nowhere", "--json", ok=False).err)["error"]["exit"] == 2

@@ -142,7 +142,7 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
     one_line(pgaq("schedule", "create", "s", queue, "--cron", "61 * * * *", ok=False), 1, "invalid cron expression", "five fields")
     one_line(pgaq("schedule", "create", "s", queue, "--every", "often", ok=False), 1, 'invalid input syntax for type interval: "often"')
     one_line(pgaq("schedule", "create", "s", queue, ok=False), 2, "Give --cron or --every")
-    one_line(pgaq("schedule", "times", "--cron", "@daily", "--every", "1 day", ok=False), 2, "exclude each other")
+    one_line(pgaq("schedule", "times", "--cron", "@daily", "--every", "1 day", ok=False), 2, "cannot be combined")
     one_line(pgaq("schedule", "alter", "mine", ok=False), 2, "nothing to change")
     one_line(pgaq("schedule", "list", "zzz", ok=False), 6, 'queue "zzz" does not exist')
     for words in (("show", "zzz"), ("run", "zzz"), ("pause", "zzz"), ("resume", "zzz"), ("drop", "zzz"), ("alter", "zzz", "--comment", "c")):
@@ -167,12 +167,12 @@ def test_hints_name_commands() -> None:
 
 def test_options_that_exclude_each_other(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
     for arguments, words in (
-        (("--follow", "--all"), "--follow and --all exclude each other"),
-        (("--follow", "--wait", "1s"), "--follow and --wait exclude each other"),
+        (("--follow", "--all"), "--follow and --all cannot be combined"),
+        (("--follow", "--wait", "1s"), "--follow and --wait cannot be combined"),
         (("--exec", "true", "--lease", "0"), "--lease 0 is no time for a program"),
         (("--exec", "true", "--lease", "0ms"), "--lease 0ms is no time for a program"),
         (("--lease", "1s"), "--lease is for --exec"),
-        (("--exec", "true", "--directory", str(tmp_path)), "--exec and --directory exclude each other"),
+        (("--exec", "true", "--directory", str(tmp_path)), "--exec and --directory cannot be combined"),
     ):
         one_line(pgaq("receive", queue, *arguments, ok=False), 2, words)
     one_line(pgaq("top", "--every", "1ms", ok=False), 2, "--every 1ms is too short")

@@ -143,7 +143,7 @@ def test_mistakes(capsys):
         assert said(*arguments)[1] == "lab: there is no experiment, run or source F99; see pgaq lab list.\n"
     assert said("rnu")[1] == "lab: No such command 'rnu'. Did you mean 'run'? See lab --help.\n"
     for arguments in (["run", "F3"], ["f3"], []):
-        assert said(*arguments, "--quick", "--full")[1] == "lab: --quick and --full exclude each other.\n"
+        assert said(*arguments, "--quick", "--full")[1] == "lab: --quick and --full cannot be combined.\n"
     assert said("E7", "--markdown", "/nonexistent/page.md")[1] == "lab: /nonexistent/page.md: No such file or directory.\n"
     for arguments in (["list", "F3", "b4T", "--json"], ["--json", "list", "F3", "b4T"]):
         assert [e["id"] for e in json.loads(said(*arguments)[0])] == ["B4t", "F3"]

@@ -234,7 +234,7 @@ def test_another_role_cannot_put_its_procedure_in_the_place_of_a_registered_one(
         bob.execute("CREATE PROCEDURE s.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('stolen') $$")
         put(conn, 1)
         until(lambda: db.value(conn, "SELECT status FROM aq.registrations") == "disabled", "the registration to be disabled")
-        assert db.value(conn, "SELECT last_error FROM aq.registrations") == "procedure s.p has another owner than when it was registered"
+        assert db.value(conn, "SELECT last_error FROM aq.registrations") == "owner of procedure s.p has changed since it was registered"
         assert seen(conn) == []
         conn.execute("DROP SCHEMA s CASCADE")
 
@@ -254,7 +254,7 @@ def test_a_procedure_that_is_made_after_it_was_registered(server, jobs):
         bob.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('stolen') $$")
         conn.execute("UPDATE aq_internal.registration SET status = 'enabled', failures = 0, next_at = NULL")
         put(conn, 2)
-        until(lambda: conn.execute(status).fetchall() == [("disabled", "procedure early.p has another owner than when it was registered")], "the foreign one to be refused")
+        until(lambda: conn.execute(status).fetchall() == [("disabled", "owner of procedure early.p has changed since it was registered")], "the foreign one to be refused")
         assert seen(conn) == []
         bob.execute("DROP PROCEDURE early.p")
         ann.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('made') $$")

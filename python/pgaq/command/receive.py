@@ -71,15 +71,15 @@ def receive(
     is given back and tried again later; after --reject-code it is a dead letter.
     """
     if follow and all_ready:
-        raise Failure("--follow and --all exclude each other", "--follow takes what is ready, too, and then waits", USAGE)
+        raise Failure("--follow and --all cannot be combined", "--follow takes what is ready, too, and then waits", USAGE)
     if follow and wait is not None:
-        raise Failure("--follow and --wait exclude each other", "--follow waits until Ctrl-C", USAGE)
+        raise Failure("--follow and --wait cannot be combined", "--follow waits until Ctrl-C", USAGE)
     if lease is not None and program is None:
         raise Failure("--lease is for --exec", "Without a program a message is removed when it was written", USAGE)
     if program is not None and directory is not None:
-        raise Failure("--exec and --directory exclude each other", "The program gets the payload as its standard input", USAGE)
+        raise Failure("--exec and --directory cannot be combined", "The program gets the payload as its standard input", USAGE)
     if program is not None and messages != "persistent":
-        raise Failure(f"--exec and --messages {messages} exclude each other", "A program takes its message with a lease, which buffered messages do not have", USAGE)
+        raise Failure(f"--exec and --messages {messages} cannot be combined", "A program takes its message with a lease, which buffered messages do not have", USAGE)
     if lease is not None and not span(lease):
         raise Failure(f"--lease {lease} is no time for a program", "Give a lease such as 30s: it is extended while the program runs", USAGE)
     if directory is not None and not directory.is_dir():

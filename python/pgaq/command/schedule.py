@@ -179,9 +179,9 @@ def _settings(
 
 def _one_timing(cron: str | None, every: str | None, required: bool) -> None:
     if cron is not None and every is not None:
-        raise Failure("--cron and --every exclude each other", code=USAGE)
+        raise Failure("--cron and --every cannot be combined", code=USAGE)
     if required and cron is None and every is None:
-        raise Failure("there is no timing", "Give --cron or --every", USAGE)
+        raise Failure("--cron or --every is required", code=USAGE)
 
 
 def _next(time: datetime | None) -> str:

@@ -84,7 +84,7 @@ def _ids(incomplete: str) -> list[str]:
 
 def _profile(quick: bool, full: bool) -> str:
     if quick and full:
-        raise Failure("--quick and --full exclude each other", code=USAGE)
+        raise Failure("--quick and --full cannot be combined", code=USAGE)
     return "quick" if quick else "full" if full else "standard"
 
 

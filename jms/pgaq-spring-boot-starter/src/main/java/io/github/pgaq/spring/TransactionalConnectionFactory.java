@@ -16,8 +16,8 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  *
  * <p>Inside a transaction of Spring that uses the DataSource (of DataSourceTransactionManager, JdbcTransactionManager
  * or JpaTransactionManager), a connection works on the JDBC connection of that transaction: what a JmsTemplate sends
- * and receives commits and rolls back with it. Elsewhere, as in the listeners of containers without such a transaction,
- * the connections are those of another factory.
+ * and receives commits and rolls back with it. Otherwise, as in the listeners of containers without such a transaction,
+ * it delegates to the given factory.
  */
 public class TransactionalConnectionFactory implements ConnectionFactory, DisposableBean {
     private final ConnectionFactory elsewhere;

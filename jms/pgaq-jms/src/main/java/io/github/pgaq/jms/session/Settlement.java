@@ -76,9 +76,9 @@ final class Settlement {
     }
 
     /**
-     * Whether a message is consumed by the open transaction when it is taken, and not leased: the session is joined. On
-     * the caller's connection outside a transaction, one that acknowledges by itself leases: else a message that cannot
-     * be returned would be lost.
+     * Whether the open transaction consumes a message when it is taken, instead of leasing it. This is so in a joined
+     * session. Outside a transaction, an auto-acknowledging session on the caller's connection takes messages with a
+     * lease; otherwise a message that cannot be returned would be lost.
      */
     boolean consumes() throws JMSException {
         if (!callers || !acknowledgesItself()) {

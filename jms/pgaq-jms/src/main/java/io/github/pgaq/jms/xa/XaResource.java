@@ -142,8 +142,8 @@ final class XaResource implements XAResource {
     }
 
     /**
-     * The driver takes a branch whose PREPARE TRANSACTION has failed for ended and not finished, and refuses another
-     * one. Its rollback sends a ROLLBACK, which needs a transaction: else the server warns.
+     * After a failed PREPARE TRANSACTION the driver still regards the branch as ended but unfinished, and refuses
+     * another one. Its rollback sends a ROLLBACK. Without an open transaction the server would warn about that.
      */
     private void forgetRefused(Xid xid) {
         try (Statement statement = jdbc.createStatement()) {
