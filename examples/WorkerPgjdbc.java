@@ -204,7 +204,7 @@ public final class WorkerPgjdbc {
 				if (waits != null)
 					waits.cancel();
 			} catch (SQLException error) {
-				// nothing waits any more
+				// nothing is left to release
 			}
 		}
 	}

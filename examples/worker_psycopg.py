@@ -112,7 +112,7 @@ class Waiting:
 
     def stop(self):
         if self.database.db is not None:
-            with suppress(psycopg.Error):               # nothing waits any more
+            with suppress(psycopg.Error):               # nothing is left to release
                 self.database.db.cancel()
 
 

@@ -162,7 +162,7 @@ struct options
 	int			tick_us;
 	double		rate;
 	uint64_t	backlog;
-	uint64_t	messages;		/* stop after so many, or a few more, per process; 0 = none */
+	uint64_t	messages;		/* stop after this number, or a few more, per process; 0: no limit */
 	enum fsync_mode fsync;
 	unsigned	seed;
 };

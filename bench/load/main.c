@@ -336,7 +336,7 @@ main(int argc, char **argv)
 	int			fd;
 
 	parse_options(argc, argv);
-	/* nobody steers us any more when our caller is gone */
+	/* no process controls this one after its caller has ended */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* the default slack of 50 us would show in latencies */
 	prctl(PR_SET_TIMERSLACK, 1);

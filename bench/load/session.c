@@ -652,7 +652,7 @@ step_done(struct session *s)
 	note_slowest(now_us() - s->sent);
 	if (s->failed)
 	{
-		/* what a dequeue had in hand when it failed, others got late */
+		/* messages that a failed dequeue had taken were delivered late to others */
 		if (op == OP_DEQUEUE)
 			ledger_note(s, 'X', 0, 0, 0, opt.batch);
 		if (s->in_block && op != OP_COMMIT && op != OP_ROLLBACK && op != OP_PREPARE && op != OP_COMMIT_PREPARED)

@@ -73,7 +73,7 @@ def _make_database(server: Server, conn: db.Connection, home: Path, driver: Driv
                 driver.teardown(own, queue)
         return
     if exists:
-        print(f"The extension was built anew: database {DATABASE} is made anew, too.")
+        print(f"The extension was built again, so database {DATABASE} is created again.")
         db.execute(conn, f"DROP DATABASE {DATABASE} WITH (FORCE)")
     db.execute(conn, f"CREATE DATABASE {DATABASE}")
     noted.write_text(_installed(driver))
@@ -86,11 +86,11 @@ def prepare(home: Path, port: int | None, driver: Driver) -> Server:
         raise SurroundingsError(f"Only {free / (1 << 30):.1f} GB are free where {home} lies; the demo needs {NEEDED_DISK >> 30} GB.")
     server = server_at(home, port, driver)
     if server.running():
-        print("The server of an earlier demo is still running; it is started anew.")
+        print("The server of an earlier demo is still running; it is restarted.")
         server.stop("fast")
     found = server.data / "PG_VERSION"
     if server.data.exists() and (not found.exists() or found.read_text().strip() != str(places.pg_major())):
-        print("The server directory left by an earlier demo is of no use; it is made anew.")
+        print("The server directory of an earlier demo cannot be used; it is created again.")
         shutil.rmtree(server.directory)
     fresh = not server.data.exists()
     if fresh:

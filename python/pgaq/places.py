@@ -155,7 +155,7 @@ def private_directory(link: Path) -> Path:
         return link.resolve()
     target = Path("/var/tmp") / f"pgaq-{hashlib.sha256(str(parent).encode()).hexdigest()[:10]}"
     if target.is_symlink() or (target.exists() and target.stat().st_uid not in (0, os.geteuid(), pwd.getpwnam(server_user() or "root").pw_uid)):
-        raise SurroundingsError(f"{target} belongs to somebody else; remove it or clone elsewhere.")
+        raise SurroundingsError(f"{target} belongs to another user; remove it or clone elsewhere.")
     target.mkdir(mode=0o700, exist_ok=True)
     give_to_server(target)
     link.symlink_to(target)

@@ -3,7 +3,7 @@
     python3 -m pgaq_proof.storm --minutes 10
     python3 -m pgaq_proof.storm --seconds 5 --store classic --kind topic --seed 7
 
-The server goes on: no process is killed.  What is to be shown is that a session that ends leaves nothing behind.
+The server keeps running: no process is killed.  What is to be shown is that a session that ends leaves nothing behind.
 So during the storm some consumer always makes progress; afterwards everything is delivered exactly once and in
 order, as the ledger says, and aq.check() returns no row.
 """

@@ -149,7 +149,7 @@ class Records:
     # -- values
 
     def begin(self) -> None:
-        """Every figure anew: the same at all points, or not."""
+        """Draws every figure again: the same at all points, or not."""
         uniform = self.random.random() < 0.7
         for name, metrics in self.wanted.items():
             for metric in metrics:

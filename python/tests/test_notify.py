@@ -144,7 +144,7 @@ def test_public_addresses():
 
 @pytest.mark.parametrize("name", ["a" * 64 + ".example.net", "a..example.net"])
 def test_a_host_name_that_cannot_be_one(name):
-    """It is refused; an error of another kind would end the service, and the message would come again."""
+    """It is refused; an error of another kind would end the service, and the message would be delivered again."""
     with pytest.raises(Refused, match="host name is not valid"):
         deliver.deliver(Settings(hosts=(Host(".example.net", KEY),)), Delivery("id", f"https://{name}/", b""), BEGIN)
 

@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "utils/timestamp.h"
 
-/* the time of day may be corrected by so much at once, in microseconds */
+/* a larger step back of the time of day counts as set back, in microseconds */
 #define SMALL_STEP ((int64) 1000000)
 
 static inline int64
@@ -44,7 +44,7 @@ aq_clock_us(void)
 
 /*
  * Was the time of day set back since the first call in this process?  A process
- * calls it again and again while it has pauses that end at times of day.
+ * must call this repeatedly while it has pauses that end at times of day.
  */
 bool
 aq_clock_was_set_back(void)
@@ -54,7 +54,7 @@ aq_clock_was_set_back(void)
 	int64		before = aq_clock_us();
 	int64		now = GetCurrentTimestamp() - before;
 
-	/* the process was not running between the two readings: the next call tells */
+	/* the process was not running between the two readings: leave it to the next call */
 	if (aq_clock_us() - before > SMALL_STEP / 10)
 		return set_back;
 	set_back |= offset != 0 && now < offset - SMALL_STEP;
@@ -73,7 +73,7 @@ aq_clock_cpu_ns(void)
 }
 
 /*
- * CPU time of another process; -1 if it has ended or the system does not tell.
+ * CPU time of another process; -1 if it has ended or the system does not show it.
  */
 int64
 aq_clock_cpu_ns_of(int pid)

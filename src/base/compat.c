@@ -169,9 +169,9 @@ aq_compat_search_path_behind(const char *pinned)
 }
 
 /*
- * Times of data files only grow.  Those of WAL become 0 when the server's
- * statistics get them, which is not done in transactions.  PostgreSQL 18 does
- * not show a process its own times of WAL.
+ * The times of data files only grow.  The times of WAL become 0 when they are
+ * added to the server's statistics, which does not happen inside transactions.
+ * PostgreSQL 18 does not show a process its own times of WAL.
  */
 void
 aq_compat_io_times(uint64 *times)

@@ -97,7 +97,7 @@ typedef enum AqIo
 /* This process's times so far, in nanoseconds: see compat.c. */
 extern void aq_compat_io_times(uint64 *times);
 
-/* A set for so many events, freed by FreeWaitEventSet(), or at the process's end. */
+/* A set for this number of events, freed by FreeWaitEventSet(), or at the process's end. */
 static inline WaitEventSet *
 aq_wait_set_create(int nevents)
 {

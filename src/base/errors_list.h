@@ -2,7 +2,7 @@
  * errors_list.h
  *	  Every error of pgaq: X(id, code, SQLSTATE, Oracle's number or 0, meaning).
  *
- * The SQLSTATE is a standard one where one fits, else the code.  It is empty for
+ * The SQLSTATE is a standard one where one fits, otherwise the code.  It is empty for
  * errors that only Oracle's packages raise.  With pgaq.oracle_errors, as in
  * Oracle's packages, the code itself is the SQLSTATE.
  *
@@ -133,7 +133,7 @@ X(REGISTRATION_NAMESPACE, "AQ153", "22023", 24947, "The namespace of a registrat
 X(REGISTRATION_LIMIT, "AQ154", "54000", 24948, "The role has the maximum number of registrations.")
 X(REGISTRATION_UNDEFINED, "AQ155", "42704", 24950, "The registration does not exist, or belongs to another role.")
 X(CALLBACK_INVALID, "AQ156", "22023", 0, "A registration's callback is not a procedure that can be called.")
-X(LINK_REMOTE, "AQ160", "AQ160", 0, "The other database of a link has no pgaq, a version of it that this one cannot talk to, or another encoding.")
+X(LINK_REMOTE, "AQ160", "AQ160", 0, "The other database of a link has no pgaq, an incompatible version of pgaq, or another encoding.")
 X(SCHEDULE_UNDEFINED, "AQ170", "42704", 0, "The schedule does not exist, or the role may not change it.")
 X(SCHEDULE_EXISTS, "AQ171", "42710", 0, "A schedule of this name already exists.")
 X(SCHEDULE_TIMES, "AQ172", "22023", 0, "A cron expression or an interval is not valid, or no time meets it.")

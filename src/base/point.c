@@ -328,7 +328,7 @@ lock_named(FunctionCallInfo fcinfo)
 }
 
 /*
- * Hold and arm count anew, so that a test does not take an earlier arrival for
+ * Hold and arm restart the count, so that a test does not take an earlier arrival for
  * the one that it waits for.
  */
 PG_FUNCTION_INFO_V1(aq_point_hold);

@@ -203,7 +203,7 @@ aq_session_of_pid(int pid, Oid *role)
 	return (int) (proc - ProcGlobal->allProcs);
 }
 
-/* The processes that keep this one from a heavyweight lock, as pg_blocking_pids(); 0 among them: a prepared transaction. */
+/* The processes for whose heavyweight locks this one waits, as pg_blocking_pids() has them; 0 stands for a prepared transaction. */
 const int32 *
 aq_session_blockers(int pid, int *n)
 {

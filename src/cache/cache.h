@@ -132,8 +132,8 @@ extern uint32 aq_handle_pressure(void);
 extern uint32 aq_handle_drops(void);
 
 /*
- * so many objects are pinned that sessions should not keep pins between
- * transactions
+ * are most objects pinned, so that sessions should not keep pins between
+ * transactions?
  */
 extern bool aq_handle_pins_are_scarce(void);
 extern uint32 aq_handle_pinned(void);

@@ -22,7 +22,7 @@
  */
 #define RESERVE_BATCH 16
 
-/* all sessions together may keep one in this many chunks of the pool */
+/* all sessions together may keep 1/KEPT_SHARE of the pool's chunks */
 #define KEPT_SHARE 8
 
 /*

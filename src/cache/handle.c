@@ -319,7 +319,7 @@ aq_handle_take(bool copy)
 }
 
 /*
- * Clears an object that no session can reach any more.  Sessions that know the
+ * Clears an object that no session can reach.  Sessions that know the
  * handle notice the changed serial.
  */
 static void
@@ -409,7 +409,7 @@ is_unused(const AqObject *object)
 		object->lock_holder < 0 && object->copies == 0;
 }
 
-/* Release of a claim: the object stays valid and keeps its value. */
+/* Release of a claim: the object remains valid and keeps its value. */
 static void
 stop_aging(void *ptr, int64 unused)
 {
@@ -540,7 +540,7 @@ age_out(void)
 	return object;
 }
 
-/* Is there an unused object, which then is not idle? */
+/* Is there an object that no session uses, but that the worker has not finished with? */
 static bool
 any_unused(void)
 {

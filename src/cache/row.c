@@ -434,7 +434,7 @@ clone_bit(const AqRowKey *key)
 }
 
 /*
- * Have there been so many waits for the row that sessions should use clones?
+ * Have there been enough waits for the row that sessions should use clones?
  */
 static bool
 is_hot(Row *row)

@@ -101,7 +101,7 @@ find_lease(Settling *settling, const Key *key)
 	return has_changed(settling, key) ? AQ_LEASE_BUSY : AQ_LEASE_STALE;
 }
 
-/* The slot with the message's row of table t; NULL: it does not exist any more. */
+/* The slot with the message's row of table t; NULL: it no longer exists. */
 static TupleTableSlot *
 message_slot(Settling *settling, const Key *key)
 {
@@ -110,7 +110,7 @@ message_slot(Settling *settling, const Key *key)
 	return settling->messages.slot;
 }
 
-/* --- what becomes of it ------------------------------------------------------------------ */
+/* --- what happens to leased messages ------------------------------------------------------------------ */
 
 static TM_Result
 acknowledge(Settling *settling, const Key *key)

@@ -23,7 +23,7 @@
 #define INSERT_BATCH 1000
 
 /*
- * a message put before another one comes at most this far before it, even if
+ * the largest distance at which a message is put before another one, even if
  * there is more room
  */
 #define BEFORE_ROOM (STEP_GAP << 32)
@@ -52,8 +52,8 @@ ordinary_key(AqQueue *queue, const AqPutOptions *options, int64 step)
 }
 
 /*
- * The step of the enqueue of the message in the slot, which may differ from
- * the one in its key.
+ * The step that the message in the slot got when it was enqueued; its key may
+ * contain another step.
  */
 static int64
 enqueue_step(AqQueue *queue, TupleTableSlot *slot)
@@ -65,16 +65,16 @@ enqueue_step(AqQueue *queue, TupleTableSlot *slot)
 }
 
 /*
- * The distance at which a message is put before the relative message.  room is
- * the distance from there to the message in front.  Messages are often put one
- * after the other at nearly the same position, so as much room as possible is
- * left where the next one is expected:
+ * The distance at which a message is put before the relative message.  room: the
+ * distance between the relative message and the message in front of it.  Messages
+ * are often put one after the other at nearly the same position, so as much room
+ * as possible is left where the next one is expected:
  *
- *	front_is_newer: the message in front was put there before the same relative
- *	message, and so will the next one.
+ *	front_is_newer: the message in front was put before the same relative message;
+ *	the next one is expected there, too.
  *	odd: the relative message was itself put out of order, so each message is put
  *	before the latest one.
- *	Otherwise nothing is known.
+ *	Otherwise, nothing is known about the next one.
  */
 static int64
 distance(int64 room, bool front_is_newer, bool odd)
@@ -190,8 +190,8 @@ set_time(Datum *values, bool *nulls, int column, TimestampTz when)
 }
 
 /*
- * The columns common to both tables that are the same for all messages of one
- * put.
+ * The columns that both tables have and that are the same for all messages of one
+ * call.
  */
 static void
 line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *values, bool *nulls)
@@ -207,7 +207,7 @@ line_columns(AqQueue *queue, const AqPutOptions *options, bool rows, Datum *valu
 		nulls[i] = true;
 }
 
-/* The columns that each message of a put can have for itself. */
+/* The columns that can differ between the messages of one call. */
 static void
 own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 {

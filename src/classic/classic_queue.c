@@ -303,7 +303,7 @@ aq_classic_queue_without_messages(AqQueue *queue, Bitmapset *positions)
 	return found;
 }
 
-/* No session can reach the queue any more, so its latches are not needed. */
+/* No session can reach the queue, so its latches are not needed. */
 void
 aq_classic_queue_unload(AqQueueShm *shm)
 {

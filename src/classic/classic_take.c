@@ -53,7 +53,7 @@ typedef struct Take
 	AqQueue    *queue;
 	const AqTakeOptions *options;
 	uint32		taken;
-	uint32		limit;			/* the call ends with so many; below options->max after a message that has failed */
+	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has failed */
 	TimestampTz now;
 	Snapshot	snapshot;		/* a message's transaction must be visible to it; NULL: no condition */
 	bool		peek;			/* only find out whether there is a message */
@@ -82,10 +82,10 @@ typedef struct Take
 				held_size;
 	bool		only_checks;		/* this walk only fills "held" */
 	RowScan		rows;
-	RowScan		messages;		/* of a topic: t, while rows is c */
-	RowScan		probe;			/* of a topic: c, to find the message's other consumers */
+	RowScan		messages;		/* for a topic: scans table t, while "rows" scans table c */
+	RowScan		probe;			/* for a topic: scans c for the message's other consumers */
 	bool		topic;
-	bool		removes;		/* a topic's message may be gone then */
+	bool		removes;		/* removes messages; in a topic that may delete the message's row */
 	bool		by_priority;	/* is the priority part of the order? */
 	/* the walk */
 	Key			last;			/* the row taken or shown last */
@@ -153,7 +153,7 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	m->original_id = slot->tts_isnull[COL_ORIGINAL_ID] ? NULL : DatumGetUUIDP(value_of(slot, COL_ORIGINAL_ID));
 }
 
-/* The slot of the row's message; NULL if it does not exist any more. */
+/* The slot of the row's message; NULL if it no longer exists. */
 static TupleTableSlot *
 message_slot(Take *take, const Key *key)
 {
@@ -211,7 +211,7 @@ can_be_had(Take *take, int state, const Key *key)
 
 	if (state == STATE_READY && next_at != 0 && next_at <= take->now)
 		return false;			/* expired */
-	/* what this transaction has enqueued, given back or locked can be leased after it */
+	/* a row that this transaction has enqueued, given back or locked can be leased only after its end */
 	if (take->options->lease > 0 &&
 		(TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)) || aq_table_row_locked_here(header)))
 		return false;
@@ -370,7 +370,7 @@ lease_row(Take *take, bool alone)
 	if (take->taken == 0)
 		take->receipt = alone ? take->receipt | AQ_RECEIPT_ALONE : take->receipt & ~AQ_RECEIPT_ALONE;
 	take->full = take->receipt <= latest;
-	/* its holder must not begin before the attempt is on disk */
+	/* its worker must not begin before the attempt is on disk */
 	ForceSyncCommit();
 	return !take->full &&
 		aq_leased_row_take(take->queue, &take->rows, take->options->lease, take->receipt) == TM_Ok;
@@ -417,7 +417,7 @@ try_row(Take *take, const Key *key)
 	read_message(take, slot, DatumGetInt32(value_of(take->rows.slot, COL_ATTEMPTS)), &m);
 	if (options->filter != NULL && !options->filter(options->filter_arg, &m))
 		return;
-	/* one that rests after a rollback or release, not one whose delay has not ended */
+	/* its own delay is over, so it waits for its retry delay, and cannot be leased */
 	if (options->lease > 0 && m.state == STATE_WAITING && m.ready_at <= take->now)
 		return;
 	if (is_too_new(take))
@@ -526,7 +526,7 @@ examine_row(Take *take)
 	if (state == STATE_LEASED)
 	{
 		/*
-		 * whatever becomes of the transaction that has it: this row can be
+		 * whatever happens to the transaction that has it: this row can be
 		 * dequeued only as a new version, which is announced
 		 */
 		if (TransactionIdIsValid(holder) && aq_classic_doubts_has(holder))

@@ -38,7 +38,7 @@ typedef struct Due
 	bool		more;			/* the batch is full */
 } Due;
 
-/* The slot with the message's row of table t; NULL: it does not exist any more. */
+/* The slot with the message's row of table t; NULL: it no longer exists. */
 static TupleTableSlot *
 message_slot(Due *due, RowScan *rows, const Key *key)
 {

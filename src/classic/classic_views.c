@@ -158,7 +158,7 @@ put_rows_of(AqRow *row, const char *query, int nargs, Oid *types, Datum *values)
 	SPI_finish();
 }
 
-/* Of a topic, the messages of the consumers that the role may dequeue for. */
+/* The right that shows messages; in a topic, those of the consumers that the role may dequeue for. */
 static AqRight
 right_to_messages(const AqQueue *queue)
 {

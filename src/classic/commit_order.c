@@ -72,8 +72,8 @@ aq_commit_order_may_put(AqQueue *queue)
 }
 
 /*
- * Sets the number of the row with this key; returns false if the row does not
- * exist any more.
+ * Sets the number of the row with this key; returns false if the row no longer
+ * exists.
  */
 static bool
 set_number(RowScan *rows, AqQueue *queue, int position, const Key *key, int64 number)

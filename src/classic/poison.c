@@ -25,9 +25,9 @@ fails_with_transaction(const AqQueue *queue, const AqTakeOptions *options)
 }
 
 /*
- * The number of messages that the call may return when it takes, after those
- * that it has, one with so many attempts; not more than those: it may not.
- * limit: the number without it.
+ * May the call, which has taken "taken" messages, also take one with this number
+ * of attempts?  Returns the number of messages that it may return with it; if that
+ * is not more than "taken", it may not take it.  limit: the number without it.
  */
 uint32
 aq_poison_limit(const AqQueue *queue, const AqTakeOptions *options, int attempts, uint32 taken, uint32 limit)
@@ -42,8 +42,8 @@ aq_poison_limit(const AqQueue *queue, const AqTakeOptions *options, int attempts
 }
 
 /*
- * Is the message, which is about to be taken, the first one of its queue in the
- * transaction, and its next failure the last one?
+ * The message is about to be taken.  Is it the first one of its queue in the
+ * transaction, and is its next failure its last one?
  */
 bool
 aq_poison_is_last(const AqQueue *queue, const AqTakeOptions *options, int attempts)
@@ -54,7 +54,7 @@ aq_poison_is_last(const AqQueue *queue, const AqTakeOptions *options, int attemp
 
 /*
  * Does the transaction have a message of the queue whose next failure is its
- * last one?  Then the call gets nothing; others may.
+ * last one?  Then the call gets nothing; other sessions may get messages.
  */
 bool
 aq_poison_withholds(const AqQueue *queue, const AqTakeOptions *options)

@@ -50,8 +50,8 @@ delete_rows(AqQueue *queue, int position)
 }
 
 /*
- * Do entries wait for the worker?  One of a prepared transaction that has ended
- * may count messages of the consumer.
+ * Do entries wait for the worker?  The entry of a prepared transaction that has ended
+ * may still change the count of the consumer's messages.
  */
 static bool
 has_entries(AqQueueShm *shm)

@@ -31,7 +31,7 @@
 
 /*
  * Opens a table of the queue.  A session that drops the queue holds a
- * conflicting lock: after waiting for that, the queue does not exist any more.
+ * conflicting lock: after waiting for that, the queue no longer exists.
  */
 Relation
 aq_row_scan_open_table(AqQueue *queue, Oid table, LOCKMODE mode)
@@ -76,8 +76,8 @@ aq_row_scan_open(RowScan *rows, AqQueue *queue, Oid table, LOCKMODE mode)
 }
 
 /*
- * unused: no row was locked or changed, so the table locks are released, and a
- * session that drops the queue need not wait for us.
+ * unused: no row was locked or changed.  Then the table locks are released, so
+ * that a session that drops the queue need not wait for us.
  */
 void
 aq_row_scan_close(RowScan *rows, bool unused)
@@ -114,8 +114,8 @@ aq_row_scan_close_all(QueueScans *scans)
 /*
  * Positions the scan at this key, included, forward or backward.
  *
- * There is no scan key for the other end: for a row comparison the index stops
- * only by the first column, and would continue beyond the end.
+ * There is no scan key for the other end: with a row comparison the index scan
+ * stops by the first column only, and would continue beyond the end.  So
  * aq_row_scan_next_entry() checks the end.
  */
 void
@@ -264,7 +264,7 @@ aq_row_scan_find_id(RowScan *rows, AqQueue *queue, const pg_uuid_t *id)
 		DatumGetInt16(rows->slot->tts_values[COL_STATE]) != STATE_PROCESSED;
 }
 
-/* Has the queue a row with a time at which the worker must process it? */
+/* Does the queue have a row that the worker must process at some time? */
 bool
 aq_row_scan_any_time(RowScan *rows, int32 queue)
 {

@@ -496,7 +496,7 @@ aq_jms_operation_read(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(value);
 }
 
-/* _jms_read_bytes(id, length): up to so many; null: there are none left */
+/* _jms_read_bytes(id, length): up to this number; null: there are none left */
 PG_FUNCTION_INFO_V1(aq_jms_operation_read_bytes);
 Datum
 aq_jms_operation_read_bytes(PG_FUNCTION_ARGS)

@@ -213,7 +213,7 @@ aq_jobs_own_database(void)
 	return db;
 }
 
-/* Is the entry not needed any more?  The caller holds the latch. */
+/* Is the entry no longer needed?  The caller holds the latch. */
 static bool
 is_unused(const AqDatabase *db)
 {
@@ -288,7 +288,7 @@ stop_over(void *unused, int64 database)
 
 /*
  * For a worker that starts: makes it the worker of the entry, which it
- * returns, or NULL if the worker is not needed any more.
+ * returns, or NULL if the worker is no longer needed.
  */
 AqDatabase *
 aq_jobs_claim(Oid database)

@@ -4,7 +4,7 @@
  *	  Background workers that run code of roles, and what happens if that code
  *	  cannot be interrupted.
  *
- * A turn, or a call, is cancelled when its time is over.  If it goes on, the process
+ * A turn, or a call, is cancelled when its time is over.  If it continues, the process
  * ends itself after a grace period.  A function that never checks for interrupts, such
  * as xpath(), ignores both.  After one more grace period the process is given up:
  *

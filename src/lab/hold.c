@@ -36,7 +36,7 @@ hold(const AqLabTarget *target, int64 us)
 
 	aq_lab_get(target, AQ_LOC_LAB_HOLD);
 	end = aq_clock_us() + us;
-	/* idle: else a sleep that is part of the experiment would count as DB time */
+	/* idle: otherwise a sleep that is part of the experiment would count as DB time */
 	aq_event_begin_timed(AQ_EVENT_LAB_HOLD, (uint64) (uintptr_t) (target->latch ? (void *) target->latch : (void *) target->mutex),
 						 us, 0, us);
 	for (;;)

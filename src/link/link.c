@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * link.c
- *	  The door of "link": what the parts above call, and the AqPart.
+ *	  The interface of "link": what the parts above call, and the AqPart.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -103,7 +103,7 @@ typedef struct AqLinkRequest
 {
 	const char *sql;			/* resolves in pg_catalog: qualify all names */
 	int			nparameters;
-	Oid			types[AQ_LINK_PARAMETERS];	/* 0: as the statement has it; else a built-in type's OID */
+	Oid			types[AQ_LINK_PARAMETERS];	/* 0: as the statement has it; otherwise a built-in type's OID */
 	const char *values[AQ_LINK_PARAMETERS]; /* NULL: null */
 	int			lengths[AQ_LINK_PARAMETERS];	/* of binary values */
 	int			formats[AQ_LINK_PARAMETERS];	/* 0: text, 1: binary */
@@ -152,7 +152,7 @@ typedef struct AqLinkKind
 	/*
 	 * Calls aq_link_add() for each stream that there should be; called in a
 	 * transaction, when the link worker starts and after aq_link_changed().
-	 * Streams that are not added any more are closed; a request in flight is
+	 * Streams that are no longer added are closed; a request in flight is
 	 * abandoned.
 	 */
 	void		(*list) (void);

@@ -8,9 +8,9 @@
  * number of rows and columns, formats, nulls, lengths, the encoding, the ranges
  * of numbers.  Callbacks see only values that fit.  An answer that does not fit
  * ends the connection before the rest of it has arrived, and counts as lost:
- * nobody knows what the other server has done.
+ * it is unknown what the other server has done.
  *
- * tools/check.py (answers) has it that no other file reads values of libpq.
+ * tools/check.py (answers) makes sure that no other file reads values of libpq.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

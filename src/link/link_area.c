@@ -183,7 +183,7 @@ aq_link_area_post(AqLinkDatabase *db, uint32 bits)
 
 /*
  * For a link worker that starts: returns its database's entry, or NULL if it is
- * not needed any more.
+ * no longer needed.
  */
 AqLinkDatabase *
 aq_link_area_claim(Oid database)
@@ -289,7 +289,7 @@ aq_link_area_start_worker(AqLinkDatabase *db)
 
 /*
  * A command wants the database without processes, or the extension was dropped:
- * the link worker ends, and one that is starting is not needed any more.
+ * the link worker ends, and one that is starting is no longer needed.
  */
 void
 aq_link_area_stop(Oid database)
@@ -346,7 +346,7 @@ aq_link_area_take_state(Oid server, Oid role)
 		own += state->used && state->role == role;
 		if (state->database == MyDatabaseId && state->server == server && state->role == role)
 			known = state;
-		/* a free entry is better than one of a link that nobody uses */
+		/* a free entry is better than one of an unused link */
 		if (!state->used && (found == NULL || (OidIsValid(found->database) && !OidIsValid(state->database))))
 			found = state;
 	}
@@ -393,7 +393,7 @@ aq_link_area_has_checks(Oid database)
 	return has;
 }
 
-/* The session does not wait for the check any more.  Also a release of a claim. */
+/* The session no longer waits for the check.  Also a release of a claim. */
 void
 aq_link_area_release_check(AqLinkCheck *check)
 {

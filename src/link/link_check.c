@@ -2,7 +2,7 @@
  *
  * link_check.c
  *	  aq.check_link(): a session has the link worker connect at once, and waits
- *	  for what becomes of it.
+ *	  for the result.
  *
  * The session's request is an entry in shared memory, and a claim: however the
  * session ends, the entry is freed, by the session or, if the worker is just

@@ -67,7 +67,7 @@ no_notice(void *unused, const PGresult *result)
 
 /* --- the thread ---------------------------------------------------------------------- */
 
-/* Waits for the socket; false: it is too late, or nobody waits for the login. */
+/* Waits for the socket; false: it is too late, or no process waits for the login. */
 static bool
 wait_for(const AqLogin *login, PostgresPollingStatusType what)
 {
@@ -321,7 +321,7 @@ aq_link_login_ended(AqLogin *login, PGconn **conn)
 	return true;
 }
 
-/* Nobody waits for it any more. */
+/* No process waits for it now. */
 void
 aq_link_login_give_up(AqLogin *login)
 {

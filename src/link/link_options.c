@@ -368,7 +368,7 @@ aq_link_options_read(Oid server_oid, Oid role)
 	if (server == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("the foreign server of the link does not exist any more")));
+				 errmsg("the foreign server of the link no longer exists")));
 	check_server(server, role);
 	mapping = GetUserMapping(role, server_oid);
 

@@ -180,7 +180,7 @@ cannot_connect(AqRoute *route, const AqLinkError *error)
 
 /* --- connections ------------------------------------------------------------------------ */
 
-/* The stream has no request in flight any more. */
+/* The stream has no request in flight now. */
 static void
 land(AqStream *stream)
 {
@@ -632,7 +632,7 @@ detach(AqStream *stream)
 
 /*
  * Brings the routes in line with the streams that were listed: new ones are
- * woken, those that are not listed any more are closed.
+ * woken, those that are no longer listed are closed.
  */
 void
 aq_link_route_attach(void)

@@ -2,7 +2,7 @@
  *
  * link_test.c
  *	  A kind of streams for tests, in builds with test points only: it sends what
- *	  a table says, and writes down what becomes of it.
+ *	  a table says, and records the result.
  *
  * A test creates the tables, and grants them to role pgaq:
  *

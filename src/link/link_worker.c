@@ -101,7 +101,7 @@ is_over(int nconnections, int64 now, int64 *next)
 	return now - idle_since >= STAY && pg_atomic_read_u32(&database->work) == 0;
 }
 
-/* One round; false: the worker is not needed any more. */
+/* One round; false: the worker is no longer needed. */
 static bool
 work(void)
 {

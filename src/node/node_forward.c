@@ -13,7 +13,7 @@
  * After a start, and after a request that failed, it is not known what has
  * arrived.  Then the stream first asks for that, with a new token: all that is
  * older is refused there from then on.  What has not arrived is ready again, at
- * its place, and is sent anew.
+ * its position, and is sent again.
  *
  * The worker writes payloads as text, which runs no users' code: a type's output
  * function belongs to a base type, and only superusers make those.  Messages
@@ -55,7 +55,7 @@
 /* bytes of payloads after which a request takes no further unit; also the limit for each unit, unless one message is larger */
 #define BYTES ((int64) 4000000)
 
-/* with fewer ready messages than in half a batch, a request goes out at most so often, microseconds */
+/* with fewer ready messages than in half a batch, the shortest time between two requests, microseconds */
 #define GATHER ((int64) 2000)
 
 /* a recalled unit is asked for again after this time, microseconds */
@@ -103,7 +103,7 @@ typedef struct Forwarding
 	List	   *units;			/* of Unit; those the other node holds */
 	uint32		version;		/* of aq_node_area_units() when they were read */
 	uint32		news;			/* of AQ_PEERS_READY, when the stream was woken */
-	TimestampTz gathers_until;	/* it goes on then */
+	TimestampTz gathers_until;	/* it sends again then */
 	int			turn;			/* the unit from which on one with messages is looked for */
 	int64		token;			/* 0: what has arrived is not known */
 	TransactionId resumed;		/* what had not arrived is ready again if this is committed; invalid: all had */
@@ -345,7 +345,7 @@ is_lent(int64 epoch)
 	return found;
 }
 
-/* The statement for so many units. */
+/* The statement for this number of units. */
 static const char *
 deliver_sql(int nunits)
 {
@@ -447,12 +447,12 @@ deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *mo
 		return;
 	if (!is_allowed(queue, row))
 	{
-		note_error(stream, psprintf("the role that has asked for messages of queue \"%s\" may not dequeue them any more", queue->name),
+		note_error(stream, psprintf("the role that has asked for messages of queue \"%s\" may no longer dequeue them", queue->name),
 				   "Grant it the privilege to dequeue.");
 		*again = now + TROUBLE_PAUSE;
 		return;
 	}
-	/* the dequeue may read the queue's description anew */
+	/* the dequeue may read the queue's description again */
 	consumer = aq_description_consumer(queue, row->consumer);
 	consumer_name = consumer != NULL ? pstrdup(consumer->name) : NULL;
 	queue_name = pstrdup(queue->name);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_identity.c
- *	  Who this node is, and whether another one is who it says.
+ *	  The identity of this node, and whether another node has the identity that it claims.
  *
  * A node is a database.  Its identity is a uuid, with the system identifier of
  * the server and the OID of the database for which it was made: if they differ,
@@ -32,7 +32,7 @@ aq_node_identity_own(AqNodeIdentity *own)
 	static struct
 	{
 		uint32		nodes;		/* of aq_node_area_nodes() when it was read; 0: it was not */
-		Oid			relation;	/* from which: another one if the extension was created anew */
+		Oid			relation;	/* from which: another one if the extension was created again */
 		AqNodeOwn	result;
 		char		id[AQ_NODE_ID];
 	}			known;
@@ -78,7 +78,7 @@ aq_node_identity_require(AqNodeIdentity *own)
 	if (found == AQ_NODE_COPY)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_IDENTITY, "the database is a copy of node %s", own->id),
-				errhint("aq.node_reset() makes it a node of its own; aq.node_reset(keep => true) lets it replace the node, which must not run any more."));
+				errhint("aq.node_reset() makes it a node of its own; aq.node_reset(keep => true) lets it replace the node, which must never run again."));
 }
 
 typedef struct Known

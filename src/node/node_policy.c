@@ -10,7 +10,7 @@
  * everything there, and two nodes do not pass a unit to and fro.
  *
  * A unit of this node is granted at once.  One of another node is asked back, and
- * granted anew when it has come back; one at a time for each consumer, and from a
+ * granted again when it has come back; one at a time for each consumer, and from a
  * node that takes part not before HOLD_TIME.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -21,7 +21,7 @@
 
 #include "utils/timestamp.h"
 
-/* a node that takes part keeps a unit for so long, seconds */
+/* shortest time for which a node that takes part keeps a unit, seconds */
 #define HOLD_TIME 5
 
 /* A node in the distribution of one consumer's units. */
@@ -70,7 +70,7 @@ poorest(Plan *plan)
 	return found;
 }
 
-/* With the role as which the node has asked.  False: it was removed, or does not ask any more. */
+/* With the role as which the node has asked.  False: it was removed, or no longer asks. */
 static bool
 grant(Plan *plan, int shard, const Part *to)
 {

@@ -19,7 +19,7 @@
 #define AQ_NODE_MESSAGE 512
 #define AQ_NODE_HINT 256
 
-/* Who a node says that it is, in heartbeats and their answers. */
+/* The identity that a node claims, in heartbeats and their answers. */
 typedef struct AqNodeIdentity
 {
 	char		id[AQ_NODE_ID]; /* of the database; survives restarts and failovers */

@@ -7,8 +7,8 @@
  * A stream for each other node.  What is to be reported is in the tables of the
  * queue: see shard/foreign.c.  A report is repeated until it is answered, and after a
  * crash all is reported again that is still there; the origin takes it once.  A
- * unit that is to go back does when all is reported, and no session has one of
- * its messages any more.
+ * unit that is being recalled returns when all is reported, and no session has
+ * one of its messages.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -26,7 +26,7 @@
 /* messages in a report, at most */
 #define REPORT 2000
 
-/* with fewer than this to report, a report goes out at most so often, microseconds */
+/* with fewer than this to report, the shortest time between two reports, microseconds */
 #define ENOUGH 200
 #define GATHER ((int64) 5000)
 
@@ -55,7 +55,7 @@ typedef struct Reporting
 	List	   *units;			/* of AqNodeHeld */
 	uint32		version;		/* of aq_node_area_units() when they were read */
 	uint32		news;			/* of AQ_PEERS_FINISHED, when the stream was woken */
-	TimestampTz gathers_until;	/* it goes on then */
+	TimestampTz gathers_until;	/* it reports again then */
 	TimestampTz sent;			/* the last report */
 	TimestampTz asked;			/* when the origin was asked about all units */
 	TimestampTz not_before;

@@ -26,7 +26,7 @@ aq_node_settings_define(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.node_timeout",
 							"Time without an answer after which another node is unreachable.",
-							"Another server can take over a node's identity when the node was not seen for so long.",
+							"After the same time, another server can take over the node's identity.",
 							&aq_node_settings_timeout,
 							10000, 1000, 3600000,
 							PGC_SIGHUP, GUC_UNIT_MS,

@@ -176,7 +176,7 @@ aq_node_unit_recall(const AqNodeUnit *unit)
 {
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE epoch = " INT64_FORMAT
 								  " AND recalled IS NULL", unit->epoch), 0, NULL, NULL, NULL);
-	aq_process_commit_safely();			/* nothing is sent any more, also after a crash */
+	aq_process_commit_safely();			/* nothing more is sent, also after a crash */
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ aq_node_unit_position(const AqQueue *queue, int64 number)
 
 /*
  * What becomes of messages that the holder had, or has consumed.  Those that are
- * not lent any more do not matter; but none is left to a transaction that may be
+ * no longer lent do not matter; but none is left to a transaction that may be
  * rolled back.
  */
 static void
@@ -223,7 +223,7 @@ aq_node_unit_give_back(AqQueue *queue, int position, const pg_uuid_t *ids, uint3
 
 /*
  * The unit is this node's again, with all messages that the holder has not
- * reported.  The caller has the lock.  False: it was not held any more.
+ * reported.  The caller has the lock.  False: it was no longer held.
  */
 bool
 aq_node_unit_end(const AqNodeUnit *unit)
@@ -409,7 +409,7 @@ aq_node_unit_break(PG_FUNCTION_ARGS)
 	if (!PG_GETARG_BOOL(3) && is_reachable(unit->holder))
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_REACHABLE, "the node that holds these messages is reachable"),
-				errdetail("It would go on with messages that are dequeued here, too."),
+				errdetail("It would continue to deliver messages that are also dequeued here."),
 				errhint("Stop its consumers and dequeue here, and the messages come back. Use force => true if you accept that some are consumed twice."));
 	(void) aq_node_unit_end(unit);
 	PG_RETURN_VOID();

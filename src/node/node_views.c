@@ -15,7 +15,7 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
-/* an error of a queue that has not come again within this time is over, milliseconds; longer than LONGEST_PAUSE of node_forward.c */
+/* an error of a queue is over when it has not occurred again for this time, milliseconds; longer than LONGEST_PAUSE of node_forward.c */
 #define QUEUE_ERROR_MS 15000
 
 static const char *
@@ -69,8 +69,8 @@ AQ_ROWS(aq_node_views_state)
 }
 
 /*
- * Of a consumer in a shard: leased and ready messages.  The view has checked the
- * role's privileges.
+ * The numbers of leased and ready messages of a consumer in a shard.  The view has
+ * checked the role's privileges.
  */
 AQ_ROWS(aq_node_views_unit)
 {

@@ -140,7 +140,7 @@ look(AqLinkStream *stream)
 		wanting->distributed = wanting->looked;
 }
 
-/* Fills in the request; false: the consumer is not wanted any more. */
+/* Fills in the request; false: the consumer is no longer wanted. */
 static bool
 ask(Wanted *wanted, AqLinkRequest *request)
 {
@@ -214,7 +214,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	return false;
 }
 
-/* message NULL: the queue has no error any more. */
+/* message NULL: the queue has no error now. */
 static void
 note_error(AqLinkStream *stream, const char *message, const char *hint)
 {

@@ -162,7 +162,7 @@ type_in(const char *schema, const char *name)
 	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(namespace));
 }
 
-/* Oracle's types; not those of a schema "sys" that somebody else has made. */
+/* Oracle's types; not those of a schema "sys" that another extension or role has made. */
 static Oid
 oracle_type(const char *name)
 {

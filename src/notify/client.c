@@ -140,7 +140,7 @@ aq_client_session_exit(void)
 
 /*
  * Which bits were woken since the last call?  *definitions:
- * registrations were made or ended; *unknown: so nothing is known any more, or
+ * registrations were made or ended; *unknown: so that nothing is known now, or
  * because a transaction that has taken notifications was rolled back.
  */
 uint64

@@ -123,8 +123,8 @@ scan_queue(NewsScan *scan, AqQueue *queue, int max, bool only_new)
 }
 
 /*
- * Of a group: is it over?  It ends when the time ends in which its oldest message has
- * come; at most one notification for each of these times.
+ * Is the group over?  It ends with the period in which its oldest message has arrived.
+ * There is at most one notification for each period.
  */
 static bool
 group_is_over(const AqRegistration *r, TimestampTz oldest, TimestampTz *due)
@@ -136,7 +136,7 @@ group_is_over(const AqRegistration *r, TimestampTz oldest, TimestampTz *due)
 }
 
 /*
- * Watches the queue, and finds at most so many new messages.  Returns how many; 0
+ * Watches the queue, and finds up to this number of new messages.  Returns how many; 0
  * with *due set: there are some, and their group ends then.  news NULL: they are
  * only counted, and no rows of aq_internal.notified are removed.
  */

@@ -145,7 +145,7 @@ fail(const AqRegistration *r, const char *error, bool may_disable)
 	return next;
 }
 
-/* --- work in hand --------------------------------------------------------------------------- */
+/* --- running calls --------------------------------------------------------------------------- */
 
 /*
  * Marks the registration as running: so a notifier that is started after this
@@ -183,7 +183,7 @@ aq_delivery_is_settled(void)
 }
 
 /*
- * Called when there is nothing to do: no registration is running any more.
+ * Called when there is nothing to do: no registration is running now.
  * Returns false if it has to be called again.
  */
 bool

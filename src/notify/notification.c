@@ -138,7 +138,7 @@ aq_notification_set_ids(AqNotification *b, const AqNews *news, int n, bool last)
 	set(b, N_COUNT, Int32GetDatum(n));
 }
 
-/* Of a posted notification. */
+/* Fills in a posted notification. */
 void
 aq_notification_set_posting(AqNotification *b, const AqPosting *posting)
 {

@@ -357,7 +357,7 @@ aq_notifier_pool_rested(TimestampTz *next, bool *connected)
 
 /* --- the notifier ---------------------------------------------------------------------------- */
 
-/* The process enters the pool; returns false if it is not needed any more. */
+/* The process enters the pool; returns false if it is no longer needed. */
 bool
 aq_notifier_pool_enter(int number, uint32 serial, Oid *database, Oid *role)
 {

@@ -112,7 +112,7 @@ have_registrations(void)
 static const char *const clean[] = {
 	"DELETE FROM aq_internal.registration WHERE registration_id IN (SELECT registration_id FROM aq_internal.registration "
 	"WHERE expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED)",
-	"UPDATE aq_internal.registration SET status = 'disabled', last_error = 'the role cannot log in any more', "
+	"UPDATE aq_internal.registration SET status = 'disabled', last_error = 'the role can no longer log in', "
 	"last_error_time = clock_timestamp() WHERE registration_id IN (SELECT registration_id FROM aq_internal.registration "
 	"WHERE status <> 'disabled' AND NOT EXISTS (SELECT FROM pg_roles p WHERE p.oid = role::oid AND (p.rolcanlogin OR procedure_name IS NULL)) "
 	"FOR UPDATE SKIP LOCKED)",

@@ -43,7 +43,7 @@ typedef struct AqRegistration
 	int			failures;		/* in a row */
 } AqRegistration;
 
-/* A message that is to be notified. */
+/* A message to notify of. */
 typedef struct AqNews
 {
 	pg_uuid_t	id;

@@ -4,7 +4,7 @@
  *	  The queue of notifications that go to addresses outside of the database.
  *
  * For a registration with an address, procedure aq.send_notification is called,
- * which enqueues the notification; pgaq notify delivers it.  Whoever may enqueue
+ * which enqueues the notification; pgaq notify delivers it.  A role that may enqueue
  * into the queue may register an address.  Everybody knows the queue's name, and
  * a role that may create queues could be the first to use it: so the queue must
  * belong to a superuser, who can read all notifications anyway.

@@ -130,7 +130,7 @@ aq_posting_init(void)
 /*
  * The name that notifications of the registration have.  NULL: its queue is being
  * dropped, or stopped for dequeue; its start wakes the registration.  Raises an
- * error if the current role may not be notified any more.
+ * error if the current role may no longer be notified.
  */
 char *
 aq_posting_name(const AqRegistration *r)

@@ -17,7 +17,7 @@
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
 
-/* A schedule is disabled after so many failures in a row. */
+/* A schedule is disabled after this number of failures in a row. */
 #define AQ_PROPAGATION_FAILURES 16
 
 /* messages that are moved together, at most */

@@ -136,7 +136,7 @@ change(const char *command, int64 id)
 	(void) aq_sql_run(command, 1, &type, &value, NULL, false);
 }
 
-/* after so many failures, microseconds */
+/* the pause after this number of failures, microseconds */
 int64
 aq_propagation_pause(int failures)
 {

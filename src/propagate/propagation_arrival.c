@@ -54,7 +54,7 @@ text_arg(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(arg));
 }
 
-/* The privilege comes first: who may not enqueue learns nothing, and leaves no row. */
+/* The privilege is checked first: a role that may not enqueue learns nothing, and leaves no row. */
 static char *
 begin_call(FunctionCallInfo fcinfo, int queue_arg, const char *command)
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * propagation_batch.c
- *	  Messages leave their queue for another database: the process takes a batch
- *	  into a row of aq_internal.propagation_batch, in one transaction.
+ *	  Batches of messages for another database: the process moves messages from
+ *	  their queue into a row of aq_internal.propagation_batch, in one transaction.
  *
- * From then on the stream of the schedule (propagation_stream.c) sends it, the
- * very same each time, until it is known to have arrived.  A few batches may be
- * on their way: while one is sent, the next one is taken.
+ * The stream of the schedule (propagation_stream.c) then sends the batch, always
+ * with the same content, until it is known to have arrived.  A few batches may be
+ * in transit: while one is sent, the next one is taken.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -19,7 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-/* batches of a schedule that are on their way */
+/* batches of a schedule that may be in transit */
 #define DEPTH 4
 
 /* bytes in a batch; one message can be larger */
@@ -29,8 +29,8 @@
 #define LOCKED_PAUSE ((int64) 200000)
 
 /*
- * Locks the schedule's row, against its end.  Returns the number of batches on
- * their way; -1: a session is changing it, or has ended it.
+ * Locks the schedule's row, so that no session ends the schedule.  Returns the
+ * number of batches in transit; -1: a session is changing it, or has ended it.
  */
 static int
 lock_schedule(int64 id)
@@ -74,7 +74,10 @@ insert_batch(const AqRoute *route, const AqMoved *moved)
 		elog(ERROR, "propagation schedule " INT64_FORMAT " has no row for its link", route->schedule->id);
 }
 
-/* So many messages of this size fill a batch; larger ones may follow, so their number grows slowly. */
+/*
+ * The number of messages of the next batch, from the size of earlier ones.  It grows
+ * slowly, because larger messages may follow.
+ */
 static int
 most_of(const AqMoved *moved, int before)
 {
@@ -95,7 +98,7 @@ aq_propagation_batch_take(const AqRoute *route, void (*become) (Oid role))
 	AqMoved		moved;
 	int			sent;
 
-	/* looked at before the rows: what arrives now is seen again */
+	/* read before the rows: a batch that arrives in between is noticed at the next call */
 	schedule->arrivals = aq_propagator_area_arrivals();
 	sent = lock_schedule(schedule->id);
 	schedule->busy = sent >= DEPTH;

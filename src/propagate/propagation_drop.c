@@ -4,7 +4,7 @@
  *	  Says that propagation uses a foreign server that is dropped.
  *
  * A schedule names its server, as it names its queue there: it does not keep
- * either from being dropped, and goes on when there is one of this name again.
+ * either from being dropped, and continues when there is one of this name again.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -237,7 +237,7 @@ has_batch(int64 schedule)
 	return found;
 }
 
-/* So often in a row; altering a schedule, which is tried at once then, begins anew. */
+/* Number of errors in a row.  Altering a schedule resets it, and the schedule is tried at once. */
 static bool
 has_failed(int64 schedule, int failures)
 {

@@ -43,7 +43,7 @@
 /* less than pgaq.turn_timeout: a lock that is not available is not the fault of the schedule */
 #define LOCK_TIMEOUT "1s"
 
-/* what schedules have done is written at most so often, microseconds */
+/* the shortest time after which counts of schedules are written again, microseconds */
 #define SAVE_EVERY ((int64) 2000000)
 
 /* with more routes than can be waited for, or a stuck process, how often the others are looked at, microseconds */
@@ -421,7 +421,7 @@ look(void)
 	return routes;
 }
 
-/* Returns when there is no schedule any more. */
+/* Returns when no schedule is left. */
 static void
 propagate(void)
 {

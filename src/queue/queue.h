@@ -428,7 +428,7 @@ typedef struct AqConsumerShm
 
 #define AQ_CONSUMERS_PER_CHUNK 8
 
-/* Was the consumer removed, so that nothing is counted for it any more? */
+/* Was the consumer removed, so that nothing more is counted for it? */
 static inline bool
 aq_consumer_removed(AqConsumerShm *consumer)
 {
@@ -649,7 +649,7 @@ extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
 
 /*
- * --- peers.c: what part "node" wants to know of distributed queues.  Only the
+ * --- peers.c: what part "node" needs to know of distributed queues.  Only the
  * second one raises errors.
  */
 typedef enum AqPeerNews
@@ -825,7 +825,7 @@ extern void aq_non_persistent_on_put(AqNonPersistentPut put);
 extern void aq_non_persistent_refuse(const AqQueue *queue, const char *what);
 
 /*
- * Has a message with so many attempts failed?  Not in an exception queue
+ * Has a message with this number of attempts failed?  Not in an exception queue
  * without an exception queue of its own, where it would be dropped.
  */
 static inline bool
@@ -837,7 +837,7 @@ aq_queue_over_limit(const AqQueue *queue, int attempts)
 
 /* --- messages that have failed: see "Poison messages" in queue/README.md ----------------- */
 
-/* Is the next failure of a message with so many attempts its last one? */
+/* Is the next failure of a message with this number of attempts its last one? */
 static inline bool
 aq_queue_next_is_last(const AqQueue *queue, int attempts)
 {
@@ -846,7 +846,7 @@ aq_queue_next_is_last(const AqQueue *queue, int attempts)
 
 /*
  * The number of messages that a call for max of them returns at most when one
- * of them has so many attempts.
+ * of them has this number of attempts.
  */
 static inline uint32
 aq_queue_batch_limit(const AqQueue *queue, int attempts, uint32 max)

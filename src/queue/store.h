@@ -62,7 +62,7 @@ typedef enum AqMode
 	AQ_MODE_MOVE,				/* remove, to put it into another queue: a rollback is not an attempt */
 	AQ_MODE_PURGE,				/* remove, for the log a purge; no data */
 	AQ_MODE_LEASE,				/* remove, but only for a time: notes of a store, not an option */
-	/* what becomes of leased messages: AqLeaseOptions */
+	/* acknowledge, extend, release or reject leased messages: AqLeaseOptions */
 	AQ_MODE_ACKNOWLEDGE,
 	AQ_MODE_EXTEND,
 	AQ_MODE_RELEASE,
@@ -314,7 +314,7 @@ typedef struct AqStore
 	 */
 	char	   *(*lost_table) (const AqQueue *queue);
 	/*
-	 * Frees the entry; no session can reach it any more.  Must not raise an
+	 * Frees the entry; no session can reach it.  Must not raise an
 	 * error.
 	 */
 	void		(*unload) (AqQueueShm *shm);
@@ -345,7 +345,7 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/*
 	 * Commits what a take with immediate visibility has taken: durable, and
-	 * final whatever becomes of the transaction.  NULL: the store has no
+	 * final whatever happens to the transaction.  NULL: the store has no
 	 * immediate visibility without another transaction.
 	 */
 	void		(*settle_taken) (AqImmediate *immediate);

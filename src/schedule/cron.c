@@ -23,7 +23,7 @@
 
 #define SECONDS_PER_DAY ((pg_time_t) 86400)
 
-/* a day that matches is found within so many days: eight years from one 29 February to the next */
+/* a day that matches is found within this number of days: eight years from one 29 February to the next */
 #define DAYS_TO_LOOK (366 * 9)
 
 #define ALL_HOURS ((UINT64CONST(1) << 24) - 1)

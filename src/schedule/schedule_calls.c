@@ -175,7 +175,7 @@ read_message_options(const Arguments *args, Jsonb *old, struct varlena **as_arra
 
 /* --- aq.schedule ---------------------------------------------------------------------------- */
 
-/* The queue, which nobody can drop before the transaction has ended. */
+/* The queue, which no session can drop before the transaction has ended. */
 static AqQueue *
 lock_queue(const char *name)
 {

@@ -30,7 +30,7 @@
 /* while the extension is locked, and for what cannot be done before the worker leaves */
 #define TRY_AGAIN USECS_PER_SEC
 
-/* a worker that was asked to leave stays so long for the scheduler that it has started */
+/* how long a worker that was asked to leave waits for the scheduler that it has started */
 #define STAY (5 * USECS_PER_SEC)
 
 /* pauses while due schedules are locked */

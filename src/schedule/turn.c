@@ -48,7 +48,7 @@ typedef struct Turn
 
 /* --- which times are due ---------------------------------------------------------------- */
 
-/* The oldest of the last so many times that are over. */
+/* The oldest of the last count times that are over. */
 static TimestampTz
 oldest_to_catch_up(const AqSchedule *s, TimestampTz now, int most)
 {

@@ -52,7 +52,7 @@ aq_body_count(Partition *partition, uint64 bytes)
 
 /* --- writing ---------------------------------------------------------------------------- */
 
-/* The partition of a message that this transaction has enqueued; NULL: it has not. */
+/* The partition of a message that this transaction has enqueued; NULL: it has not enqueued it. */
 static Partition *
 own_partition(AqQueueShm *shm, int stream_no, int64 ordinal)
 {
@@ -244,7 +244,7 @@ aq_body_write(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* The table of the message's partition; InvalidOid: it is not there any more. */
+/* The table of the message's partition; InvalidOid: it is no longer there. */
 static Oid
 table_of(AqQueue *queue, int stream_no, int64 ordinal)
 {

@@ -10,7 +10,7 @@
  * after a scan of the whole table with this snapshot the message is "whole", and a
  * chunk that was not found does not exist.
  *
- * For a message that is not known yet, the scan goes on where the previous one
+ * For a message that is not known yet, the scan continues where the previous one
  * ended, as far as that is enough.  It need not be: rows are also inserted into
  * earlier blocks, and what was not committed yet was passed by.
  *
@@ -36,7 +36,7 @@
 /* rows of a table that are remembered, beside those of the message that is read */
 #define MAX_PLACES 32768
 
-/* in the place of a chunk's number: the message itself, which sorts before its chunks */
+/* instead of a chunk's number: the message itself, which sorts before its chunks */
 #define MESSAGE (-1)
 
 typedef struct Place
@@ -218,7 +218,7 @@ read_whole(Map *map, Relation rel, Snapshot snapshot, uint64 completions, int64 
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* A copy of column "targets" of the row at the place; NULL: it is null, or the row is not there (any more). */
+/* A copy of column "targets" of the row at the place; NULL: it is null, or there is no such row (now). */
 static bytea *
 fetch(Relation rel, const Place *place, int64 ordinal)
 {

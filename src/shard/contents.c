@@ -237,7 +237,7 @@ keep_retry_delays(Contents *p)
 
 /* --- leases ------------------------------------------------------------------------- */
 
-/* A row that says until when a lease, or a rest, lasts. */
+/* A row that says until when a lease, or a retry delay, lasts. */
 typedef struct LeaseRow
 {
 	char		kind;
@@ -306,7 +306,7 @@ read_lease(Contents *p, char kind, int position, uint32 number, int64 receipt)
 		count_up(&p->unseen[position], number);
 }
 
-/* The row's share in when the lease of the message, or its rest, ends. */
+/* Adds what the row says about the end of the message's lease or retry delay. */
 static void
 add_end(Contents *p, const LeaseRow *row, uint32 number)
 {

@@ -33,7 +33,7 @@ typedef struct PartitionCopy
 	Partition	partition;		/* frame: 0 if not resident; otherwise not a valid pointer here */
 	uint32		timers_reserved;
 	TimestampTz lease_end;
-	TimestampTz first_end;		/* of the leases and rests there are; 0: none */
+	TimestampTz first_end;		/* of all leases and retry delays; 0: none */
 	uint32		nsubs;
 	SubCopy    *subs;
 	uint32		ntimers;

@@ -20,7 +20,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* Of one message and consumer. */
+/* What the log says of one message and consumer. */
 typedef struct Story
 {
 	AqDeath		death;

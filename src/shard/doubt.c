@@ -182,7 +182,7 @@ typedef struct DoubtTake
 	uint16		slot;
 	ItemPointerData tid;		/* of the message */
 	TimestampTz enqueued;		/* its enqueue time; 0: not known */
-	TimestampTz until;			/* of a lease, or rest */
+	TimestampTz until;			/* end of the lease or retry delay */
 	int64		receipt;
 	bool		alone;			/* see LogRow */
 } DoubtTake;

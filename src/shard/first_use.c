@@ -171,7 +171,7 @@ release_list(uint32 list)
 }
 
 /*
- * No session can reach the queue any more, but eviction goes through all
+ * No session can reach the queue, but eviction goes through all
  * partitions, so the latch is needed.
  */
 void

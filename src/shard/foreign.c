@@ -62,7 +62,7 @@ each_partition(AqQueue *queue, int shard, bool (*visit) (AqQueue *queue, Stream 
 	return true;
 }
 
-/* Takes the latch, with the partition resident.  False: it is not in the stream any more; the latch is free. */
+/* Takes the latch, with the partition resident.  False: it is no longer in the stream; the latch is free. */
 static bool
 latch_resident(AqQueue *queue, Stream *stream, Partition *partition, int64 number)
 {
@@ -196,7 +196,7 @@ typedef struct Slots
 	ItemPointerData tids[READ_BATCH];
 } Slots;
 
-/* Is it only the origin's any more?  Latch held. */
+/* Has only the origin the message now?  Latch held. */
 static bool
 is_finished(const Partition *partition, const FrameSub *origin, uint32 slot)
 {

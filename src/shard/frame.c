@@ -390,7 +390,7 @@ free_sub(FrameSub *sub)
 }
 
 /*
- * Frees the frame: the partition is not resident any more.  Does not raise an
+ * Frees the frame: the partition is no longer resident.  Does not raise an
  * error.
  */
 void

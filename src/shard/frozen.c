@@ -2,7 +2,7 @@
  *
  * frozen.c
  *	  Immediate visibility: a message or a log row that is committed at once,
- *	  whatever becomes of the transaction that inserts it.
+ *	  whatever happens to the transaction that inserts it.
  *
  * Such a row is inserted frozen, as COPY FREEZE does it: everybody sees it, and
  * no abort or crash removes it.  The WAL is flushed (and confirmed by
@@ -11,7 +11,7 @@
  *
  * - No row is inserted: an error, a termination or a crash before that is the
  *	 end of the call, which has changed nothing.  What the row has in the TOAST
- *	 table comes first; without the row nobody finds it, and it goes when the
+ *	 table comes first; without the row no session finds it, and it goes when the
  *	 partition is truncated.
  * - The row is inserted: interrupts are held from before the insertion until
  *	 shared memory has followed, and nothing in between raises an error.  So

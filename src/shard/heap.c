@@ -144,7 +144,7 @@ aq_heap_leave_tables(const Partition *partition)
  * example by VACUUM FULL.  The caller holds a lock on the table.  The scan
  * misses no row whose slot has a TID of the old file, because a rewrite waits
  * for all lock holders, and slots get their TIDs under a lock.  A slot whose row is
- * gone, because it was rolled back or somebody has truncated the table, gets no
+ * gone, because it was rolled back or a user has truncated the table, gets no
  * valid TID.  When another session has done it meanwhile, nothing is left to do:
  * that session may have inserted rows that this scan has not seen.
  */

@@ -41,7 +41,7 @@
 /* a value that is not the number of a slot */
 #define NO_SLOT PARTITION_SLOTS
 
-/* of a frame with so many slots, without its bitmaps for consumers */
+/* of a frame with this number of slots, without its bitmaps for consumers */
 #define FRAME_CHUNKS(slots) (2 + (slots) / SEGMENT_SLOTS)
 
 #define SUBS_PER_CHUNK 64

@@ -122,7 +122,7 @@ aq_lease_holder(void)
 
 /*
  * Does the message, whose lease ends without an acknowledgement, fail?  counts:
- * the attempt counts, and the message was leased alone.  Nothing else sees to its expiration.  Latch held.
+ * the attempt counts, and the message was leased alone.  No timer ends it when it expires.  Latch held.
  */
 bool
 aq_lease_fails(const AqQueue *queue, const Partition *partition, int position, uint32 number,
@@ -185,7 +185,7 @@ find_partition(Stream *stream, int position, int64 number)
 	return partition != NULL && partition->number == number ? partition : NULL;
 }
 
-/* Until when the message rests that is given back.  False: it is for another step.  Latch held. */
+/* The end of the retry delay of a message that is given back.  False: another step handles it.  Latch held. */
 static bool
 set_retry_delay(Settling *settling, uint32 number, LeaseTerms *terms)
 {
@@ -219,8 +219,8 @@ is_wanted(const AqLeaseOptions *options, const Lease *lease)
 
 /*
  * Latch held; memory for a note and a chunk are reserved.  A message that fails
- * instead of being given back, or rests until another time than those before it,
- * stays open, because it has another note.
+ * instead of being given back, or whose retry delay ends at another time than that
+ * of those before it, is left for the next round, because it needs another note.
  */
 static void
 settle_resident(Settling *settling, Wanted *wanted, AqMode mode)

@@ -5,7 +5,7 @@
  *
  * A message is taken from its lease, a row of the log says that the lease is
  * over, and when that is on disk the message is ready at its place, or has failed.
- * What has been given back for a time, and rests, is ready without a row.
+ * A message that was given back and whose retry delay ends becomes ready without a row.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -57,7 +57,7 @@ is_due(const Round *round, const Lease *lease)
 	return lease->receipt != 0 && lease->until <= round->now;
 }
 
-/* The message's lease is over, or its rest.  Latch held. */
+/* The message's lease or retry delay is over.  Latch held. */
 static void
 end_one(Round *round, int position, uint32 number)
 {
@@ -79,7 +79,7 @@ end_one(Round *round, int position, uint32 number)
 		round->woken[position] += aq_slot_wake(round->stream, partition, position, number);
 }
 
-/* Of a consumer, as many as the round has room for.  Latch held. */
+/* Ends leases of a consumer, as many as the round has room for.  Latch held. */
 static void
 end_consumer(Round *round, int position)
 {

@@ -161,7 +161,7 @@ has_ended(SessionBlock *entry, int32 id)
 	return entry->database == MyDatabaseId && (id == 0 || entry->queue_id == id);
 }
 
-/* Posts the work for the entry's queue; returns false if it is not there any more. */
+/* Posts the work for the entry's queue; returns false if it is no longer there. */
 static bool
 post(const SessionBlock *entry)
 {

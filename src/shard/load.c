@@ -300,7 +300,7 @@ chunks_needed(Contents *p)
 	return needs;
 }
 
-/* A lease that runs, or that a prepared transaction is about to end; or a message that rests. */
+/* A lease that runs, or that a prepared transaction is about to end; or a message that waits for its retry delay. */
 static void
 install_lease(Contents *p, Stream *stream, int position, uint32 number)
 {
@@ -512,7 +512,7 @@ has_removed(const Contents *p)
 	return false;
 }
 
-/* Notes which removed consumers have messages that the log does not tell to be done. */
+/* Notes which removed consumers have messages that are not done according to the log. */
 static void
 note_left(const Contents *p)
 {

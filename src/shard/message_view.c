@@ -49,7 +49,7 @@ typedef struct LogPicture
 {
 	int64		number;			/* of the partition */
 	char	   *kind[AQ_MAX_CONSUMERS]; /* by consumer: a char per slot, '\0': none */
-	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is none: end of the retry delay */
+	TimestampTz *when[AQ_MAX_CONSUMERS];	/* if kind is '\0': end of the retry delay */
 	int16	   *attempts[AQ_MAX_CONSUMERS];
 	LeaseStory *leases[AQ_MAX_CONSUMERS];	/* by consumer, NULL: none has been leased */
 	List	   *lease_rows;
@@ -59,7 +59,7 @@ typedef struct LogPicture
 	uint64_t   *leased[AQ_MAX_CONSUMERS];
 } LogPicture;
 
-/* Of a row about a lease: which one runs, attempts, until when the message rests.  False: it says more. */
+/* Reads a row about a lease: which one runs, attempts, the end of the retry delay.  Returns false if the row says more. */
 static bool
 read_lease(LogPicture *p, const LogRow *row, int slot)
 {
@@ -76,7 +76,7 @@ read_lease(LogPicture *p, const LogRow *row, int slot)
 	return true;
 }
 
-/* What it says besides can be understood when all rows have been read. */
+/* Keeps a row that can be interpreted only when all rows have been read. */
 static void
 keep_lease_row(LogPicture *p, const LogRow *row)
 {
@@ -345,7 +345,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	bytea	   *targets;
 	int			position = -1;
 
-	/* the row may belong to a partition that is not in memory any more */
+	/* the row may belong to a partition that is no longer in memory */
 	heap_deform_tuple(tuple, desc, values, nulls);
 	stream.number = DatumGetInt16(values[MSG_STREAM]);
 	stream.shard = stream.number / (2 * AQ_PRIORITIES);
@@ -368,7 +368,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	}
 }
 
-/* Has the consumer unfinished messages of this state in the frame?  Latch held. */
+/* Does the consumer have unfinished messages of this state in the frame?  The caller holds the latch. */
 static bool
 sub_has_state(FrameSub *sub, bool delayed, const char *state)
 {
@@ -379,7 +379,7 @@ sub_has_state(FrameSub *sub, bool delayed, const char *state)
 	return sub_more(sub) != NULL && sub_more(sub)->nleased > 0;
 }
 
-/* The same for a partition; if it is not resident, that cannot be told.  Latch held. */
+/* The same for a partition; true if it is not resident, because that is unknown.  The caller holds the latch. */
 static bool
 partition_may_have(const Partition *partition, bool delayed, const char *state)
 {
@@ -441,7 +441,7 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 	if (rows->pinned)
 		read_ready(rows->log, rows->queue, RelationGetRelid(rel));
 
-	/* not a scan that begins where another one is */
+	/* not a synchronized scan, which could begin in the middle of the table */
 	scan = table_beginscan_strat(rel, GetActiveSnapshot(), 0, NULL, true, false);
 	heap_setscanlimits(scan, rows->first, blocks - rows->first);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
@@ -522,7 +522,7 @@ AQ_ROWS(aq_message_view_rows)
 AQ_ROWS(aq_message_view_parts)
 {
 	AqQueue    *queue = readable_queue(PG_GETARG_INT32(0));
-	bool		divided = false;	/* only one table is, as its log is read for each part */
+	bool		divided = false;	/* only one table is divided, because its log is read again for each part */
 	ListCell   *lc;
 
 	if (queue == NULL)

@@ -17,7 +17,7 @@ aq_pool_is_empty(void)
 }
 
 /*
- * Are so many in use that queues should release those that they do not need?
+ * Are enough in use that queues should release those that they do not need?
  */
 bool
 aq_pool_is_scarce(void)
@@ -143,7 +143,7 @@ void
 aq_pool_release(Partition *partition)
 {
 	aq_doubt_table_forget(partition);
-	aq_slot_reset(partition, 0);	/* it keeps nothing any more */
+	aq_slot_reset(partition, 0);	/* it keeps nothing now */
 	aq_latch_get(&aq_area->partitions_latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
 	leave_queue(partition);
 	partition->state = PARTITION_UNUSED;

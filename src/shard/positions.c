@@ -2,25 +2,25 @@
  *
  * positions.c
  *	  Frees the positions of removed consumers when no message can have their
- *	  bit any more.
+ *	  bit.
  *
  * An enqueue reads the consumers first, and stores their bits later.  So
  * after a removal subscriber.c waits until all transactions have ended that may
  * know the consumer; then no more messages get its bit.  What it still has in
  * memory is finished now, in reclaim.c.
  *
- * If the log tells of every message with the bit that it is done, then the
- * position is free at once: the next consumer has nothing to do with them.  That
- * is so if the consumer never had a message, or has finished all.  Whoever finishes
- * a message for it because it was removed, or finds one in the tables, notes
- * that (aq_consumer_leaves()): of one that is in memory when it is settled,
- * published or finished, of others when the partition is counted.
+ * If every message with the bit is done according to the log, the position is free
+ * at once: the next consumer is not affected by these messages.  That is so if the
+ * consumer never had a message, or has finished all.  A session that finishes a
+ * message for the consumer because it was removed, or finds one in the tables, notes
+ * that the consumer leaves messages (aq_consumer_leaves()): for a message in memory
+ * when it is settled, published or finished, for others when the partition is counted.
  *
  * If it has left messages, the worker writes a row into the log of each partition
- * (LOG_REMOVED), in the transaction that frees the position.  Of more than
- * MOST_TOLD partitions it waits instead until each of them has been consumed and
- * truncated.  Messages of another node go back to it, which is not known here; so
- * a position of a distributed queue waits for that in any case.
+ * (LOG_REMOVED), in the transaction that frees the position.  If there are more than
+ * MOST_TOLD partitions, it waits instead until each of them has been consumed and
+ * truncated.  Messages of another node return to that node, and this is not known
+ * here; so a position of a distributed queue always waits for that.
  *
  * The worker keeps this state only in memory: after a restart it begins again, and
  * the partitions are counted again.

@@ -113,10 +113,10 @@ set_delays(Batch *batch, const AqQueue *queue, TimestampTz now)
 }
 
 /*
- * The consumer's view in the batch's frame; NULL if it has no bitmap of
- * retries any more: a session that drops the queue clears the retries of
- * removed consumers before it locks the tables, and then the frame may be
- * evicted.  The caller holds the latch.
+ * The consumer's view in the batch's frame; NULL if it has lost its bitmap of
+ * retries: a session that drops the queue clears the retries of removed
+ * consumers before it locks the tables, and then the frame may be evicted.  The
+ * caller holds the latch.
  */
 static FrameSub *
 sub_of_batch(const Batch *batch)
@@ -663,8 +663,8 @@ move_message(Move *move, AqQueue *queue)
 static void undo_move(void *move, int64 unused);
 
 /*
- * Collects failed slots with which all consumers have finished, so many as are
- * moved in one transaction.
+ * Collects failed slots with which all consumers have finished, at most as many
+ * as one transaction moves.
  */
 static void
 collect_failed(Move *move)

@@ -162,7 +162,7 @@ collect_resident(Take *take, Stream *stream, uint32 *cursor)
 
 /*
  * The same, but loads the partition if necessary; returns false only if it
- * does not exist any more.
+ * no longer exists.
  */
 static bool
 collect(Take *take, Stream *stream, uint32 *cursor)
@@ -187,9 +187,9 @@ take_own(Take *take, uint32 number)
 }
 
 /*
- * Can the message be taken although it waits?  One that rests after a rollback
- * or a release cannot be leased: when the lease ended, memory would know no more
- * of the rest, and the log would.  Latch held.
+ * Can the message be taken although it waits?  A message that waits for its retry
+ * delay cannot be leased: when the lease ended, the delay would be in the log and
+ * no longer in memory.  Latch held.
  */
 static bool
 may_take_waiting(const Take *take, uint32 number)

@@ -15,7 +15,7 @@
  * So a message that becomes ready before Stream.seen, for whatever reason (the
  * commit of a transaction that enqueued earlier, a rollback, the end of a retry
  * delay or of a lease, the load of a partition), raises the number of returns, and
- * all searches begin anew.  All of these set the message's bit in set_ready
+ * all searches start over.  All of these set the message's bit in set_ready
  * (slot.c), the only function that sets one, under the latch.  Stream.seen is raised
  * when a search begins, to where it will end, because what becomes ready behind the
  * search must count, too.
@@ -30,7 +30,7 @@
  */
 #include "shard/take.h"
 
-/* so many of the last messages are looked at again while earlier ones are not committed yet */
+/* number of the last messages that are checked again while earlier ones are not committed yet */
 #define LOOK_BACK 1024
 
 /* NULL: the call remembers nothing of the stream. */

@@ -19,7 +19,7 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-/* an open partition with fewer bytes is left as it is, even if it is not used any more */
+/* an open partition with fewer bytes is left as it is, even if it is no longer used */
 #define IDLE_BYTES (256 * 1024)
 
 static bool

@@ -39,7 +39,7 @@ copy_bitmap(uint64_t *copy, AqChunk chunk)
 		memcpy(copy, bitmap_of(chunk), PARTITION_SLOTS / 8);
 }
 
-/* Leases and rests of a page; returns when the first one ends, 0 if there is none.  Latch held. */
+/* Leases and retry delays of a page; returns when the first one ends, 0 if there is none.  Latch held. */
 static TimestampTz
 copy_lease_page(SubCopy *to, const FrameSub *sub, uint32 page)
 {
@@ -60,7 +60,7 @@ copy_lease_page(SubCopy *to, const FrameSub *sub, uint32 page)
 	return first;
 }
 
-/* A consumer's leases; when the first one ends.  Latch held. */
+/* A consumer's leases and retry delays; returns when the first one ends.  Latch held. */
 static void
 copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
 {
@@ -277,8 +277,8 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 /* --- timers --------------------------------------------------------------------- */
 
 /*
- * Is each timer needed by its slot, and has each slot its timers?  Bits for
- * the timers found:
+ * Does a slot need each of its timers, and does it have all that it needs?  Bits
+ * for the timers found:
  */
 #define HAS_READY_TIMER 1
 #define HAS_EXPIRE_TIMER 2
@@ -292,7 +292,7 @@ waits_by_retry(const PartitionCopy *copy, uint32 slot)
 	return false;
 }
 
-/* Then the timer of an expiration may be gone: the end of a lease sees to it. */
+/* Then the timer of an expiration may be gone, because the end of a lease checks the expiration. */
 static bool
 had_leases(const PartitionCopy *copy)
 {
@@ -592,7 +592,8 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	aq_finding_compare(findings, "tables", "partitions in streams",
 			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
 	/*
-	 * the worker briefly takes the list, and the partitions that it truncates
+	 * the worker briefly removes the list, and the partitions that it truncates,
+	 * from shared memory: then the numbers differ
 	 */
 	aq_finding_compare(findings, "tables", "consumed partitions",
 			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
@@ -619,7 +620,7 @@ check_doubts(AqFindings *findings)
 		if (doubt.partition == 0)
 			continue;
 		n++;
-		/* an entry whose own messages wait for another transaction stays */
+		/* an entry whose takes are settled stays while its own messages wait for another transaction */
 		if (!doubt.takes_settled && !TransactionIdIsInProgress(doubt.xid))
 			aq_finding_add(findings, psprintf("partition entry %u", doubt.partition),
 					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);

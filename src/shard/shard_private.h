@@ -81,7 +81,7 @@ typedef struct SessionBlock
 	pg_atomic_uint64 value;		/* the block and its state; 0: unused.  Written after the others */
 	uint32		database;
 	int32		queue_id;
-	Oid			owner_view;		/* the queue's: its id can come again with DROP EXTENSION */
+	Oid			owner_view;		/* the queue's: after DROP EXTENSION its id can be used again */
 } SessionBlock;
 
 extern ShardQueue *aq_area_queues;
@@ -237,7 +237,7 @@ typedef struct LeaseTerms
 {
 	int64		receipt;
 	int64		span;			/* microseconds, counted from the end of the transaction; else 0 */
-	TimestampTz until;			/* lease or rest ends; 0: no rest */
+	TimestampTz until;			/* end of the lease or retry delay; 0: no delay */
 	const char *detail;			/* for the log; NULL: none */
 } LeaseTerms;
 

@@ -148,7 +148,7 @@ set_doubt(Stream *stream, Partition *partition, int position, uint32 number)
 	}
 }
 
-/* The message is not leased any more. */
+/* The message is no longer leased. */
 static void
 forget_lease(const FrameSub *sub, uint32 number)
 {
@@ -158,7 +158,7 @@ forget_lease(const FrameSub *sub, uint32 number)
 		lease->receipt = 0;
 }
 
-/* The lease, or rest, ends then. */
+/* Sets the end of the lease or retry delay. */
 static void
 expect_end(Partition *partition, SubMore *more, uint32 number, TimestampTz until)
 {
@@ -525,7 +525,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 	if (!clear_waiting(partition, position, number))
 		return false;
 	Assert(slot_at(frame_of(partition), number)->state == SLOT_READY);
-	forget_lease(frame_sub(frame_of(partition), position), number);	/* it may have rested */
+	forget_lease(frame_sub(frame_of(partition), position), number);	/* a retry delay may have run */
 	set_ready(stream, partition, position, number, 1);
 	return true;
 }
@@ -612,7 +612,7 @@ aq_slot_lease(Partition *partition, int position, uint32 number)
 	expect_end(partition, more, number, lease_at(sub, number)->until);
 }
 
-/* It is decided what becomes of a leased message; false when it is not leased. */
+/* A transaction begins to acknowledge, release or reject a leased message; false when it is not leased. */
 bool
 aq_slot_hold_lease(Partition *partition, int position, uint32 number)
 {
@@ -639,7 +639,7 @@ aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz unti
 	expect_end(partition, sub_more(sub), number, until);
 }
 
-/* When the first lease of the page ends, or rest is over; 0: it has none. */
+/* When the first lease or retry delay of the page ends; 0: it has none. */
 static TimestampTz
 first_end(const FrameSub *sub, uint32 page)
 {
@@ -659,7 +659,7 @@ first_end(const FrameSub *sub, uint32 page)
 
 /*
  * Make those ends exact of which something is said to end before this time, and
- * the frame's.  The caller sees to Partition.next_timer.
+ * the frame's.  The caller updates Partition.next_timer.
  */
 void
 aq_slot_find_ends(Partition *partition, TimestampTz before)
@@ -746,7 +746,7 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 		set_waiting(partition, position, number);
 }
 
-/* The partition is not resident, or will not be: so many of its messages wait or are leased, and none is ready so far. */
+/* The partition is not resident, or will not be: this number of its messages wait or are leased, and none is ready so far. */
 void
 aq_slot_leave(Partition *partition, uint32 waiting, uint32 leased)
 {

@@ -19,7 +19,7 @@
  *	Partition.nfailed	slots with SLOT_FAILED
  *	Partition.open		pending + nfailed + Slot.open of all other slots
  *	Partition.inflight	views TAKEN and DOUBT, plus what aq_slot_hold has added
- *	Partition.kept		0 if pending, inflight and ndoubt are, else the frame's chunks
+ *	Partition.kept		0 if pending, inflight and ndoubt are 0, otherwise the frame's chunks
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits set in its bitmap
@@ -210,8 +210,8 @@ extern void aq_slot_rest(Partition *partition, int position, uint32 number, Time
 extern void aq_slot_find_ends(Partition *partition, TimestampTz before);
 
 /*
- * Of a message in view RETRY: was no other one rolled back with it?  False if
- * it was not its last attempt when it was taken.
+ * Was the message, whose view is RETRY, rolled back alone?  Also false if this was
+ * not its last attempt.
  */
 static inline bool
 aq_slot_was_alone(const FrameSub *sub, uint32 number)

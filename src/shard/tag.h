@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tag.h
- *	  What a frame tells of the correlations of its messages, so that a search by
+ *	  Which correlations the messages of a frame may have, so that a search by
  *	  correlation need not read the rows of others: equal correlations have the
  *	  same tag, nearly all others have another one.
  *
@@ -38,7 +38,7 @@ tag_at(const Frame *frame, uint32 slot)
 	return page == 0 ? TAG_NONE : ((uint16 *) aq_chunk_ptr(page))[slot % TAGS_PER_CHUNK];
 }
 
-/* Of a slot of the session's own transaction; the latch is not needed. */
+/* Sets the tag of a slot of the session's own transaction; the latch is not needed. */
 static inline void
 tag_set(Frame *frame, uint32 slot, uint16 tag)
 {

@@ -46,7 +46,7 @@ typedef struct Take
 	AqQueueShm *shm;
 	const AqTakeOptions *options;
 	uint32		taken;
-	uint32		limit;			/* the call ends with so many; below options->max after a message that has failed */
+	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has failed */
 	bool		careful;		/* limits apply: it consumes messages, not a certain one */
 	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;

@@ -139,7 +139,7 @@ take_expired(Round *round, uint32 i)
 			aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
 		else if (aq_slot_is_leased(frame_sub(frame_of(round->partition), position), number))
-			leased++;			/* the end of the lease sees to it */
+			leased++;			/* the end of the lease checks it */
 	/* a session has taken it, and may roll back */
 	if (round->nexpired - before + leased < slot->open)
 		round->again[i] = true;

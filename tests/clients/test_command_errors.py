@@ -141,7 +141,7 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
     one_line(pgaq("schedule", "create", "s", "zzz", "--every", "1 day", ok=False), 6, 'queue "zzz" does not exist', "pgaq queue list")
     one_line(pgaq("schedule", "create", "s", queue, "--cron", "61 * * * *", ok=False), 1, "invalid cron expression", "five fields")
     one_line(pgaq("schedule", "create", "s", queue, "--every", "often", ok=False), 1, 'invalid input syntax for type interval: "often"')
-    one_line(pgaq("schedule", "create", "s", queue, ok=False), 2, "Give --cron or --every")
+    one_line(pgaq("schedule", "create", "s", queue, ok=False), 2, "--cron or --every is required")
     one_line(pgaq("schedule", "times", "--cron", "@daily", "--every", "1 day", ok=False), 2, "cannot be combined")
     one_line(pgaq("schedule", "alter", "mine", ok=False), 2, "nothing to change")
     one_line(pgaq("schedule", "list", "zzz", ok=False), 6, 'queue "zzz" does not exist')

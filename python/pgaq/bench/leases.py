@@ -44,7 +44,7 @@ def lease_many(server: Server, number: int) -> None:
 
 
 def fill(workload: Workload, shape: Shape, messages: int) -> int:
-    """Puts about so many messages into the queue; returns how many."""
+    """Puts about this number of messages into the queue; returns the exact number."""
     workload.shape = replace(shape, batch=100, sessions=4)
     workload.options = Options(consumer_sessions=0, messages=messages, backlog=0)
     workload.start()

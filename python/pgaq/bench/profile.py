@@ -175,7 +175,7 @@ def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[Shape]]
     parser.add_argument("--contestant", default="pgaq", choices=[name for name, driver in DRIVERS.items() if not driver.yardstick])
     parser.add_argument("--seconds", type=program.above_zero, default=4, help="measured of each shape (4)")
     parser.add_argument("--warm-up", type=program.above_zero, default=1.0)
-    parser.add_argument("--functions", type=program.at_least(0), default=0, help="show so many functions of ours, too")
+    parser.add_argument("--functions", type=program.at_least(0), default=0, help="also show this number of pgaq's functions")
     program.add_options(parser)
     given = parser.parse_args(arguments)
     for name in given.shapes.split(","):

@@ -22,7 +22,7 @@ def browse(
     queue: str = QUEUE,
     msgid: Optional[str] = typer.Argument(None, metavar="[MSGID]", help="Only this message, with all that is known of it.", callback=message_id, show_default=False),
     consumer: Optional[str] = CONSUMER,
-    number: int = typer.Option(20, "--max", "-n", min=1, help="At most so many messages."),
+    number: int = typer.Option(20, "--max", "-n", min=1, help="Maximum number of messages."),
     state: Optional[str] = typer.Option(None, "--state", metavar="STATE", autocompletion=one_of([*STATES, "all"]), help=f"{', '.join(STATES)}, or all, also buffered ones; the order is that of the tables.", show_default="ready persistent ones, in the order of dequeue"),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
     correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),

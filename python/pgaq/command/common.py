@@ -307,7 +307,7 @@ def _who_grants(message: str, conn: db.Connection | None) -> str:
 
 
 def near_queue(conn: db.Connection | None, name: str) -> str:
-    """What to do about a queue that does not exist, or that the role cannot use: the server does not tell which."""
+    """What to do about a queue that does not exist, or that the role cannot use: the server does not say which."""
     listed = "pgaq queue list shows the queues that this role can use"
     if conn is None or conn.closed:
         return listed

@@ -42,7 +42,7 @@ def _where(conn: db.Connection, queue: str) -> tuple[str, str | None]:
 @command(app, "list")
 def list_letters(
     queue: Optional[str] = typer.Argument(None, metavar="[QUEUE]", help="Dead letters of this queue, or in this exception queue; without it, how many there are.", autocompletion=names_of_queues, show_default=False),
-    number: int = typer.Option(20, "--max", "-n", min=1, help="At most so many, the latest first."),
+    number: int = typer.Option(20, "--max", "-n", min=1, help="Maximum number, the latest first."),
 ) -> None:
     """Dead letters and why they failed."""
     with asking() as conn:
@@ -68,7 +68,7 @@ def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", h
 @command(app, "redrive")
 def redrive(
     queue: str = QUEUE,
-    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="At most so many.", show_default="all"),
+    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="Maximum number.", show_default="all"),
     condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only those that meet it, such as \"dead_letter ->> 'reason' = 'rejected'\".", show_default=False),
 ) -> None:
     """Put dead letters back into the queue that they came from."""

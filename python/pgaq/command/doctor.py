@@ -41,7 +41,7 @@ def _finding(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_findings(found: list[dict[str, Any]], most: int | None = None, more: str = "") -> None:
-    """A line for each, and what to do; of each rule at most so many, because there can be thousands of queues."""
+    """A line for each, and what to do; each rule has a maximum number of lines, because there can be thousands of queues."""
     out = output.console()
     written: Counter[str] = Counter()
     for each in found:

@@ -119,7 +119,7 @@ class _Service:
             given = {"queue": self.queue, "msgid": message["msgid"], "receipt": message["receipt"], "consumer": self.consumer, "error": said}
             db.value(self.settling, f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})", given)
             self._tell(message["msgid"], how, said)
-        except BaseException as error:  # noqa: BLE001 - the service ends; the leases run out, and the messages come again
+        except BaseException as error:  # noqa: BLE001 - the service ends; the leases expire, and the messages are delivered again
             self.error, self.stopped = self.error or error, True
         finally:
             self.free.release()

@@ -186,7 +186,7 @@ def shared(wide: list[int], room: int) -> list[int]:
 
 
 def table(subject: Subject, rows: list[dict[str, Any]], room: int, selected: int | None = None, title: bool = False) -> Table:
-    """A table of the rows for so many characters."""
+    """A table of the rows, of this width in characters."""
     cells = [[drawn(row.get(column.name), column.unit) for column in subject.columns] for row in rows]
     keep = fitting(subject, cells, room)
     wide = widths(subject.columns, cells)

@@ -52,7 +52,7 @@ class Job:
 def receive(
     queue: str = QUEUE,
     consumer: Optional[str] = CONSUMER,
-    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="At most so many messages.", show_default="1, with --follow all"),
+    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="Maximum number of messages.", show_default="1, with --follow all"),
     follow: bool = typer.Option(False, "--follow", "-f", help="Continue until Ctrl-C, waiting for messages."),
     wait: Optional[str] = duration(None, "--wait", help="How long to wait for a message.", show_default="not at all"),
     all_ready: bool = typer.Option(False, "--all", help="All messages that are ready."),
@@ -199,7 +199,7 @@ class _Runner:
         return number
 
     def _end(self, message: dict[str, Any], code: int | None, said: str, lost: bool) -> None:
-        """The exit code decides what becomes of the message."""
+        """The exit code decides what happens to the message."""
         how = "acknowledge" if code == 0 else "reject" if code == self.job.reject_code else "release"
         answer = self._settle(how, message, "" if code == 0 else ", error => %(error)s", said)
         done = code == 0 and answer == "done"

@@ -118,7 +118,7 @@ def alter(
     recipients: Optional[List[str]] = RECIPIENTS,
     comment: Optional[str] = COMMENT,
 ) -> None:
-    """Change a schedule: what is not given remains. Failures are forgotten, so a disabled schedule goes on."""
+    """Change a schedule. Options that are not given leave their settings unchanged. The count of failures is reset, so a disabled schedule runs again."""
     _one_timing(cron, every, required=False)
     given = _settings(payload, cron, every, zone, catch_up, start, until, priority, delay, expiration, correlation, properties, recipients, comment)
     if all(value is None for value in given.values()):

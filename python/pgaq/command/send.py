@@ -44,7 +44,7 @@ def send(
     sender: Optional[str] = typer.Option(None, "--sender", help="Name of the sender.", show_default=False),
     producer: Optional[str] = typer.Option(None, "--producer", help="Name by which messages of several sessions keep their order.", show_default=False),
     buffered: bool = typer.Option(False, "--buffered", help="Not logged: faster, and lost in a crash."),
-    rate: Optional[float] = typer.Option(None, "--rate", min=0.001, help="At most so many messages per second.", show_default=False),
+    rate: Optional[float] = typer.Option(None, "--rate", min=0.001, help="Maximum number of messages per second.", show_default=False),
     batch: int = typer.Option(100, "--batch", min=1, help="Messages per transaction."),
     print_ids: bool = typer.Option(False, "--ids", help="Write the id of each message."),
 ) -> None:

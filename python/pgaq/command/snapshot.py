@@ -31,7 +31,7 @@ def take() -> None:
 
 
 @command(app, "list")
-def list_snapshots(number: int = typer.Option(20, "--max", "-n", min=1, help="At most so many, the latest first.")) -> None:
+def list_snapshots(number: int = typer.Option(20, "--max", "-n", min=1, help="Maximum number, the latest first.")) -> None:
     """The snapshots of this database."""
     with asking() as conn:
         rows = output.ask(conn, SNAPSHOTS, limit=number)

@@ -40,7 +40,7 @@ def queues(conn: db.Connection, **which: Any) -> tuple[list[dict[str, Any]], int
 
 
 def read(conn: db.Connection, seconds: float, most: int | None) -> tuple[dict[str, Any], int]:
-    """All that the screen shows, with so many queues at most, and the number of queues that it would show without that limit.
+    """All that the screen shows, with a maximum number of queues, and the number of queues that it would show without that limit.
 
     Parts that the role may not see are empty, and notes says so.  Rates are measured over this many seconds; with 0 they
     are averages since the queues came into use.

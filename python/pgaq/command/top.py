@@ -221,7 +221,7 @@ def read_key(number: int, patience: float) -> str | None:
 def top(
     view: str = typer.Option("queues", "--view", metavar="VIEW", autocompletion=one_of(VIEWS), help=f"Begin with {', '.join(VIEWS)}."),
     every: str = duration("2s", "--every", "-s", help="Time between readings, at least 100ms."),
-    times: Optional[int] = typer.Option(None, "--times", "-n", min=1, help="Only so many readings, written one below the other.", show_default=False),
+    times: Optional[int] = typer.Option(None, "--times", "-n", min=1, help="Stop after this number of readings; write them one below the other.", show_default=False),
 ) -> None:
     """Live: queues, sessions with their waits, latches; keys to sort and to drill down."""
     if view not in VIEWS:

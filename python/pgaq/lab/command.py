@@ -125,7 +125,7 @@ def run_experiments(
     quick: bool = typer.Option(False, "--quick", help="under 10 minutes for all"),
     full: bool = typer.Option(False, "--full", help="the durations of the sources"),
     repeat: Optional[int] = typer.Option(None, "--repeat", min=1, help="repeats of each point instead of the profile's"),
-    seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="at most so many for each measurement, to see that all experiments run; findings need more"),
+    seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="maximum seconds for each measurement, to see that all experiments run; findings need more"),
     only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", autocompletion=_ids, help="like an argument; may be given several times"),
     directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
     markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too, and draw its figures again"),

@@ -37,7 +37,7 @@ def formula(phase: dict[str, float]) -> str:
 
 
 def predicted(phase: dict[str, float], false: float, waited: float = 1.0) -> float:
-    """Operations of a message with so many false wake-ups, if this share of the messages was waited for."""
+    """Operations of a message with this number of false wake-ups, if this share of the messages was waited for."""
     return phase["Q"] + waited * (phase["S"] + phase["W"] + phase["U"]) + false * phase["W"]
 
 

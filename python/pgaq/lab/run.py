@@ -154,7 +154,7 @@ def _snapshots(server: Server, task: Task, output: Path) -> Iterator[dict[str, s
 
 
 def _calm(server: Server) -> None:
-    """No session of a failed measurement goes on."""
+    """No session of a failed measurement continues."""
     if server.running():
         with server.connect() as conn:
             conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq lab' AND pid <> pg_backend_pid()")

@@ -94,7 +94,7 @@ def reported(server: Server) -> Iterator[Report]:
 
 @contextlib.contextmanager
 def pinned(server: Server, processors: int | None) -> Iterator[None]:
-    """The server's processes on the first so many processors; its clients beside them, if there are others."""
+    """The server's processes on the first processors, up to this number; its clients on the others, if there are any."""
     mine = sorted(os.sched_getaffinity(0))
     if processors is None or processors == len(mine):
         yield

@@ -83,7 +83,7 @@ class Measurements:
         return of(several)  # type: ignore[arg-type]
 
     def value(self, run: str, metric: str, axes: dict[str, Any], repeat: int, x: str) -> Value:
-        """A number when one point is left, else a curve over the one axis that is left, or over x."""
+        """A number when one point is left, otherwise a curve over the one axis that is left, or over x."""
         points = [r for r in self.of(run) if r["repeat"] == repeat]
         for axis, wanted in axes.items():
             chosen = max((r["point"][axis] for r in points if axis in r["point"]), default=None) if wanted == "last" else wanted

@@ -70,7 +70,7 @@ class Shape:
         return text
 
     def rest(self, attempts: int) -> float:
-        """The least seconds that a message rests after so many failed attempts."""
+        """The shortest retry delay after this number of failed attempts, in seconds."""
         return min(self.retry_delay_ms * RETRY_FACTOR ** (attempts - 1), max(RETRY_MAX_MS, self.retry_delay_ms)) / 1000
 
 

@@ -42,7 +42,7 @@ def none(server: Server) -> Iterator[Hold]:
 
 @contextmanager
 def idle(server: Server) -> Iterator[Hold]:
-    """A transaction that has written and does nothing any more."""
+    """A transaction that has written and is now idle."""
     with server.connect() as conn:
         conn.execute("BEGIN; SELECT pg_current_xact_id()")
         yield Hold()

@@ -174,7 +174,7 @@ def _is_over(message: Message, take: Event, rules: Rules, *, moved: bool) -> flo
 
 
 def _delay(end: Lease, attempts: int, rules: Rules) -> float:
-    """Microseconds for which a message rests that was given back; attempts: before this one."""
+    """The retry delay of a message that was given back, in microseconds; attempts: before this one."""
     if end.ms != NO_DELAY:
         return end.ms * 1000.0
     return rules.rest(attempts + 1) * 1e6 if rules.rest is not None and end.kind == "F" else 0.0

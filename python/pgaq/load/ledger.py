@@ -28,7 +28,7 @@ stale, busy or unknown.  milliseconds: the lease or the delay; NO_DELAY: the que
   - within one consumer session, the messages of one producing session and
     priority came in the order enqueued.  A message may come late only if another
     consumer had it and gave it back, or the connection broke while it was held;
-    with a retry delay also if it was given back at all, because then it rests, and
+    with a retry delay also if it was given back at all, because then it waits, and
     after a lease that ended;
   - what lease_rules.py says of leases.  An acknowledgement takes effect, a lease does not.
 Where a crash may lose messages, those that never came are counted, and everything
@@ -397,9 +397,9 @@ def check(
 
     subscribers: who should have received (default: who has a ledger); order:
     check it; drained: consumers have taken all there was, so that what did not
-    arrive is lost; retry_delay: what is given back rests, and others overtake it;
-    lossy: a crash may have lost messages; rest(attempts): the least seconds that a
-    message rests after so many counted attempts, for messages that are leased;
+    arrive is lost; retry_delay: what is given back waits, and others overtake it;
+    lossy: a crash may have lost messages; rest(attempts): the shortest retry delay
+    after this number of counted attempts, in seconds, for messages that are leased;
     leased_from_call: the time of a lease counts from the call, not the commit; wanted(subscriber, session): False for
     sessions whose messages the subscriber's rule leaves out.
     """
@@ -525,7 +525,7 @@ def _check_order(
     label: str, clients: list[Client], taken: set[Transaction], returned: dict[tuple[int, int], list[Transaction]],
     unordered: set[int], report: Report, retry_delay: bool,
 ) -> None:  # fmt: skip
-    """Each consumer session by itself; a message that was held elsewhere or rested meanwhile may be late."""
+    """Each consumer session by itself; a message may be late if another session had it, or a retry delay ran."""
     lost_calls = sum(t.lost for client in clients for t in client.transactions)
     lost_calls += sum(client.batch for client in clients if not client.ended)
     for client in clients:

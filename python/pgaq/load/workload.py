@@ -460,7 +460,7 @@ class Workload:
         self.results.append(json.loads(out))
 
     def consume_at(self, servers: Sequence[Server], sessions: int, timeout: float = 30) -> None:
-        """From now on so many consumers on each of these servers, and none elsewhere; those that end finish their transaction."""
+        """From now on this number of consumers on each of these servers, and none elsewhere; those that end finish their transaction."""
         leaving = [process for process in self.processes if process.role == "consumer" and process.server not in servers]  # type: ignore[attr-defined]
         for process in leaving:
             process.terminate()

@@ -44,18 +44,18 @@ RULES: tuple[Rule, ...] = (
     Rule("propagation_diverged", "problem", "A propagation schedule and its destination do not agree on what was sent.",
          """SELECT queue_name || ' -> ' || destination AS case, format('it is diverged: %s', COALESCE(last_error, 'the message is for its role')) AS found
             FROM aq.propagations WHERE state = 'diverged'""",
-         "Decide what becomes of the messages: \"Divergence\" in docs/propagation.md."),
+         "Decide what happens to the messages: \"Divergence\" in docs/propagation.md."),
     Rule("propagation_stuck", "problem", "A propagation schedule waits for code that cannot be interrupted.",
          """SELECT queue_name || ' -> ' || COALESCE(destination, 'all queues') AS case, format('it is stuck: %s', COALESCE(last_error, 'the message is for its role')) AS found
             FROM aq.propagations WHERE state = 'stuck'""",
-         "It goes on when the function returns."),
+         "It continues when the function returns."),
     Rule("schedule", "problem", "A schedule fails.",
          """SELECT schedule_name AS case, format('it is %s after %s errors in a row: %s', state, failures, last_error) AS found, schedule_name AS schedule
             FROM aq.schedules WHERE failures > 0 AND state <> 'stuck'""",
          "Correct what the message says. To try it at once: pgaq schedule resume {schedule:word}"),
     Rule("schedule_stuck", "problem", "A schedule waits for code that cannot be interrupted.",
          "SELECT schedule_name AS case, format('it is stuck: %s', last_error) AS found FROM aq.schedules WHERE state = 'stuck'",
-         "It goes on when the function returns."),
+         "It continues when the function returns."),
     Rule("node", "problem", "A node does not answer, or this database is a copy of one.",
          """SELECT server::text AS case, CASE state WHEN 'copy' THEN 'this database is a copy of a node, and does not act as it'
                 ELSE format('it is %s with SQLSTATE %s: %s', state, sqlstate, COALESCE(error, 'the message is for members of pg_monitor')) END AS found,

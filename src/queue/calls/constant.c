@@ -3,7 +3,7 @@
  * constant.c
  *	  The integers of Oracle's packages, such as dbms_aq.immediate().
  *
- * In C, because a CALL evaluates its arguments anew each time, and a function in
+ * In C, because each CALL evaluates its arguments again, and a function in
  * SQL that returns a number then takes longer than an enqueue.
  *
  * Portions Copyright (c) 2026, the pgaq authors

@@ -44,7 +44,7 @@
  *
  * A call can execute code that cannot be interrupted.  While sessions are in line, a
  * helper that is BUSY when GRACE has passed since its call was cancelled is
- * terminated, and one more GRACE later it is STUCK: it does not count any more, and
+ * terminated, and one more GRACE later it is STUCK: it no longer counts, and
  * its login role gets no helper until it has ended: its sessions in line are woken,
  * and refused.  As each keeps one of max_worker_processes, a quarter of these can be
  * STUCK.
@@ -406,7 +406,7 @@ wake_all_of(Oid login)
 	}
 }
 
-/* A helper goes on although its call was cancelled long ago. */
+/* A helper continues although its call was cancelled long ago. */
 static void
 press(Helper *helper)
 {

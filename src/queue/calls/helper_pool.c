@@ -38,7 +38,7 @@ cancel_call(Helper *helper)
 }
 
 /*
- * Has the caller a helper?  Not any more when the helper has begun to answer.
+ * Has the caller a helper?  False as soon as the helper has begun to answer.
  */
 static bool
 has_helper(const Call *call)
@@ -83,7 +83,7 @@ leave(void *ptr, int64 unused)
 	Call	   *call = ptr;
 	dsa_pointer request;
 
-	/* nobody else has an interest in it any more */
+	/* no other process needs it now */
 	if (own_state(call) == AQ_CALL_ANSWERED && own_helper == NULL)
 	{
 		call->state = AQ_CALL_NONE;
@@ -180,7 +180,7 @@ refuse_blocked(void)
 }
 
 /*
- * Serves the line; returns true if the session is not in line any more.  The
+ * Serves the line; returns true if the session is no longer in line.  The
  * caller holds the latch.
  */
 static bool
@@ -340,7 +340,7 @@ aq_helper_pool_is_helper(void)
 	return own_helper != NULL;
 }
 
-/* The process enters the pool; returns false if it is not needed any more. */
+/* The process enters the pool; returns false if it is no longer needed. */
 bool
 aq_helper_pool_enter(int number, uint32 serial, AqHelperKey *key)
 {

@@ -10,7 +10,7 @@
  *	 it returns.  No other work is committed with it, and what its client gets is
  *	 committed;
  * - a call that enqueues a message or dequeues, if the store can commit that
- *	 whatever becomes of the transaction (AqStore.settle_taken).  Rules, conditions
+ *	 whatever happens to the transaction (AqStore.settle_taken).  Rules, conditions
  *	 and input functions are evaluated in the session's transaction then.
  *
  * A helper, which has a transaction of its own, executes the others

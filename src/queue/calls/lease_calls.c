@@ -111,7 +111,7 @@ aq_lease_calls_settle(const char *command, const char *queue_name, const char *c
 	return settle_ids(&queue, consumer, options, ids, n, &ndone);
 }
 
-/* The argument "error"; an empty one is none. */
+/* The argument "error"; NULL if it is empty. */
 char *
 aq_lease_calls_error(FunctionCallInfo fcinfo, int arg)
 {

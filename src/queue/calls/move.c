@@ -51,9 +51,9 @@ hops_of(Jsonb *properties)
  * count how often it was, in this database and in others, so that a message stops
  * even if schedules form a circle.  A message with an original id has been in
  * another queue before; in any other message, the property was written by an
- * application and is reset.  A dead letter always has an original id.  It starts
- * anew: otherwise a role that may only enqueue could stop the propagation of an
- * exception queue.
+ * application and is reset.  A dead letter always has an original id; its count
+ * starts again, because otherwise a role that may only enqueue could stop the
+ * propagation of an exception queue.
  */
 struct varlena *
 aq_move_properties(const AqMessage *m)

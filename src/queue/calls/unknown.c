@@ -6,7 +6,7 @@
  * It is no error, because a recipient is known only while it has messages: a
  * program may well wait for one before the first message names it.  Such a
  * program can use a new name for each request, so a session is not told of
- * more than so many names.  A name that was granted to a role is meant.
+ * more than a maximum number of names.  A name that was granted to a role counts as known.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -112,7 +112,7 @@ aq_use_begin(AqQueue *queue, bool enqueue, bool *begins)
 		queue = aq_pins_pin_current(queue, enqueue);
 		aq_use_check_started(queue, enqueue);
 		*begins = use(queue, enqueue);
-		/* was it changed again, and is not being stopped any more? */
+		/* was it changed again, and is no longer being stopped? */
 		if (queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 			break;
 		if (*begins)

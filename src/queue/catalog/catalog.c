@@ -344,7 +344,7 @@ aq_catalog_forget(int32 id)
 		forget_entry(entry);
 }
 
-/* Is the description outdated, and its queue not in shared memory any more, or was it never used? */
+/* Is the description outdated, and its queue no longer in shared memory, or was it never used? */
 static bool
 is_left_over(const AqQueue *queue)
 {
@@ -437,7 +437,7 @@ refuse_right(AqQueue *queue, AqRight right)
 					quoted_user(), privilege));
 }
 
-/* For a role that can no longer dequeue; does not tell it whether the queue exists. */
+/* For a role that can no longer dequeue; does not reveal whether the queue exists. */
 int
 aq_catalog_hint_dequeue(const char *name)
 {
@@ -524,8 +524,8 @@ aq_catalog_get_by_name(const char *name)
 }
 
 /*
- * The queue's name by the session's description, which may be old; NULL: there
- * is none.  Reads and allocates nothing.
+ * The queue's name by the session's description, which may be old; NULL if there
+ * is no description.  Reads and allocates nothing.
  */
 const char *
 aq_catalog_known_name(int32 id)

@@ -181,7 +181,7 @@ is_named(const char *text, const char *at, Named *named)
 		aq_catalog_known_name(named->number) != NULL;
 }
 
-/* at most so many of them are explained */
+/* most of them that are explained */
 #define MOST_NAMED 5
 
 /* Finds relations of aq_data in the text that are not in the list yet; returns the new length of the list. */

@@ -246,7 +246,7 @@ aq_privilege_shows(AqQueue *queue, const char *consumer)
 		aq_grants_allow(queue, consumer);
 }
 
-/* The same of the consumer at a position; one that is not known any more has no name. */
+/* The same of the consumer at a position; one that is no longer known has no name. */
 bool
 aq_privilege_shows_position(AqQueue *queue, int position)
 {

@@ -239,7 +239,7 @@ make_groups(AqRuleIndex *index)
 	}
 }
 
-/* A rule that nobody can run fails for each message, so it is one of the others. */
+/* A rule that no role can run fails for each message, so it is one of the others. */
 static void
 add_consumer(AqRuleIndex *index, AqConsumer *consumer, Oid payload_type)
 {

@@ -78,7 +78,7 @@ aq_schema_data_relation(const char *name)
 	return OidIsValid(schema) && !OidIsValid(oid) ? find_relation(name, schema) : oid;
 }
 
-/* A superuser may have put a view in the place of a table of ours. */
+/* A superuser may have replaced a table of pgaq by a view. */
 Oid
 aq_schema_data_table(const char *name)
 {

@@ -53,7 +53,7 @@ exception_queue_id(const char *name, Oid payload_type)
 	if (strcmp(name, "none") == 0)
 		return 0;
 	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
-	/* which could not be dropped with its queue any more */
+	/* which could then no longer be dropped with its queue */
 	if (target->rights_id != target->id)
 		target = aq_catalog_get(name, AQ_RIGHT_OWNER);
 	if (aq_temporary_is_queue(target->id))

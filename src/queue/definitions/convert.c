@@ -156,8 +156,8 @@ note_priority(void *arg, const AqMessage *message)
 }
 
 /*
- * The priority of the next message in the queue table; returns false if there
- * is none.
+ * The priority of the next message in the queue table; returns false if it has no
+ * message.
  */
 static bool
 table_head(AqQueue *queue, const AqTakeOptions *options, int *priority)
@@ -389,7 +389,7 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 
 	if (queue->exception)
 		obstacles[n++] = (Obstacle) {"it is an exception queue",
-		"Leave it where it is: it goes on taking the failed messages of converted queues."};
+		"Leave it where it is: it still takes the failed messages of converted queues."};
 	if (queue->table.grouping)
 		obstacles[n++] = (Obstacle) {"its messages are grouped by transactions",
 		"Sharded queues have no groups: leave it where it is, or enqueue what belongs together as one message."};
@@ -470,7 +470,7 @@ aq_convert_queue(PG_FUNCTION_ARGS)
 
 /* --- the worker ---------------------------------------------------------------------------- */
 
-/* Can no transaction enqueue into the queue table any more? */
+/* Can no transaction enqueue into the queue table now? */
 static bool
 is_settled(AqQueueShm *shm)
 {

@@ -160,7 +160,7 @@ aq_message_qual_init(void)
 }
 
 /*
- * A row for each part in which a table of so many blocks is read: its number, its
+ * A row for each part in which a table of this number of blocks is read: its number, its
  * first block and the end of its blocks.  For the same reason, a query with LIMIT reads
  * all of a part.  So the first one can be small; returns whether it is.
  */

@@ -36,9 +36,9 @@
  * transaction end when it is prepared.  To keep them would take a table in shared
  * memory, with an entry for each transaction and recipient, that whatever finishes the
  * transaction releases; and after a restart the recipients would have to be read from
- * rows that no snapshot sees.  Of a conversion, the counters are those of both
- * stores, each of which would have to be asked.  Both matter only to a queue that
- * uses up its positions meanwhile, and then the error says what to do.
+ * rows that no snapshot sees.  During a conversion, both stores have counters,
+ * and each would have to be asked.  Both cases matter only to a queue that uses up
+ * its positions meanwhile, and then the error says what to do.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

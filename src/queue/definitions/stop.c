@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stop.c
- *	  Stopping a queue when no transaction uses it any more.
+ *	  Stopping a queue when no transaction uses it.
  *
  * A session that stops the queue and must wait for its users announces this in
  * shared memory, which prevents new users (users.c), then waits until all have

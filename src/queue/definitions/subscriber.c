@@ -392,7 +392,7 @@ find_or_note(AqQueue *queue, const AqConsumer *consumer)
 	return r;
 }
 
-/* Forgets consumers whose rows are deleted, and those of queues that are not in memory any more. */
+/* Forgets consumers whose rows are deleted, and those of queues that are no longer in memory. */
 static void
 forget_gone(int32 id, const AqQueue *queue)
 {
@@ -440,7 +440,7 @@ delete_row(int32 id, int position)
 }
 
 /*
- * Frees positions that no transaction can use any more, with the queue's lock.
+ * Frees positions that no transaction can still use, with the queue's lock.
  * So every transaction that has removed a consumer has announced it: those that
  * begin to use the queue after that do not know the consumer.
  */

@@ -59,7 +59,7 @@ aq_temporary_is_consumer(int32 queue_id, int64 consumer)
 								queue_id, consumer)) != NULL;
 }
 
-/* A session has ended; returns false if the consumer does not belong to it any more. */
+/* A session has ended; returns false if the consumer no longer belongs to it. */
 bool
 aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session)
 {

@@ -78,7 +78,7 @@ valid_shm(int32 id)
 }
 
 /*
- * Marks the consumer as removed, so that nothing is counted for it any more;
+ * Marks the consumer as removed, so that nothing more is counted for it;
  * the worker cleans up.
  */
 static void
@@ -223,7 +223,7 @@ end_change(const AqChange *change, bool commit)
 /*
  * Drops the object if the queue's creation was rolled back, or its drop was
  * committed, and wakes the sessions that wait for the worker's work for the
- * queue: the worker does not do it any more.
+ * queue: the worker no longer does it.
  */
 static void
 drop_changed(const AqChange *change, bool commit)

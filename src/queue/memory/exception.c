@@ -137,9 +137,9 @@ reason_of(const AqMessage *m, const AqDeath *death)
 }
 
 /*
- * Of the dead letters that a message was before: so many are kept, the latest ones
- * and the first one.  Exception queues can form a circle, in which a message
- * may go round without end.
+ * How many of the dead letters that a message was before are kept: the latest ones
+ * and the first one.  Exception queues can form a circle, in which a message moves
+ * without end.
  */
 #define BEFORE_KEPT 8
 

@@ -60,8 +60,8 @@ typedef struct AqWaitTarget
 	int			position;
 	bool		selective;
 	uint32		key;			/* if selective: of the messages that it takes, or AQ_ANY_KEY */
-	uint32		most;			/* the session takes so many messages at most; 0: one */
-	uint32		taken;			/* so many of them, if most > 0 */
+	uint32		most;			/* most messages that the session takes; 0: one */
+	uint32		taken;			/* those that it has taken, if most > 0 */
 	uint32		entry;
 } AqWaitTarget;
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * peers.c
- *	  What part "node" wants to know of distributed queues: who dequeues here, and
+ *	  What part "node" needs to know of distributed queues: which consumers dequeue here, and
  *	  when there is something to send.
  *
  * Part "node" is above this one, so it leaves the functions that are called then.

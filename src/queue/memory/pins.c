@@ -67,7 +67,7 @@ static int	by_place[HINTS];
 
 /*
  * The pins in chains by the queue's id, for a session that has looked at more
- * queues than there are hints.  They are made anew when a pin was moved.
+ * queues than there are hints.  They are made again when a pin was moved.
  */
 static int *chains;
 static int	nchains;
@@ -254,9 +254,9 @@ aq_pins_begin_dequeue(const AqQueueShm *shm, int position)
 }
 
 /*
- * The call that made the transaction a user leaves nothing for its end, so that
- * it is none.  But it remains one if functions of users, for example in a
- * condition, have used the queue during the call.
+ * The call that made the transaction a user of the queue leaves nothing for its
+ * end.  So the transaction is no longer a user, unless functions of users, for
+ * example in a condition, have used the queue during the call.
  */
 void
 aq_pins_unuse(AqQueueShm *shm)
@@ -359,7 +359,7 @@ check_share(const AqQueueShm *shm)
 }
 
 /*
- * The name of a table that somebody has dropped by hand; NULL: none.  A list of
+ * The name of a table that a user has dropped directly; NULL: none.  A list of
  * tables may be older than a drop of the queue, the second one is not.
  */
 char *
@@ -800,7 +800,7 @@ aq_pins_give_back(void)
 }
 
 /*
- * Releases pins that are not needed any more, and what the session knows of
+ * Releases pins that are no longer needed, and what the session knows of
  * dropped queues.
  * Called between transactions; does not raise an error.
  */

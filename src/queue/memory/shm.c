@@ -102,7 +102,7 @@ reset_entry(AqQueueShm *shm)
 	memset(shm->more, 0, sizeof(shm->more));
 }
 
-/* Called by the object cache when no session can reach the queue any more. */
+/* Called by the object cache when no session can reach the queue. */
 static void
 free_entry(AqObject *object)
 {

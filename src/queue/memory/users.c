@@ -37,7 +37,7 @@ typedef struct Taken
 {
 	uint32		queue;
 	int32		position;
-	uint32		n;				/* at least so many are not finished before the transaction ends */
+	uint32		n;				/* lower bound of those that are not finished before the transaction ends */
 } Taken;
 
 /* What a session shows; on lines of its own. */
@@ -177,10 +177,11 @@ taken_of(int session, const volatile Shown *waiting)
 }
 
 /*
- * The sessions whose transactions have taken so many messages that there is no room,
- * whatever others do, before one of these has ended.  None, if others can make room:
- * by messages that nobody has taken, those of prepared transactions, or leased ones.
- * What the waiting session has taken itself does not become less while it waits.
+ * The sessions whose transactions have taken enough messages to reach the limit, so
+ * that the wait lasts until one of these transactions has ended.  None if the number
+ * can fall otherwise: there are messages that no session has taken, or that are leased
+ * or taken by prepared transactions.  Messages that the waiting session itself has
+ * taken count against it, because it cannot finish them while it waits.
  */
 static Bitmapset *
 takers_of_queue(int waiting, const AqWaitNow *now)

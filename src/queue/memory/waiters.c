@@ -10,8 +10,9 @@
  * only those that wait for that of the messages, if they have the same one.  A
  * message that becomes ready again, or by its time, wakes all waiters with a
  * condition.  No latch is shared by queues: each queue has its own latch for its
- * lists, and an entry belongs to its session.  A waiter that takes several messages at a time counts as so many;
- * if it takes fewer than it was woken for, it wakes others for the remaining.
+ * lists, and an entry belongs to its session.  A waiter that takes n messages at a
+ * time counts as n waiters; if it takes fewer than it was woken for, it wakes others
+ * for the remaining ones.
  *
  * A waiter that was woken but leaves without checking (cancelled, timed out)
  * passes the wake-up on; so does one that is woken while its last check takes
@@ -118,7 +119,7 @@ aq_waiters_key(const struct varlena *correlation)
 	return hash_bytes((const unsigned char *) VARDATA_ANY(correlation), VARSIZE_ANY_EXHDR(correlation)) | 2;
 }
 
-/* Of the correlations that are LIKE the pattern: without wildcards it is only one. */
+/* The key of the correlations that match the LIKE pattern: without wildcards it is a single one. */
 uint32
 aq_waiters_pattern_key(const struct varlena *pattern)
 {
@@ -181,9 +182,9 @@ wake_watcher(AqQueueShm *shm)
 }
 
 /*
- * Wakes plain waiters until they take *messages together, which it reduces; NULL:
- * each is woken for one.  At most so many, and those that have entered by now.  Of
- * the selective ones, those that may want a message with this key.
+ * Wakes plain waiters until together they take *messages, which it reduces; NULL:
+ * each is woken for one.  Wakes at most "most" waiters, and none that enters later.
+ * Of the selective ones, it wakes those that may want a message with this key.
  */
 static void
 wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
@@ -458,9 +459,9 @@ count_taken(const AqWaitTarget *target, int found)
 }
 
 /*
- * The session has found nothing.  Of the wake-ups for several messages it has used
- * up one; the next sessions get one each, however many they take, so that no more
- * are woken than there were messages.
+ * The session has found nothing.  It was woken for several messages, and has used up
+ * one of these wake-ups.  The next sessions get one each, whatever number they take,
+ * so that no more sessions are woken than there were messages.
  */
 static void
 pass_on_remaining(const AqWaitTarget *targets, int n)

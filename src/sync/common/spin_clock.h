@@ -27,7 +27,7 @@ typedef struct AqSpinClock
 	int64		limit;			/* nanoseconds; 0: by the CPU clock */
 } AqSpinClock;
 
-/* polls: at most so many; AQ_SPIN_SHORT or more if it can do more than poll */
+/* the largest number of polls; AQ_SPIN_SHORT or more if it can do more than poll */
 static inline AqSpinClock
 aq_spin_clock_start(int polls)
 {

@@ -48,7 +48,7 @@ typedef struct AqWaitEntry
 	uint32		prev;
 	int32		session;
 	uint32		list;
-	uint32		items;			/* WAITING: takes so many at most; WOKEN: was woken for so many */
+	uint32		items;			/* WAITING: most that it takes; WOKEN: the number for which it was woken */
 	uint32		key;			/* of the items that it takes; AQ_WAKEUP_ANY_KEY: any may be one */
 	uint8		state;			/* AqWakeupState */
 } AqWaitEntry;
@@ -71,8 +71,8 @@ extern void aq_wakeup_pool_init(AqWaitPool *pool, AqWaitEntry *entries, uint32 n
 extern void aq_wakeup_list_init(AqWaitList *list);
 
 /*
- * Returns the entry's index, or AQ_WAKEUP_NONE if the pool is exhausted.  items: takes
- * so many at most, and at least one.
+ * Returns the entry's index, or AQ_WAKEUP_NONE if the pool is exhausted.  items: the
+ * most that the session takes, at least one.
  */
 extern uint32 aq_wakeup_add(AqWaitPool *pool, AqWaitList *list, uint32 list_number, int32 session, uint32 items);
 

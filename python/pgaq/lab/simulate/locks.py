@@ -96,7 +96,7 @@ class Lock:
     def _offer(self) -> None:
         costs, number = self.machine.costs, len(self.spinners)
         self.attempting = True
-        # the earliest of so many polls
+        # the earliest of this number of polls
         phase = min(self.machine.random.random() for _ in range(number)) * costs.poll_ns
         self.machine.at(max(self.machine.now, self.line_free) + costs.transfer_ns + phase, self._attempt, None)
 

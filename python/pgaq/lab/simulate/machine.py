@@ -7,7 +7,7 @@ A task is a generator.  It yields what it does next, and is resumed when that is
 	("spin", lock, ns)	polls a lock for so long; resumed with True as its holder, or with False
 	("yield",)			lets other tasks run, if there are any on its processor
 	("sleep", ns)		needs no processor for so long
-	("wait", ns)		until it is posted, at most so long (None: without a limit); resumed with whether it was posted
+	("wait", ns)		until it is posted, at most this long (None: without a limit); resumed with whether it was posted
 
 Times are nanoseconds.  Each processor has a queue, as in Linux: the eligible task
 with the earliest deadline runs (EEVDF); one that has used up its slice is preempted
@@ -175,7 +175,7 @@ class Machine:
         return self.costs.late_ns * self.random.uniform(0.7, 1.3)
 
     def _begin(self, task: Task) -> None:
-        """A burst of the running task begins or goes on."""
+        """A burst of the running task begins or continues."""
         task.since, task.began = self.now, True
         if task.burst == "spin" and task.lock.polled(task):
             self.at(self.now, self._granted, task, task.version)

@@ -28,7 +28,7 @@ def hold(conn: db.Connection) -> None:
 def static_wait(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Waits, sleeps and processor time of the one wait; with the option calls its system calls as well.
 
-    The mutex is released so many seconds after the other session was seen waiting, however long it took to start.
+    The mutex is released this number of seconds after the other session was seen waiting, however long it took to start.
     """
     with site.server.connect() as look, Sessions(site) as sessions:
         sessions.prepare(["holder", "waiter"])

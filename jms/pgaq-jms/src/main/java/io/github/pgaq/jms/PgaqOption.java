@@ -39,7 +39,7 @@ public enum PgaqOption {
     RECONNECT_DELAY("reconnectDelay", 1000, 0, Integer.MAX_VALUE),
     /**
      * Milliseconds that a call waits at most for a lost connection to be opened again; then it fails, and a later call
-     * goes on with the attempts.
+     * continues the attempts.
      */
     RECONNECT_WAIT("reconnectWait", 30_000, 0, Integer.MAX_VALUE),
     /**

@@ -87,7 +87,7 @@ class LargeMessageTest extends ServerTest {
             BytesMessage again = (BytesMessage) consumer.receive(10_000);
             context.commit();
             assertTrue(again.getJMSRedelivered());
-            assertArrayEquals(body, again.getBody(byte[].class), "a message in hand does not need the server");
+            assertArrayEquals(body, again.getBody(byte[].class), "a received message does not need the server");
             assertNull(other.createConsumer(other.createQueue(queue)).receiveNoWait());
         }
     }

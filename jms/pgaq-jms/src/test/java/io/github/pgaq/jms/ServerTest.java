@@ -56,7 +56,7 @@ public abstract class ServerTest {
         return what + "_" + RUN + "_" + NUMBER.incrementAndGet();
     }
 
-    /** Creates a queue for Jakarta Messaging, whose failed messages come again at once; returns its name. */
+    /** Creates a queue for Jakarta Messaging, whose failed messages are redelivered at once; returns its name. */
     public static String newQueue() throws SQLException {
         return create(newName("queue"), false);
     }

@@ -24,8 +24,8 @@ import java.util.Random;
  * ledger: it is meant to be killed. tests/clients/test_jms_faults.py starts it and reads the ledgers.
  *
  * <p>Arguments: {@code send|receive transacted|auto|client|dups queue|topic DESTINATION NAME LEDGER SEED SESSIONS}: the
- * connection has so many sessions, each with a thread. The URL is in the environment, as PGAQ_URL. A ledger's line is
- * a time that all processes share, an event, the message's id and what else there is. Events: begin, sent, undone;
+ * connection has that number of sessions, each with a thread. The URL is in the environment, as PGAQ_URL. A ledger's
+ * line is a time that all processes share, an event, the message's id and other data. Events: begin, sent, undone;
  * got, committing, committed, undone; acknowledging, acknowledged; ready.
  */
 public final class LedgerClient {

@@ -308,7 +308,7 @@ public final class Messages {
 
     // Messages of other providers
 
-    /** The message itself if it is one of this provider, else a copy of it that can be sent. */
+    /** The message itself if it is one of this provider, otherwise a copy that can be sent. */
     public PgaqMessage own(Message message) throws JMSException {
         return message instanceof PgaqMessage own ? own : copyOf(message);
     }

@@ -109,7 +109,7 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
 
         private final AllowedClasses allowed;
         private final long size;
-        /** Of the collections that were read: the steps that it takes to hash one with all that it holds. */
+        /** For each collection that was read: the number of steps that it takes to hash it with all its elements. */
         private final Map<Object, Long> weights = new IdentityHashMap<>();
 
         Input(byte[] bytes, AllowedClasses allowed) throws IOException {

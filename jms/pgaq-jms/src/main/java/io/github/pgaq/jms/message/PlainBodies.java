@@ -20,7 +20,7 @@ final class PlainBodies {
     static final Map<String, String> HEADERS = Map.of("JMSMessageID", "message_id", "JMSCorrelationID",
             "correlation_id", "JMSType", "type", "JMSReplyTo", "reply_to", "JMSDeliveryMode", "delivery_mode");
 
-    /** A value of PostgreSQL has so many bytes at most, with what surrounds it. */
+    /** The most bytes that a value of PostgreSQL can have, with its overhead. */
     private static final int LARGEST = 1_000_000_000;
 
     private PlainBodies() {}

@@ -32,7 +32,7 @@ final class RemoteBody {
 
     void checkThere() throws JMSException {
         if (gone) {
-            throw new JMSException("the body of the message is not on the server any more");
+            throw new JMSException("the body of the message is no longer on the server");
         }
         if (!fetched) {
             throw new JMSException("the body of the message was not read from the server");

@@ -49,7 +49,7 @@ final class Typed {
     }
 
     /**
-     * The type of a property that its value in jsonb does not tell, or null. Jsonb writes numbers without exponent, so
+     * The type of a property if its value in jsonb does not show it, or null. Jsonb writes numbers without exponent, so
      * a large double would come back as an integer.
      */
     static String propertyType(Object value) {

@@ -17,7 +17,7 @@ enum Columns {
 
     /** The properties; each is a member of the object. */
     final String properties;
-    /** Those of them whose JSON value does not tell their type. */
+    /** The ones whose JSON value does not show their type. */
     final String propertyTypes;
     final String deliveryMode;
     final String messageId;

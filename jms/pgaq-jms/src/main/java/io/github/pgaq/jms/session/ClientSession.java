@@ -175,7 +175,7 @@ public class ClientSession extends MessageMaker {
         return version;
     }
 
-    /** Consumers or listeners have changed: whoever waits for messages begins anew. */
+    /** Consumers or listeners have changed: threads that wait for messages start over. */
     synchronized void consumersChanged() {
         version++;
         if (dispatcher == null && roster.hasListeners()) {

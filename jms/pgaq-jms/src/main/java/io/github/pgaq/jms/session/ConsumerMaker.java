@@ -69,7 +69,7 @@ final class ConsumerMaker {
         return new Browser(session, own, text(selector), rule(own, selector, false));
     }
 
-    /** Checks a destination that is to be consumed from. */
+    /** Checks the destination of a new consumer. */
     private PgaqDestination source(Destination destination) throws JMSException {
         PgaqDestination own = PgaqDestination.of(destination);
         if (own.isTemporary()) {
@@ -87,7 +87,7 @@ final class ConsumerMaker {
                 : description.holdsMessages() ? parsed.toCondition() : parsed.toPlainCondition();
         if (noLocal && !description.holdsMessages()) {
             throw new JMSException("noLocal needs a topic of payload type aq.jms_message; \"" + destination.getName()
-                    + "\" holds " + description.payloadType() + ", which does not tell the sender's connection");
+                    + "\" holds " + description.payloadType() + ", which does not identify the sender's connection");
         }
         if (noLocal) {
             rule = Conditions.and(rule, Conditions.notFrom(connection().name()));

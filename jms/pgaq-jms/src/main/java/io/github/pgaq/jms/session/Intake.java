@@ -44,7 +44,7 @@ final class Intake {
      * itself keeps the message for the next call, as if this one had not been (specification 8.6). What the open
      * transaction has consumed counts as delivered.
      *
-     * @param want how many messages to take at least ahead, if there are so many
+     * @param want how many messages to take ahead at least, if the queue has that number
      * @return null if none came until the deadline, or consumer or session were closed
      */
     <T> T receive(Consumer consumer, Deadline deadline, int want, Reader<T> reader) throws JMSException {

@@ -115,7 +115,7 @@ final class Link {
     /**
      * Opens another connection if the last one is lost.
      *
-     * @param until fails then; a later call goes on with the attempts
+     * @param until fails then; a later call continues the attempts
      */
     void reopen(Deadline until) throws JMSException {
         if (failure != null) {

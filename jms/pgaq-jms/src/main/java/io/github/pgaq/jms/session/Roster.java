@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Predicate;
 
-/** The consumers of a session, and what their buffers hold. Who uses buffers has entered the gate. */
+/** The consumers of a session, and what their buffers hold. A thread that uses buffers has entered the gate. */
 final class Roster {
     private final List<Consumer> open = new CopyOnWriteArrayList<>();
     /** Closed consumers whose subscription is still needed for acknowledgements. Used by who has entered the gate. */
@@ -75,7 +75,7 @@ final class Roster {
         return open.stream().anyMatch(Intake::hasConsumed);
     }
 
-    /** The transaction that has consumed such messages is rolled back: they come again from the queue. */
+    /** The transaction that has consumed such messages is rolled back: the queue redelivers them. */
     void forgetConsumed() {
         open.forEach(consumer -> consumer.buffer().removeIf(taken -> taken.lease() == null));
     }

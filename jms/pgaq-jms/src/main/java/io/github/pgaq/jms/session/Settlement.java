@@ -14,7 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What becomes of the messages of a session: acknowledgement, redelivery, and the transaction with the messages sent
+ * What happens to the messages of a session: acknowledgement, redelivery, and the transaction with the messages sent
  * and received in it. Its callers have entered the gate.
  *
  * <p>A transacted session leases messages too. Its commit sends what it has to send and acknowledges the leases in one
@@ -25,7 +25,7 @@ import java.util.List;
 final class Settlement {
     /** So many messages are kept for the commit. */
     private static final int MOST_KEPT = 1000;
-    /** Their bodies have so many characters and bytes together, unless it is a single message. */
+    /** The most characters and bytes of their bodies together, unless it is a single message. */
     private static final long MOST_KEPT_SIZE = 16L << 20;
     /**
      * So many acknowledgements go with the next take. Fewer cost the server more there than the keeper's: its group has
@@ -201,7 +201,7 @@ final class Settlement {
             if (link.isOpen()) {
                 throw e;
             }
-            // if it was acknowledged, it does not come again: the client gets it now, at worst a second time later
+            // if it was acknowledged, it is not redelivered: the client gets it now, at worst a second time later
             return true;
         }
     }

@@ -39,7 +39,7 @@ final class Subscriptions {
 
     /** The kinds of subscriptions. */
     enum Kind {
-        /** Of one consumer, ends with it. */
+        /** Belongs to one consumer, ends with it. */
         PLAIN(false, false, "jms:"),
         /** Has one consumer at most at a time. */
         DURABLE(true, false, ""),

@@ -70,7 +70,7 @@ final class Window {
         return last;
     }
 
-    /** Messages went back unseen: begins anew. */
+    /** Messages went back unseen: starts over. */
     void reset() {
         size = 1;
         full = false;

@@ -113,7 +113,7 @@ public final class SqlStore implements Store {
             sendInParts(messages);
             List<Lease> ended = leases.acknowledge(acknowledge);
             if (!ended.isEmpty()) {
-                // fails, and tells of a privilege that is missing
+                // fails, and names a privilege that is missing
                 sender.send(List.of(), ended);
                 throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
             }
@@ -272,7 +272,7 @@ public final class SqlStore implements Store {
             return received;
         }
         // the cancel may have come before the acknowledgements were committed; if not, all leases have ended now,
-        // and which of them had ended before is not known any more
+        // and which of them had ended before is no longer known
         leases.acknowledge(acknowledge);
         return NOTHING;
     }

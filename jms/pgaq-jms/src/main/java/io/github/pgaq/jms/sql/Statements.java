@@ -30,7 +30,7 @@ final class Statements {
     }
 
     /**
-     * Whether the next statement is a transaction of its own. Autocommit does not tell: in a branch of an XA
+     * Whether the next statement is a transaction of its own. Autocommit does not show it: in a branch of an XA
      * transaction the driver leaves it on.
      */
     boolean isAlone() throws SQLException {

@@ -7,7 +7,7 @@ package io.github.pgaq.jms.store;
  * @param type {@code text}, {@code bytes}, {@code map}, {@code stream}, {@code object} or {@code message} (no body)
  * @param headers the headers of the client, a JSON object; null: it is to be sent to a queue of another payload type
  * @param properties the properties, a JSON object; null: none
- * @param propertyTypes the types of the properties that the JSON value alone does not tell; null: none
+ * @param propertyTypes the types of the properties that the JSON value alone does not show; null: none
  * @param text the body of a text, map or stream message, or null
  * @param bytes the body of a bytes or object message, or null
  * @param content the body of a message to send, if it is large, or null

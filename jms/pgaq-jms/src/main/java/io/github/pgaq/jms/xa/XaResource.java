@@ -150,7 +150,7 @@ final class XaResource implements XAResource {
             statement.execute("BEGIN");
             driver().rollback(xid);
         } catch (SQLException | XAException e) {
-            LOG.warn("an XA connection cannot be used any more: {}", e.getMessage());
+            LOG.warn("an XA connection can no longer be used: {}", e.getMessage());
             closeConnection();
         }
     }

@@ -148,7 +148,7 @@ class LargeBytesTest {
         assertFalse(browsed.isBodyAssignableTo(byte[].class));
         browsed.fetch(to -> { });
         JMSException e = assertThrows(JMSException.class, browsed::readByte);
-        assertEquals("the body of the message is not on the server any more", e.getMessage());
+        assertEquals("the body of the message is no longer on the server", e.getMessage());
         assertThrows(JMSException.class, () -> Samples.MESSAGES.toBody(browsed));
         browsed.clearBody();
         browsed.writeByte((byte) 1);

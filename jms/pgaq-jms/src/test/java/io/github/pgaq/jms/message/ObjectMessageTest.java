@@ -241,7 +241,7 @@ class ObjectMessageTest {
         }
     }
 
-    // not the objects are the parameters: to name a test by its object would take for ever
+    // not the objects are the parameters: to name a test by its object would take too long
     @ParameterizedTest
     @ValueSource(strings = {"nested sets", "a list of sets", "lists", "maps"})
     @Timeout(60)

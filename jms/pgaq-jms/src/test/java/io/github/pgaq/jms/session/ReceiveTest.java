@@ -359,7 +359,7 @@ class ReceiveTest extends SessionFixture {
         assertEquals(1, server.count("extend 1"));
         message.acknowledge();
         connection.keeper().extend();
-        assertEquals(1, server.count("extend"), "nothing is held any more");
+        assertEquals(1, server.count("extend"), "no message is held now");
     }
 
     @Test

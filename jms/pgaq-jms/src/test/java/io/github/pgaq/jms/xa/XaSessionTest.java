@@ -409,7 +409,7 @@ class XaSessionTest extends ServerTest {
         return Integer.parseInt(value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"));
     }
 
-    /** What the server refuses to prepare is rolled back, and the session goes on working. */
+    /** What the server refuses to prepare is rolled back, and the session still works. */
     @Test
     void aRefusedPrepare() throws Exception {
         XaSession session = (XaSession) connection.createXASession();
