@@ -317,9 +317,9 @@ def markdown(results: dict[str, Any]) -> str:
         "| id | experiment | finding | figures | in words |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for card in results["cards"]:
-        said = card["why"] or card["finding"]
-        if card["verdict"] in ("does not show", "weak") and card["note"]:
-            said = f"{card['finding']} {card['note']}"
+        said = card["finding"] if card["verdict"] in ("does not show", "weak") else card["why"] or card["finding"]
+        if card["verdict"] in ("does not show", "weak", "unexpected") and card["note"]:
+            said = f"{said} {card['note']}"
         lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
     if results.get("needs"):
         lines += ["", "What would show the findings that are weak or do not show on this machine, and what the simulation says of them:", ""]

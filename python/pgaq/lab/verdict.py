@@ -162,7 +162,8 @@ def _by_design(found: Verdict, lookups: list[Lookup]) -> None:
     if _together(designed) == SHOWS:
         found.verdict, found.why = BY_DESIGN, found.experiment.by_design
     else:
-        found.verdict, found.why = UNEXPECTED, f"Measured otherwise: {'; '.join(o.said for o in designed if o.verdict != CLEAR)}. {found.experiment.by_design}"
+        measured = "Measured otherwise" if any(o.verdict == NOT for o in designed) else "True of the means only"
+        found.verdict, found.why = UNEXPECTED, f"{measured}: {'; '.join(o.said for o in designed if o.verdict != CLEAR)}. {found.experiment.by_design}"
 
 
 def figures(source: Source, contradiction: Contradiction, records: list[dict[str, Any]], profile: str) -> list[tuple[str, str]]:

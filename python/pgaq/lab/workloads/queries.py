@@ -20,7 +20,7 @@ QUESTIONS = {
     "spin_of_class": "SELECT coalesce(max(spin_count), 0) FROM aq.latch_classes WHERE 'lab' = ANY (latches)",
 }
 LOCKS = """SELECT count(*)::float8 AS locks, (count(*) FILTER (WHERE object_handle IN (SELECT addr FROM sys."v$db_object_cache" WHERE name ILIKE 'lab_question')))::float8 AS locks_of_object
-	FROM sys."v$libcache_locks" """
+	FROM sys."v$libcache_locks" WHERE pid = pg_backend_pid()"""
 CHILDREN = "SELECT \"child#\", gets FROM sys.\"v$latch_children\" WHERE name = 'channel operations parent latch'"
 
 
