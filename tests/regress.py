@@ -8,7 +8,7 @@
 
 Without names the whole schedule runs; with names, first the files that they need.  What came out
 is in results beside the schedule, differences in regression.diffs.  On queue tables
-the same results are expected, but where tests/queue_tables has a file of that name.
+the same results are expected, changed by tests/queue_tables/.../expected/NAME.diff.
 The server's log must not hold an unexpected line.
 """
 
@@ -36,7 +36,7 @@ class Suite:
     directory: Path
     database: str
     isolation: bool = False
-    like: Path | None = None  # whose files run here as well; only what they give otherwise is expected here
+    like: Path | None = None  # whose files run here as well; expected here has the differences
 
     @property
     def runner(self) -> Path:
@@ -52,9 +52,15 @@ class Suite:
         (gathered / "expected").mkdir(parents=True)
         files = "specs" if self.isolation else "sql"
         (gathered / files).symlink_to(self.like / files)
-        expected = {path.name: path for folder in (self.like, self.directory) for path in (folder / "expected").iterdir()}
-        for name, path in expected.items():
-            (gathered / "expected" / name).symlink_to(path)
+        for path in (self.like / "expected").iterdir():
+            (gathered / "expected" / path.name).symlink_to(path)
+        for path in (self.directory / "expected").iterdir():
+            expected = gathered / "expected" / f"{path.stem}.out"
+            if path.suffix == ".diff":
+                expected.unlink()
+                subprocess.run(["patch", "--silent", f"--output={expected}", self.like / "expected" / expected.name, path], check=True)
+            else:
+                expected.symlink_to(path)
         return gathered
 
 
