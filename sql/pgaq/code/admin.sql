@@ -8,9 +8,9 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1,
 	distributed boolean DEFAULT false)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
-COMMENT ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean, double precision, interval, double precision, boolean) IS
+COMMENT ON FUNCTION aq.create_queue IS
 'Create a queue, started, owned by the current role; returns its name. payload_type: jsonb, text, bytea, xml or a composite type; multiple_consumers: a topic; shards 1 to 32 (null: pgaq.default_shards); max_retries: rolled back dequeues before a message goes to the exception queue (null: no limit; at most 255 in a sharded queue); retry_delay: delay after the first failed attempt (a rolled back dequeue, or aq.release); retry_delay_factor: the delay is multiplied by this for each further one (1: it does not grow); retry_delay_max: it grows up to this (null: no limit; a longer retry_delay does not grow); retry_jitter: largest random addition to the delay, as a fraction of it, 0 to 1; retention: time for which consumed messages remain visible; exception_queue: gets messages that have expired, were rejected, or have failed too often; its name, or none: they are dropped; null: a queue queue_name_exceptions is made for it, with its owner and privileges, or that of its queue table; queue_table: null for a sharded queue, or its queue table, which determines payload_type and multiple_consumers and has an exception queue for it; queue_type: normal or exception (not started; takes only messages that other queues could not deliver, and has no exception queue unless one is named), or non_persistent (its messages are not stored: they are passed to the registrations of aq.register, and cannot be dequeued; retries, retention, exception_queue, shards and queue_table do not apply); if_not_exists: does nothing if a queue of this name exists, whatever its settings; distributed: consumers on other nodes, which have a distributed queue of this name, get its messages, too, and its own consumers get theirs. Errors 22004, 22023, 42602, 42704, 42710, 42809';
-REVOKE EXECUTE ON FUNCTION aq.create_queue(text, regtype, boolean, integer, integer, interval, interval, text, text, text, text, boolean, double precision, interval, double precision, boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION aq.create_queue FROM PUBLIC;
 
 CREATE FUNCTION aq_internal.lock_name(table_name text, name text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_lock_name_sql';
@@ -57,7 +57,7 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL,
 	retry_delay_factor double precision DEFAULT NULL, retry_delay_max interval DEFAULT NULL, retry_jitter double precision DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
-COMMENT ON FUNCTION aq.alter_queue(text, integer, interval, interval, text, text, regrole, text, double precision, interval, double precision) IS
+COMMENT ON FUNCTION aq.alter_queue IS
 'Change a queue; null leaves a setting unchanged. max_retries -1: no limit, otherwise at most 255 in a sharded queue; retry_delay_max ''-1'': no limit; exception_queue none: messages that fail are dropped; comment '''': none; new_name also renames the exception queue that was made for the queue and is named after it, and new_owner is its owner, too. Messages that wait for their retry delay keep it. For the queue''s owner. Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
