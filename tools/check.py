@@ -543,6 +543,29 @@ def check_examples(server=True):
             yield line
 
 
+def texts_of_messages():
+    """Patterns of the texts that the extension says: string literals of C and SQL, with % for what is put in."""
+    for path in [*c_files(), *sorted(p for p in (ROOT / "sql").rglob("*.sql") if "--" not in p.name)]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".sql":
+            texts = re.findall(r"'((?:[^'\n]|'')*)'", text)
+        else:
+            text = re.sub(r'(?<!\\)"\s*"', "", re.sub(r'(?<!\\)"\s*U?INT64_FORMAT\s*"', "%", text))
+            texts = re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)
+        for format in texts:
+            words = re.split(r"%(?:-?\d*(?:ll|l)?[a-z])?", format.replace('\\"', '"').replace("''", "'"))
+            if len("".join(words).split()) > 1:
+                yield ".*".join(map(re.escape, words))
+
+
+def check_problems():
+    """Each message that heads a section of docs/problems.md is one that the extension says."""
+    known = re.compile("|".join(set(texts_of_messages())))
+    for number, line in enumerate(lines_of(ROOT / "docs" / "problems.md"), 1):
+        if (match := re.match(r"#+ `(.*)`$", line)) and not known.fullmatch(match[1]):
+            yield f"docs/problems.md:{number}: no message has this text"
+
+
 def check_site():
     """The site of docs/ can be built, and all of its links lead somewhere."""
     result = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], capture_output=True, text=True, cwd=ROOT)
@@ -695,7 +718,7 @@ def check_pairs():
 CHECKS = [check_layers, check_doors, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java,
           check_stems, check_guards, check_comments, check_lists, check_queue_columns, check_waiting, check_transactions, check_answers, check_slots,
           check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
-          check_links, check_columns, check_site, check_docs, check_examples]
+          check_links, check_columns, check_problems, check_site, check_docs, check_examples]
 
 
 def main():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +14,8 @@ import pytest
 from conftest import put, take, until
 from pgaq import db
 
-START = Path(__file__).resolve().parents[2] / "docs" / "start.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+START = DOCS / "start.md"
 ASLEEP = "SELECT count(*) FROM sys.v$session_wait WHERE state = 'WAITING' AND event ~ 'waiting for messages'"
 
 
@@ -45,3 +49,12 @@ def test_consumer(server, conn):
     producer.join()
     assert sent == ["first", "second"]
     assert until(lambda: take(conn, "parcels")) == ["unwanted"]
+
+
+def test_tests(server, tmp_path):
+    """The tests for pytest in docs/testing.md pass."""
+    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.S)
+    (tmp_path / "test_parcels.py").write_text(program.replace("parcels", "tested"))
+    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_parcels.py"], cwd=tmp_path,
+                            env={**os.environ, "TEST_DATABASE": server.conninfo()}, capture_output=True, text=True, timeout=300)
+    assert "3 passed" in result.stdout, result.stdout + result.stderr
