@@ -1,4 +1,4 @@
-"""The tables of docs/command.md, from the command itself."""
+"""The tables of docs/command.md and the man page python/pgaq.1, from the command itself."""
 
 import re
 import sys
@@ -93,6 +93,32 @@ def content(key):
     found = root()      # also puts python/ on the path
     del found
     return {"common": common, "exit codes": exit_codes}.get(key, lambda: text(key))()
+
+
+def roff(text):
+    return re.sub(r"^([.'])", r"\\&\1", text.replace("\\", "\\e").replace("-", "\\-"), flags=re.M)
+
+
+def manual(parameters):
+    """Options in the man page."""
+    for parameter in parameters:
+        names, meaning = option(parameter)[2:-2].split(" | ", 1)
+        yield from (".TP", ".B " + roff(names.replace("`", "")), roff(meaning.replace("&lt;", "<").replace("\\|", "|")))
+
+
+def man():
+    from pgaq.command.common import EXIT_CODES
+    listed = dict(commands())
+    version = re.search(r"default_version = '(.*?)'", (ROOT / "pgaq.control").read_text(encoding="utf-8"))[1]
+    lines = [".\\\" written by tools/docs.py", f'.TH PGAQ 1 "" "pgaq {version}" "Advanced Queuing for PostgreSQL"',
+             ".SH NAME", "pgaq \\- show queues of PostgreSQL, send and receive messages",
+             ".SH SYNOPSIS", ".B pgaq", ".I COMMAND", "[ARGUMENT...] [OPTION...]", ".SH OPTIONS OF ALL COMMANDS",
+             *manual(parameter for parameter in listed["status"].params if parameter.name in COMMON), ".SH COMMANDS"]
+    for name, command in listed.items():
+        own = [parameter for parameter in command.params if parameter.name not in COMMON and parameter.name != "help"]
+        lines += [".SS " + roff(usage(name, command)), roff(about(command.help)).replace("\n\n", "\n.PP\n"), *manual(own)]
+    lines += [".SH EXIT STATUS", *(line for code, meaning in EXIT_CODES.items() for line in (".TP", f".B {code}", roff(meaning)))]
+    return "\n".join(lines) + "\n"
 
 
 def missing(pages):

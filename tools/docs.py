@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 """The generated tables of the documentation, and the examples in it.
 
-    tools/docs.py               rewrite the generated tables
+    tools/docs.py               rewrite the generated tables, docs/llms.txt and the man page python/pgaq.1
     tools/docs.py --check       compare them instead; exit 1 when one differs
     tools/docs.py --run [FILE]  execute the SQL examples of README.md and docs/*.md
+    --write                     with --run: write what they print below them
     --no-server                 only tables that come from files of the source tree
     --dsn CONNSTRING            use this server instead of starting a private one
 
 Run it as tools/python tools/docs.py: the private server needs the package in python/.
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
-"errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters", "function NAME",
+"errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters GROUP", "function NAME",
 "views SCHEMA", "tables", "benchmark", "leases", "command NAME" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
+On some pages (OUTPUTS) each example is followed by a fence ```output with what it prints.  Such
+a block may differ from what is printed now in ids, times and fractions, and after ```sql varies
+in all numbers.
 """
 
 import argparse
@@ -192,6 +196,13 @@ FROM pg_settings WHERE name LIKE 'pgaq.%' AND name <> 'pgaq.test_point' ORDER BY
 
 INT_MAX = 2 ** 31 - 1
 
+# all others are in the group "behavior"
+GROUPS = {
+    "sizing": r"pgaq\.(ash_size|max_\w+|message_cache_size|row_cache_rows|partition_size|default_shards|role_\w+|trace_rows|"
+              r"notifiers|immediate_helpers|buffered_message_limit)",
+    "experiments": r"pgaq\.(latch_\w+|mutex_\w+|wait_yield_\w+|high_priority|spin_count|listen_wakeup|session_pins|"
+                   r"row_cache_serialization|row_cache_clone_sleeps|hot_object_copies)"}
+
 CONTEXTS = {"postmaster": "server start", "sighup": "configuration reload", "backend": "connection start",
             "superuser-backend": "connection start (superuser)", "superuser": "superuser, at any time",
             "user": "any role, at any time", "internal": "read only"}
@@ -211,9 +222,11 @@ def with_unit(value, unit, vartype):
     return f"{value} {unit}" if unit else str(value)
 
 
-def parameters(server):
+def parameters(server, group):
     rows = []
     for p in server.rows(PARAMETERS):
+        if group != next((name for name, pattern in GROUPS.items() if re.fullmatch(pattern, p["name"])), "behavior"):
+            continue
         if p["enumvals"]:
             allowed = ", ".join(p["enumvals"])
         elif p["min_val"] is not None:
@@ -540,7 +553,7 @@ class Generator:
         if not self.server:
             return None
         if kind == "parameters":
-            return parameters(self.server)
+            return parameters(self.server, rest)
         if kind == "function":
             return self.functions.text(rest)
         if kind == "views":
@@ -585,13 +598,28 @@ def missing(generator):
     yield from commands.missing(text)
 
 
+def llms():
+    """docs/llms.txt (llmstxt.org): the pages of docs/README.md, for language models."""
+    lines = ["# pgaq", "", "> Advanced Queuing for PostgreSQL: message queues and topics inside the database, an extension in C."]
+    for line in (DOCS / "README.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            lines += ["", line, ""]
+        elif match := re.match(r"\| \[.*?\]\((\S+\.md)\) \| .* \| (.*) \|$", line):
+            title = (DOCS / match[1]).read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+            lines.append(f"- [{title}]({match[1]}): {match[2]}")
+    return "\n".join(lines) + "\n"
+
+
+WHOLE = {DOCS / "llms.txt": llms, ROOT / "python/pgaq.1": commands.man}     # nothing in them is written by hand
+
+
 def write(generator, check):
     problems = list(missing(generator))
-    for path in pages():
-        old = path.read_text(encoding="utf-8")
-        new = generator.page(old)
+    for path in [*pages(), *WHOLE]:
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        new = WHOLE[path]() if path in WHOLE else generator.page(old)
         if old != new and check:
-            problems.append(f"{path.relative_to(ROOT)}: tables are out of date; run tools/docs.py")
+            problems.append(f"{path.relative_to(ROOT)}: out of date; run tools/docs.py")
         elif old != new:
             path.write_text(new, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: rewritten")
@@ -602,14 +630,25 @@ def write(generator, check):
 
 # --- running the examples --------------------------------------------------------
 
+# pages on which the output of each example follows it
+OUTPUTS = {"start.md", "jobs.md", "topics.md", "schedules.md", "cheatsheet.md"}
+
+# what differs from run to run
+MASKS = [(re.compile(pattern), word) for pattern, word in (
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
+    (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)?", "TIME"),
+    (r"\d+\.\d+|\d{6,}", "NUMBER"),
+    (r"[ -]+", " "))]                      # columns are as wide as the values
+
+
 def examples(path):
-    """(line number, words after sql, text) of each SQL fence."""
+    """(line number, words after sql, text, number of the last line) of each SQL fence."""
     inside = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("```"):
             if inside is not None:
                 if inside[1][:1] == ["sql"]:
-                    yield inside[0], inside[1][1:], "\n".join(inside[2])
+                    yield inside[0], inside[1][1:], "\n".join(inside[2]), number
                 inside = None
             else:
                 inside = (number, line[3:].split(), [])
@@ -619,12 +658,12 @@ def examples(path):
 
 def script(path):
     """One psql script of all examples of a page."""
-    lines, count = ["\\set ON_ERROR_STOP 1", "\\pset pager off", "\\timing off"], 0
-    for number, words, text in examples(path):
+    lines, count = ["\\set ON_ERROR_STOP 1", "\\set QUIET on", "\\pset pager off", "\\pset null (null)", "\\timing off"], 0
+    for number, words, text, _ in examples(path):
         if "no-run" in words:
             continue
         count += 1
-        lines.append(f"\\echo ---- {path.relative_to(ROOT)}:{number}")
+        lines.append(f"\\warn ---- {path.relative_to(ROOT)}:{number}")
         if "error" in words:
             lines += ["\\set ON_ERROR_STOP 0", text, "\\set example_failed :ERROR", "\\set ON_ERROR_STOP 1",
                       "\\if :example_failed", "\\else", "DO $$BEGIN RAISE 'the example should fail'; END$$;",
@@ -634,7 +673,55 @@ def script(path):
     return "\n".join(lines) + "\n", count
 
 
-def run(server, files, verbose):
+def printed(output):
+    """What each example of a page has printed, by its line number; not the empty results of functions that return void."""
+    parts = re.split(r"^---- .*:(\d+)\n", output, flags=re.M)
+    found = {}
+    for number, text in zip(parts[1::2], parts[2::2]):
+        text = re.sub(r"^psql:<stdin>:\d+: ", "", text, flags=re.M)
+        text = re.sub(r"^ *\w+ *\n-+\n *\n\(1 row\)\n", "", text, flags=re.M)
+        text = re.sub(r"\n{2,}", "\n\n", re.sub(r" +$", "", text, flags=re.M))
+        found[int(number)] = text.strip("\n")
+    return found
+
+
+def masked(text, words):
+    for pattern, word in MASKS:
+        text = pattern.sub(word, text)
+    return re.sub(r"\d+", "NUMBER", text) if "varies" in words else text
+
+
+def with_outputs(path, outputs):
+    """The page with a block below each example that printed something.  A block that still holds stays as it is."""
+    lines, new, at = path.read_text(encoding="utf-8").split("\n"), [], 0
+    for number, words, _, last in examples(path):
+        new, at, old = new + lines[at:last], last, ""
+        if lines[at] == "```output":
+            end = lines.index("```", at)
+            old, at = "\n".join(lines[at + 1:end]), end + 1
+        text = outputs.get(number, "")
+        if masked(text, words) == masked(old, words):
+            text = old
+        if text:
+            new += ["```output", text, "```"]
+    return "\n".join(new + lines[at:])
+
+
+def check_outputs(path, output, rewrite):
+    """False when a block of output is out of date."""
+    if path.name not in OUTPUTS or path.parent != DOCS:
+        return True
+    new = with_outputs(path, printed(output))
+    if new == path.read_text(encoding="utf-8"):
+        return True
+    if rewrite:
+        path.write_text(new, encoding="utf-8")
+    else:
+        print(f"{path.relative_to(ROOT)}: the examples print something else; run tools/docs.py --run --write and read it")
+    return rewrite
+
+
+def run(server, files, options):
     passed = failed = 0
     for path in files or pages():
         text, count = script(path)
@@ -645,10 +732,11 @@ def run(server, files, verbose):
         server.execute(f"CREATE DATABASE {database}")
         if "CREATE EXTENSION" not in text.upper():
             text = "CREATE EXTENSION pgaq_oracle CASCADE;\n" + text
-        result = server.call(["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300)
-        ok = result.returncode == 0
+        result = server.call(["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300,
+                             env={**os.environ, "PGTZ": "UTC"})
+        ok = result.returncode == 0 and check_outputs(path, result.stdout, options.write)
         print(f"{'ok    ' if ok else 'not ok'}  {path.relative_to(ROOT)}: {count} examples")
-        if verbose or not ok:
+        if options.verbose or not ok:
             print(result.stdout)
         passed += ok
         failed += not ok
@@ -661,6 +749,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, do not write")
     parser.add_argument("--run", action="store_true", help="execute the examples")
+    parser.add_argument("--write", action="store_true", help="with --run: write the examples' output into the pages")
     parser.add_argument("--no-server", action="store_true", help="only what needs no server")
     parser.add_argument("--dsn", default=os.environ.get("PGAQ_DOCS_DSN"), help="server to use")
     parser.add_argument("--verbose", action="store_true", help="print the examples' output")
@@ -671,7 +760,7 @@ def main():
         return write(Generator(None), options.check)
     with private_server(options.dsn) as server:
         if options.run:
-            return run(server, options.files, options.verbose)
+            return run(server, options.files, options)
         server.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab CASCADE; CREATE EXTENSION IF NOT EXISTS pgaq_oracle")
         return write(Generator(server), options.check)
 
