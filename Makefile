@@ -18,7 +18,7 @@ DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_oracle--$(EXTVERSION).sql sql/
 # sql/pgaq/order and sql/oracle/order say of which files an extension's script is made
 PGAQ_PARTS = $(addprefix sql/,$(shell cat sql/pgaq/order))
 ORACLE_PARTS = $(addprefix sql/,$(shell cat sql/oracle/order))
-EXTRA_CLEAN = $(DATA_built)
+EXTRA_CLEAN = $(DATA_built) src/.probes-*
 
 # libpq, for connections to other servers (src/link)
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir)
@@ -66,5 +66,11 @@ sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
 
 # headers: rebuild everything when one changes
 $(OBJS): $(wildcard src/*/*.h src/*/*/*.h)
+
+# static probes are compiled in if sys/sdt.h is there: rebuild everything when it comes or goes (no rule can do it,
+# because to PGXS a file that is missing is no reason to build what depends on it)
+PROBES := src/.probes-$(if $(wildcard /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h),with,without)
+$(shell [ -e $(PROBES) ] || { rm -f src/.probes-*; touch $(PROBES); })
+$(OBJS): $(PROBES)
 
 install: $(DATA_built)

@@ -1,6 +1,7 @@
-"""The compiler options of the build."""
+"""The build: options of the compiler, and what is built again."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -19,3 +20,25 @@ def test_warnings_fail_only_our_own_builds(arguments):
     assert made.returncode == 0, made.stderr
     assert ("-Werror " in made.stdout) == bool(arguments)
     assert "WERROR=1" in (ROOT / "tools" / "setup").read_text()
+
+
+def test_probes_are_built_in_when_their_header_comes(tmp_path):
+    """What was built before sys/sdt.h was there, or by ./demo, which does not need it, is built again."""
+    for name in ("src", "sql"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.o", ".probes-*"))
+    for path in [ROOT / "Makefile", *ROOT.glob("*.control")]:
+        shutil.copy(path, tmp_path)
+    for path in tmp_path.rglob("*.[ch]"):
+        os.utime(path, (1, 1))
+
+    def current(probes):
+        made = tmp_path / "src" / f".probes-{probes}"
+        made.touch()
+        os.utime(made, (2, 2))
+        (tmp_path / "src" / "module.o").touch()
+        done = subprocess.run(["make", "-q", "-C", str(tmp_path), f"PG_CONFIG={pg_config_program()}", "src/module.o"], capture_output=True)
+        for left in (tmp_path / "src").glob(".probes-*"):
+            left.unlink()
+        return done.returncode == 0
+
+    assert [current("with"), current("without")].count(True) == 1
