@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from pgaq.load.build import WITH_POINTS
 from pgaq.places import ROOT, pg_config_program
 
 
@@ -42,3 +43,9 @@ def test_probes_are_built_in_when_their_header_comes(tmp_path):
         return done.returncode == 0
 
     assert [current("with"), current("without")].count(True) == 1
+
+
+def test_objects_without_test_points_are_the_same():
+    """A library with test points takes them from the clone (pgaq.load.build), so no header uses a point where it is included."""
+    headers = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.h") if WITH_POINTS.search(path.read_text())}
+    assert headers == {"base/base.h", "link/link_private.h"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,14 +13,29 @@ from pathlib import Path
 from pgaq import places
 
 
+# what the preprocessor looks at where TEST_POINTS=1 makes a difference
+WITH_POINTS = re.compile(r"\b(aq_point|aq_point_held|AQ_TEST_POINTS)\b")
+
+
 def make_library(*flags: str, parent: Path | str | None = None) -> Path:
-    """Builds pgaq.so with make's flags ("TEST_POINTS=1") in a new directory, which is returned; the caller removes it."""
+    """Builds pgaq.so with make's flags ("TEST_POINTS=1") in a new directory, which is returned; the caller removes it.
+
+    Two of three files have no test point: their objects are taken from the clone, where make finds them up to date.
+    """
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        def same(name: str) -> bool:
+            source = Path(folder, name).with_suffix(".c")
+            return flags == ("TEST_POINTS=1",) and source.exists() and not WITH_POINTS.search(source.read_text())
+
+        return [name for name in names if name.endswith((".bc", ".so")) or (name.endswith(".o") and not same(name))]
+
     directory = Path(tempfile.mkdtemp(prefix="pgaq-build-", dir=parent))
     directory.chmod(0o755)
     for name in ("src", "sql", "Makefile", "pgaq.control", "pgaq_oracle.control", "pgaq_lab.control"):
         source = places.ROOT / name
         if source.is_dir():
-            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.o", "*.bc", "*.so"))
+            shutil.copytree(source, directory / name, ignore=left_out)
         else:
             shutil.copy(source, directory / name)
     command = ["make", "-s", f"-j{os.cpu_count()}", *flags, f"PG_CONFIG={places.pg_config_program()}"]
