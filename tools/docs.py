@@ -267,17 +267,6 @@ def initial_value(text):
     return text.lower() if text in ("NULL", "TRUE", "FALSE") else text
 
 
-def clauses(text, separator):
-    """The text split at a separator, but not inside parentheses."""
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(char, 0)
-        if depth == 0 and text.startswith(separator, at):
-            parts.append(text[start:at])
-            start = at + len(separator)
-    return parts + [text[start:]]
-
-
 def marked(text, arguments):
     """The text, with the names of arguments that it begins with as code."""
     pattern, result, at = re.compile(r"(, and |, | and |)(\w+)"), "", 0
@@ -288,39 +277,29 @@ def marked(text, arguments):
 
 
 def prose(comment, arguments):
-    """A COMMENT ON text as Markdown: explained arguments as a list, errors in a line of their own."""
-    lines, errors_line = [], ""
-    for sentence in clauses(comment.rstrip("."), ". "):
-        if sentence.startswith("Errors "):
-            errors_line = "Errors: " + link_errors(sentence.removeprefix("Errors ")) + "."
+    """A COMMENT ON text as Markdown.  Each of its lines is a paragraph, or begins with the names of arguments and is an
+    item of a list; the last one can be its errors.  A line that begins with blanks continues the one before it."""
+    lines, errors_line, in_list = [], "", False
+    for line in unfolded(comment):
+        if line.startswith("Errors "):
+            errors_line = "\n\nErrors: " + link_errors(line.removeprefix("Errors ")) + "."
             continue
-        listed = []
-        for clause in clauses(sentence, "; "):
-            if (item := marked(clause, arguments)) != clause:
-                listed.append("- " + item)
-            elif listed:
-                listed[-1] += "; " + clause
-            else:
-                listed.append(clause)
-        if sum(item.startswith("- ") for item in listed) < 2:
-            sentence = marked(sentence, arguments)
-            lines.append(sentence[:1].upper() + sentence[1:] + ".")
-        else:
-            lines += ["", *[item for item in listed if not re.fullmatch(r"- `\w+`", item)], ""]
-    text = "\n".join(lines).strip() + ("\n\n" + errors_line if errors_line else "")
-    return folded(re.sub(r"\n{3,}", "\n\n", text)) + "\n"
+        item = marked(line, arguments)
+        is_item = item != line
+        if lines and not (is_item and in_list):
+            lines.append("")
+        lines.append("- " + item if is_item else sentence(line))
+        in_list = is_item
+    return folded("\n".join(lines) + errors_line).strip() + "\n"
 
 
-def common_end(texts):
-    """Length of the longest end that all texts share and that begins a clause."""
-    if len(texts) == 1 or len(set(texts)) == 1:
-        return len(texts[0])
-    length = 0
-    while all(len(t) > length and t[-length - 1] == texts[0][-length - 1] for t in texts):
-        length += 1
-    at = min((i for i in (texts[0].find(s, len(texts[0]) - length) for s in ("; ", ". ")) if i >= 0),
-             default=len(texts[0]))
-    return len(texts[0]) - min(at + 2, len(texts[0]))
+def sentence(text):
+    return text if text.endswith((".", ":")) else text + "."
+
+
+def unfolded(comment):
+    """The lines of a COMMENT ON text, each whole."""
+    return re.sub(r"\n +", " ", comment).split("\n")
 
 
 class Functions:
@@ -370,18 +349,13 @@ class Functions:
         if len(texts) == 2 and texts[1].startswith("The same "):
             at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != group[1]["arguments"][n]["type"])
             other = type_name(group[1]["arguments"][at]["type"])
-            return prose(texts[0], names) + "\n" + folded(f"`{other}`: {texts[1][:1].lower()}{texts[1][1:]}.") + "\n"
-        shared = common_end(texts)
-        lines = []
-        if shared < max(map(len, texts)):
-            others = group[1]["arguments"]
-            at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != others[n]["type"])
-            for function, text in zip(group, texts):
-                own = text[:len(text) - shared].rstrip("; .")
-                lines.append(folded(f"- `{type_name(function['arguments'][at]['type'])}`: {own}."))
-            lines.append("")
-        lines.append(prose(texts[0][len(texts[0]) - shared:], names))
-        return "\n".join(lines)
+            return prose(texts[0], names) + "\n" + folded(f"`{other}`: {sentence(texts[1][:1].lower() + texts[1][1:])}") + "\n"
+        rest = unfolded(texts[0])[1:]
+        if len(set(texts)) == 1:
+            return prose(texts[0], names)
+        at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != group[1]["arguments"][n]["type"])
+        own = [f"- `{type_name(f['arguments'][at]['type'])}`: {sentence(unfolded(text)[0])}" for f, text in zip(group, texts)]
+        return folded("\n".join(own)) + "\n\n" + prose("\n".join(rest), names)
 
 
 def wrap(text, limit=110):

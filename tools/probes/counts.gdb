@@ -3,7 +3,7 @@
 #	gdb -q -batch -p PID -x tools/probes/counts.gdb
 #
 # Then run a statement in that session.  The counters are in the breakpoints' conditions, which are
-# never true, so the session goes on by itself; it stops when the server is ready for its next statement.
+# never true, so the session continues by itself; it stops when the server is ready for its next statement.
 set pagination off
 set confirm off
 handle SIGUSR1 SIGUSR2 SIGALRM noprint nostop pass

@@ -8,7 +8,9 @@ GRANT USAGE ON SCHEMA dbms_application_info TO PUBLIC;
 CREATE PROCEDURE dbms_application_info.set_module(module_name text, action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_module';
 COMMENT ON PROCEDURE dbms_application_info.set_module(text, text) IS
-'Set the module and action of the session, shown in sys."v$session" and in the session history. module_name: up to 63 bytes, longer text is truncated; null: none; action_name: the same';
+'Set the module and action of the session, shown in sys."v$session" and in the session history.
+module_name: up to 63 bytes, longer text is truncated; null: none
+action_name: the same';
 
 CREATE PROCEDURE dbms_application_info.set_action(action_name text)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_application_set_action';

@@ -170,7 +170,7 @@ COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t) IS
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, OUT agent sys.aq$_agent)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';
 COMMENT ON PROCEDURE dbms_aq.listen(dbms_aq.aq$_agent_list_t, numeric) IS
-'Wait up to so many seconds until one of the agents has a message; the first in list order is returned. Consumes nothing';
+'Wait up to this number of seconds until one of the agents has a message; the first in list order is returned. Consumes nothing';
 CREATE PROCEDURE dbms_aq.listen(agent_list dbms_aq.aq$_agent_list_t, wait numeric, listen_delivery_mode numeric,
 	OUT agent sys.aq$_agent, OUT message_delivery_mode integer)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_packages_listen';

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION dbms_aq.seek_pos_t(uuid) IS 'Make a position from a message 
 
 CREATE FUNCTION sys._set_position(queue_name text, consumer text, msgid uuid) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_position_set';
-COMMENT ON FUNCTION sys._set_position(text, text, uuid) IS 'Internal: the session goes on behind this message; null: at the head';
+COMMENT ON FUNCTION sys._set_position(text, text, uuid) IS 'Internal: the session continues behind this message; null: at the head';
 
 -- The messages that the consumer could dequeue, in order.
 CREATE FUNCTION dbms_aq._ahead(native text, consumer text, i dbms_aq.seek_input_t) RETURNS uuid[]
@@ -106,4 +106,8 @@ BEGIN
 	seek_output_array := found;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.seek(text, text, dbms_aq.seek_input_array_t, numeric, dbms_aq.seek_output_array_t) IS
-'Set the position at which a consumer continues: at the first message (seek_begin: the session''s position is cleared), behind the last one (seek_end) or at a message (seek_msgid). skip_option: what happens to skipped messages: discard_skipped consumes them, in the caller''s transaction; no_discard_skipped only moves the session''s position, in queue tables; null raises an error if there are any';
+'Set the position at which a consumer continues: at the first message (seek_begin: the session''s
+  position is cleared), behind the last one (seek_end) or at a message (seek_msgid).
+skip_option: what happens to skipped messages: discard_skipped consumes them, in the caller''s
+  transaction; no_discard_skipped only moves the session''s position, in queue tables; null raises an
+  error if there are any';

@@ -395,7 +395,8 @@ BEGIN
 	PERFORM aq.stop_queue(new.native);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_np_queue(text, boolean, text) IS
-'Create a non-persistent queue of RAW, stopped: its messages, enqueued with immediate visibility, are passed to the registrations of dbms_aq.register only, and cannot be dequeued';
+'Create a non-persistent queue of RAW, stopped: its messages, enqueued with immediate visibility, are
+  passed to the registrations of dbms_aq.register only, and cannot be dequeued.';
 
 -- All queues
 
@@ -448,7 +449,9 @@ BEGIN
 	PERFORM aq.stop_queue(native, coalesce(enqueue, false), coalesce(dequeue, false), coalesce(wait, true));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.stop_queue(text, boolean, boolean, boolean, boolean) IS
-'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged. wait waits for the end of transactions that have enqueued or dequeued; wait => false is refused while there are any';
+'Refuse enqueue and dequeue from the commit on; false leaves that setting unchanged.
+wait: true waits until transactions that have enqueued or dequeued have ended; false is refused while
+  there are any';
 
 -- Subscribers
 
@@ -636,7 +639,9 @@ BEGIN
 		coalesce(purge_options."block", false), dbms_aq._delivery_mode(purge_options.delivery_mode));
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.purge_queue_table(text, text, dbms_aqadm.aq$_purge_options_t) IS
-'Remove messages, also retained ones, in the caller''s transaction: all, or those that meet a condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table, or a sharded queue';
+'Remove messages, also retained ones, in the caller''s transaction: all, or those that meet a
+  condition over the columns of the view aq$..., called qtview in it. queue_table is a queue table,
+  or a sharded queue.';
 
 CREATE PROCEDURE dbms_aqadm.verify_queue_types(src_queue_name text, dest_queue_name text, OUT rc integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

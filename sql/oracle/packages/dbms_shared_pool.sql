@@ -42,7 +42,9 @@ BEGIN
 	PERFORM sys._mark_object(schema, objname, namespace, true);
 END $$;
 COMMENT ON PROCEDURE dbms_shared_pool.markhot(text, text, numeric, boolean) IS
-'Give a queue copies in the object cache, pgaq.hot_object_copies of them: sessions that lock and pin it then meet at their copy''s mutex, not all at one. The mark lasts until the server restarts or the queue is dropped; a hot queue never leaves memory';
+'Give a queue copies in the object cache, pgaq.hot_object_copies of them: sessions that lock and pin
+  it then meet at their copy''s mutex, not all at one. The mark lasts until the server restarts or
+  the queue is dropped; a hot queue never leaves memory.';
 
 CREATE PROCEDURE dbms_shared_pool.markhot(hash text, namespace numeric DEFAULT 10, global boolean DEFAULT true)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

@@ -164,7 +164,8 @@ BEGIN
 	PERFORM sys._run_ddl(format('REVOKE EXECUTE ON FUNCTION %I.%I(%s) FROM PUBLIC', of_schema, sys._fold(name), source));
 END $$;
 COMMENT ON PROCEDURE dbms_transform.create_transformation(text, text, text, text, text, text, text) IS
-'Make a transformation from one payload type to another: an expression over source.user_data, or attribute by attribute with modify_transformation';
+'Make a transformation from one payload type to another: an expression over source.user_data, or
+  attribute by attribute with modify_transformation.';
 
 CREATE FUNCTION sys._transformation_named(schema text, name text, OUT schema_name text, OUT transformation_name text,
 	OUT from_type regtype, OUT to_type regtype, OUT parts jsonb)

@@ -74,7 +74,8 @@ BEGIN
 	RETURN sys._jms_begin(id::integer, kind, names, items, self.bytes, false);
 END $$;
 COMMENT ON FUNCTION sys.prepare(aq.jms_message, numeric) IS
-'Begin to read the body of a bytes, map or stream message; returns the number of the operation, a new one if id is negative or null. A map can also be written';
+'Begin to read the body of a bytes, map or stream message; returns the number of the operation, a new
+  one if id is negative or null. A map can also be written.';
 
 CREATE FUNCTION sys.clear_body(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
@@ -342,7 +343,7 @@ BEGIN
 	returned := coalesce(octet_length(value), -1);
 END $$;
 COMMENT ON PROCEDURE sys.read_bytes(aq.jms_message, numeric, bytea, numeric, integer) IS
-'The next bytes of a bytes message, at most so many; returned is what Oracle''s function returns: their number, -1 at the end';
+'The next bytes of a bytes message, up to this number; returned is what Oracle''s function returns: their number, -1 at the end';
 CREATE PROCEDURE sys.read_bytes(self aq.jms_message, id numeric, INOUT value bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
@@ -413,7 +414,9 @@ BEGIN
 	returned := cardinality(names);
 END $$;
 COMMENT ON PROCEDURE sys.get_names(aq.jms_message, numeric, sys.aq$_jms_namearray, numeric, numeric, integer) IS
-'Names of values of a map message: at most length from the one with index offset on, the first having 0; returned is what Oracle''s function returns: their number';
+'Names of values of a map message: at most length from the one with index offset on, the first having
+  0.
+returned is what Oracle''s function returns: their number';
 
 CREATE FUNCTION sys.get_size(self aq.jms_message, id numeric) RETURNS integer
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

@@ -141,7 +141,11 @@ BEGIN
 	PERFORM sys._register(reg_list[number]) FROM generate_series(1, reg_count::integer) number;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.register(sys.aq$_reg_info_list, numeric) IS
-'Have procedures (callback plsql://schema.procedure, which may be made later) called in the background, addresses (http://..., https://..., mailto:...) or programs notified (callback null: see aq.wait), when queues have messages (namespace_aq(); name schema.queue or schema.queue:consumer), or when dbms_aq.post posts the name (namespace_anonymous()); see aq.register';
+'Have procedures (callback plsql://schema.procedure, which may be made later) called in the
+  background, addresses (http://..., https://..., mailto:...) or programs notified (callback null:
+  see aq.wait), when queues have messages (namespace_aq(); name schema.queue or
+  schema.queue:consumer), or when dbms_aq.post posts the name (namespace_anonymous()); see
+  aq.register.';
 
 CREATE PROCEDURE dbms_aq.unregister(reg_list sys.aq$_reg_info_list, reg_count numeric)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
@@ -168,7 +172,8 @@ BEGIN
 	END LOOP;
 END $$;
 COMMENT ON PROCEDURE dbms_aq.post(sys.aq$_post_info_list, numeric) IS
-'Send notifications, at the commit, to the registrations for these names in namespace_anonymous(). For members of aq_user_role and aq_administrator_role';
+'Send notifications, at the commit, to the registrations for these names in namespace_anonymous().
+  For members of aq_user_role and aq_administrator_role.';
 GRANT EXECUTE ON FUNCTION aq.post(text, bytea) TO aq_user_role, aq_administrator_role;
 
 -- The arguments of a procedure of Oracle's form: src/notify/callback.c.

@@ -71,7 +71,13 @@ BEGIN
 		every => dbms_aqadm._every(next_time, duration), subscribe => false);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.schedule_propagation(text, text, timestamptz, numeric, text, numeric, text) IS
-'Propagate messages to queues which subscribers or recipients have as their addresses: to one, or, with destination_queue null, to all without a schedule of their own. destination: null: queues of this database; else a foreign server of the wrapper pgaq_link, as in addresses queue@server. duration: seconds of a window, null: without end; next_time: SYSDATE plus or minus numbers of days, at the end of a window; latency: seconds after the queue was found empty';
+'Propagate messages to queues which subscribers or recipients have as their addresses: to one, or,
+  with destination_queue null, to all without a schedule of their own.
+destination: null: queues of this database; otherwise a foreign server of the wrapper pgaq_link, as
+  in addresses queue@server
+duration: seconds of a window, null: without end
+next_time: SYSDATE plus or minus numbers of days, at the end of a window
+latency: seconds after the queue was found empty';
 
 CREATE PROCEDURE dbms_aqadm.unschedule_propagation(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$

@@ -37,7 +37,7 @@ GRANT USAGE ON SCHEMA dbms_workload_repository, dbms_aq, dbms_aqadm, dbms_aqmigt
 
 -- Roles belong to the whole server and remain when the extension is dropped. The setting pgaq.system_role, which only a
 -- superuser can give a role, and which a dump of roles includes, shows that the extension made it, in this database or
--- another: its members are meant. Any other role of the name is taken only if nobody has anything by it.
+-- another: its members are meant. Any other role of the name is used only if it has no members and no privileges.
 DO $$
 DECLARE
 	role name;
@@ -255,7 +255,7 @@ CREATE TYPE dbms_aqadm.queue_props_t AS (queue_type integer, retry_delay integer
 	sort_list integer, cache_hint integer);
 COMMENT ON TYPE dbms_aqadm.queue_props_t IS 'Properties of a transactional event queue; null: the default';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.queue_type IS 'normal_queue() (default) or exception_queue()';
-COMMENT ON COLUMN dbms_aqadm.queue_props_t.retry_delay IS 'seconds of rest after a rolled back dequeue; default 0';
+COMMENT ON COLUMN dbms_aqadm.queue_props_t.retry_delay IS 'retry delay after a rolled back dequeue, in seconds; default 0';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.retention_time IS 'seconds that consumed messages stay visible; default 0';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.sort_list IS 'accepted; the order is by priority and session';
 COMMENT ON COLUMN dbms_aqadm.queue_props_t.cache_hint IS 'accepted; the message cache decides itself';

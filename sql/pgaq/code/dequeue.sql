@@ -28,11 +28,41 @@ DECLARE
 BEGIN
 	FOR form IN SELECT * FROM (VALUES
 		('aq.dequeue', '', 'jsonb', columns, $$AS 'MODULE_PATHNAME', 'aq_dequeue_jsonb'$$,
-			'Dequeue up to max_messages messages of a jsonb queue. consumer: its name, for queues with several consumers; max_messages; mode remove, remove_nodata (the payload comes back null), locked (locked until the end of the transaction, not consumed) or browse; correlation: a LIKE pattern; msgid: exactly this message; condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload and the fields of a composite payload; wait: null does not wait, a negative interval waits forever; navigation: null and first_message start at the head, next_message continues behind the session''s last message, next_transaction at the next group, first_message_multi_group and next_message_multi_group do not stop at the end of a group; delivery_mode: persistent (null), buffered or persistent_or_buffered; lease: take the messages for this time, from the commit on (in a queue table from the call on), until they are acknowledged; not for buffered messages; receipt, of the result: needed to acknowledge them, null without a lease; acknowledge: messages of an earlier dequeue with a lease, whose receipt is the argument receipt; they are finished first, as by aq.acknowledge, and a notice says how many leases did not run any more. A call that acknowledges messages does not wait, so that this is committed; visibility: on_commit (null) or immediate: the messages are taken in a separate transaction, which is committed before the call returns; not with mode locked or a lease. While it waits, the statement holds its snapshot, and therefore the xmin horizon; CALL aq.wait does not. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ043, AQ044, AQ045, AQ046'),
+			'Dequeue up to max_messages messages of a jsonb queue.
+consumer: its name, in a topic
+mode: remove, remove_nodata (the payload comes back null), locked (locked until the end of the
+  transaction, not consumed) or browse
+correlation: a LIKE pattern
+msgid: exactly this message
+condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload
+  and the fields of a composite payload
+wait: null does not wait, a negative interval waits forever
+navigation: null and first_message start at the head; next_message continues behind the session''s last
+  message; next_transaction continues with the next group; first_message_multi_group and
+  next_message_multi_group do not stop at the end of a group
+delivery_mode: persistent (null), buffered or persistent_or_buffered
+lease: take the messages for this time, from the commit on (in a queue table from the call on), until
+  they are acknowledged; not for buffered messages
+acknowledge: messages of an earlier dequeue with a lease; they are finished first, as by
+  aq.acknowledge, and a notice says how many leases no longer ran
+receipt: that of the messages to acknowledge; as result, that of a new lease, null without one
+visibility: on_commit (null), or immediate: the messages are taken in a separate transaction, which is
+  committed before the call returns; not with mode locked or a lease
+A call that acknowledges messages does not wait, so that this is committed. While it waits, the
+  statement holds its snapshot, and therefore the xmin horizon; CALL aq.wait does not.
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ043, AQ044, AQ045, AQ046'),
 		('aq.dequeue', 'as_type anyelement,', 'anyelement', columns, $$AS 'MODULE_PATHNAME', 'aq_dequeue_typed'$$,
-			'Dequeue up to max_messages messages; as_type is a null of the queue''s payload type (name it for text: as_type => null::text). Options and errors as the jsonb form'),
+			'Dequeue up to max_messages messages.
+as_type: a null of the queue''s payload type (name it for text: as_type => null::text)
+The other arguments are as in the jsonb form.
+Errors as in the jsonb form'),
 		('aq.dequeue_full', 'as_type anyelement,', 'anyelement', full_columns, $$AS 'MODULE_PATHNAME', 'aq_dequeue_typed'$$,
-			'As aq.dequeue, with every property of the message: sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid, shard, session_id, state (0 ready, 1 waiting, 3 expired, when it was dequeued), transaction_group, message_delivery_mode (1 persistent, 2 buffered), dead_letter (in an exception queue: where it came from and why it failed, see aq.dead_letters)'))
+			'As aq.dequeue, with every property of the message.
+state: 0 ready, 1 waiting, 3 expired, when it was dequeued
+message_delivery_mode: 1 persistent, 2 buffered
+dead_letter: in an exception queue, where it came from and why it failed: see aq.dead_letters
+The other columns are sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid,
+  shard, session_id and transaction_group.'))
 		f (name, as_type, payload_type, columns, code, comment)
 	LOOP
 		EXECUTE format('CREATE FUNCTION %s(queue_name text, %s %s) RETURNS TABLE (payload %s, %s) LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 %s',
@@ -52,7 +82,9 @@ RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation te
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_jsonb';
 COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
-'Read the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking them; after: continue behind this message. Allowed in READ ONLY transactions';
+'Read the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking
+  them. Allowed in READ ONLY transactions.
+after: continue behind this message';
 
 CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
 	consumer text DEFAULT NULL,
@@ -64,4 +96,5 @@ RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlati
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_typed';
 COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid) IS
-'As aq.browse for jsonb, for any payload type; as_type is a null of it';
+'As aq.browse for jsonb, for any payload type.
+as_type: a null of the payload type';

@@ -19,21 +19,50 @@ DECLARE
 	producer text DEFAULT NULL,
 	run_at timestamptz DEFAULT NULL$$;
 	meaning CONSTANT text :=
-'returns its id, or null when no subscriber of a topic wants it. priority 0 to 9, smaller first (null: 1); delay until the message is ready (negative: none); expiration counted from then; correlation; recipients (multi-consumer queues; null: the subscribers); sender; exception_queue (null: the queue''s own); properties: free; deviation: top (before all others) or before (the message relative_msgid), in queue tables; delivery_mode: persistent (null) or buffered (not logged: faster, and lost in a crash); producer: a name by which messages keep their order over sessions (null: each session keeps its own); a transaction waits until the one before it with the same name in the queue has ended; run_at: the time at which the message becomes ready, instead of a delay (past: at once); visibility: on_commit (null) or immediate (in a separate transaction, which is committed before the call returns). Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+'returns its id, or null when no subscriber of a topic wants it.
+priority: 0 to 9, smaller first (null: 1)
+delay: time until the message is ready (negative: none)
+expiration: time from then until the message expires
+correlation: any text, by which consumers can select
+recipients: consumers of a topic (null: the subscribers)
+sender: any text
+exception_queue: null for that of the queue
+properties: any JSON object
+deviation: in queue tables: top (before all others), or before (before the message relative_msgid)
+delivery_mode: persistent (null) or buffered (not logged: faster, and lost in a crash)
+producer: a name that orders the messages of several sessions (null: only those of each session have
+  an order); the transaction waits until the one before it with the same producer in the queue has
+  ended
+run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
+visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
+  call returns
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
 	form record;
 BEGIN
 	FOR form IN SELECT * FROM (VALUES
 		('aq.enqueue', 'payload text', options, 'uuid', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_text'$$,
-			'Enqueue one message, payload as text, read by the payload type''s input function; ' || meaning),
+			'Enqueue one message, payload as text, read by the payload type''s input function;
+  ' || meaning),
 		('aq.enqueue', 'jsonb jsonb', options, 'uuid', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_typed'$$,
-			'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter as jsonb'),
+			'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter
+  as jsonb.'),
 		('aq.enqueue', 'bytea bytea', options, 'uuid', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_typed'$$,
-			'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter as bytea'),
+			'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter
+  as bytea.'),
 		('aq.enqueue', 'payload anyelement', options, 'uuid', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_typed'$$,
-			'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb; ' || meaning),
+			'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb;
+  ' || meaning),
 		-- One function for arrays of all types: then an untyped parameter is text[], for which drivers accept a list.
 		('aq.enqueue_array', 'payloads anycompatiblearray', options || ', options jsonb DEFAULT NULL', 'uuid[]', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_array'$$,
-			'Enqueue one message per array element, in their order; returns their ids in that order, null for messages that no subscriber wants. payloads: an array of the queue''s payload type or of text, which the payload type''s input function reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text. The other arguments are as in aq.enqueue and apply to all messages. options: an array with one object per payload, for what differs: its keys priority, delay, run_at, expiration, correlation, recipients, properties and exception_queue are used instead of the arguments; a key that is missing or null, or null instead of an object, leaves the argument. Errors as aq.enqueue'))
+			'Enqueue one message per array element, in their order; returns their ids in that order, null for
+  messages that no subscriber wants. The other arguments are as in aq.enqueue and apply to all
+  messages.
+payloads: an array of the queue''s payload type or of text, which the payload type''s input function
+  reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text
+options: an array with one object per payload. Its keys priority, delay, run_at, expiration,
+  correlation, recipients, properties and exception_queue override the arguments for this message; a
+  key that is missing or null, or null instead of an object, leaves the argument
+Errors as in aq.enqueue'))
 		f (name, payload, options, result, code, comment)
 	LOOP
 		EXECUTE format('CREATE FUNCTION %s(queue_name text, %s, %s, visibility text DEFAULT NULL) RETURNS %s LANGUAGE c VOLATILE PARALLEL UNSAFE %s',

@@ -11,35 +11,67 @@ CREATE PROCEDURE aq.jms_receive(queue_names text[], consumers text[], conditions
 	INOUT messages bytea DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_jms_receive';
 COMMENT ON PROCEDURE aq.jms_receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], integer, bytea) IS
-'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of several sources that has messages, or wait for one until timeout (null: forever). A source is a queue, its consumer (null: none), a condition (null: none) and the most messages to dequeue; the lists have one element for each. lease: null: the messages are consumed by the transaction. Leases on sharded queues also end soon after the session that has taken them, as if their time were over. Each list ack_... has one element for each lease that is acknowledged, as in aq.jms_acknowledge; called by CALL outside a transaction block and outside a function, it commits these before it waits. It does not wait if one of them is busy. max_bytes: null: no limit; once the payloads are larger together, the messages behind the first one come without payload, to be released. messages: a binary value that jms/README.md describes. Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages, with the correlation and the properties of the server. Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of
+  several sources that has messages, or wait for one.
+queue_names, consumers, conditions, max_messages: the sources: each has a queue, its consumer (null:
+  none), a condition (null: none) and the largest number of messages to dequeue
+timeout: null: forever
+lease: null: the transaction consumes the messages
+ack_queues, ack_consumers, ack_msgids, ack_receipts: the leases to acknowledge, one element for each,
+  as in aq.jms_acknowledge
+max_bytes: null: no limit; when the payloads together exceed it, the messages behind the first one
+  come without payload, to be released
+messages: a binary value that jms/README.md describes
+Called by CALL outside a transaction block and outside a function, it commits the acknowledgements
+  before it waits. It does not wait if one of them is busy. Leases on sharded queues also end soon
+  after the session that has taken them, as if they had expired.
+Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text and bytes messages,
+  with the correlation and the properties of the server.
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
 CREATE FUNCTION aq.jms_browse(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL, after uuid DEFAULT NULL,
 	max_messages integer DEFAULT 100,
 	max_bytes integer DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_browse';
 COMMENT ON FUNCTION aq.jms_browse(text, text, text, uuid, integer, integer) IS
-'For the Jakarta Messaging provider: messages that a consumer could dequeue, behind the message after (null: from the head), in the form of aq.jms_receive, with receipt 0. max_bytes: as there. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+'For the Jakarta Messaging provider: messages that a consumer could dequeue, in the form of
+  aq.jms_receive, with receipt 0.
+after: continue behind this message (null: from the head)
+max_bytes: as in aq.jms_receive
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
 CREATE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
 COMMENT ON FUNCTION aq.jms_send(bytea, bytea) IS
-'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased messages; if a lease has ended, the call fails, so that neither happens. Both are binary values (null: none). Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
+'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
+  messages; if a lease has ended, the call fails, so that neither happens. Both are binary values
+  (null: none).
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
 CREATE FUNCTION aq.jms_commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
 	max_bytes integer DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
 COMMENT ON FUNCTION aq.jms_commit(bytea, bytea, text, text, text, integer, interval, integer) IS
-'For the Jakarta Messaging provider: aq.jms_send(messages, acknowledge), and in the same transaction dequeue from a source what is there, without waiting. The source, lease and max_bytes are as in aq.jms_receive, and so is the result. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
+'For the Jakarta Messaging provider: aq.jms_send(messages, acknowledge), and in the same transaction
+  dequeue the messages that a source has, without waiting. The source, lease, max_bytes and the
+  result are as in aq.jms_receive.
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 
 CREATE FUNCTION aq.jms_acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';
 COMMENT ON FUNCTION aq.jms_acknowledge(text[], text[], uuid[], bigint[]) IS
-'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues: queue, consumer (null: none), message id and receipt of each. Returns those that are not done: i for the element with the index i, from 0 on, if aq.acknowledge calls it stale, or if its queue does not exist, has other consumers, or the caller has no dequeue privilege on it; -1 - i if it is busy. Errors 0A000, 22004, 22023';
+'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:
+  queue, consumer (null: none), message id and receipt of each. Returns the indexes, from 0 on, of
+  those that are not done. The index i stands for a stale lease, a queue that does not exist or has
+  no such consumer, or a missing dequeue privilege; -1 - i stands for busy.
+Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_extend(queue_names text[], consumers text[], msgids uuid[], receipts bigint[], lease interval)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_extend';
 COMMENT ON FUNCTION aq.jms_extend(text[], text[], uuid[], bigint[], interval) IS
-'For the Jakarta Messaging provider: aq.extend for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge. Errors 0A000, 22004, 22023';
+'For the Jakarta Messaging provider: aq.extend for messages of several queues and dequeues. Lists and
+  result as in aq.jms_acknowledge.
+Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_release(queue_names text[], consumers text[], msgids uuid[], receipts bigint[],
 	delay interval DEFAULT NULL,
@@ -47,14 +79,25 @@ CREATE FUNCTION aq.jms_release(queue_names text[], consumers text[], msgids uuid
 	count boolean DEFAULT true)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_release';
 COMMENT ON FUNCTION aq.jms_release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
-'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists and result as in aq.jms_acknowledge; delay, error and count as in aq.release. Errors 0A000, 22004, 22023';
+'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists
+  and result as in aq.jms_acknowledge; delay, error and count as in aq.release.
+Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq.jms_write_chunk(queue_name text, msgid uuid, number integer, data bytea)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_write';
 COMMENT ON FUNCTION aq.jms_write_chunk(text, uuid, integer, bytea) IS
-'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same transaction has enqueued into the queue with the header content_length. number: from 0 on, without gaps, each once. The body goes with its message, also to an exception queue. Requires the enqueue privilege on the queue. Errors 22004, 22023, 42704, 42804';
+'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same
+  transaction has enqueued into the queue with the header content_length.
+number: from 0 on, without gaps, each once
+The body goes with its message, also to an exception queue. Requires the enqueue privilege on the
+  queue.
+Errors 22004, 22023, 42704, 42804';
 
 CREATE FUNCTION aq.jms_read_chunk(queue_name text, consumer text, msgid uuid, number integer)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_read';
 COMMENT ON FUNCTION aq.jms_read_chunk(text, text, uuid, integer) IS
-'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or the right on the consumer. Errors 22004, 22023, 42501, 42704';
+'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer
+  (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has
+  fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or
+  the right on the consumer.
+Errors 22004, 22023, 42501, 42704';

@@ -4,7 +4,8 @@ CREATE FUNCTION aq.jms_construct(type text DEFAULT 'text') RETURNS aq.jms_messag
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW(type, '{}', NULL, NULL, CASE type WHEN 'map' THEN '{}' WHEN 'stream' THEN '[]' END, NULL)::aq.jms_message;
 COMMENT ON FUNCTION aq.jms_construct(text) IS
-'A new message for Java programs without headers, properties and body. type: text, bytes, map, stream, object, or message for one without a body';
+'A new message for Java programs without headers, properties and body.
+type: text, bytes, map, stream, object, or message for one without a body';
 
 CREATE FUNCTION aq.jms_text(body text) RETURNS aq.jms_message
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -32,14 +33,15 @@ RETURN ROW((message).type, CASE WHEN value IS NULL THEN COALESCE((message).heade
 	ELSE COALESCE((message).headers, '{}'::jsonb) || jsonb_build_object(name, value) END,
 	(message).properties, (message).property_types, (message).text, (message).bytes)::aq.jms_message;
 COMMENT ON FUNCTION aq.jms_set_header(aq.jms_message, text, text) IS
-'Set a header: type, correlation_id, reply_to (queue:NAME or topic:NAME); null removes it';
+'Set a header: type, correlation_id, reply_to (queue:NAME or topic:NAME); null removes it.';
 
 CREATE FUNCTION aq.jms_get_header(message aq.jms_message, name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN (message).headers ->> name;
-COMMENT ON FUNCTION aq.jms_get_header(aq.jms_message, text) IS 'A header as text; null: not set';
+COMMENT ON FUNCTION aq.jms_get_header(aq.jms_message, text) IS
+'A header as text; null: not set.';
 
--- As the Java type that has the name; double and float have values that JSON has not.
+-- As the Java type that has the name; double and float have values that JSON cannot represent.
 CREATE FUNCTION aq.jms_set_property(message aq.jms_message, name text, value anyelement) RETURNS aq.jms_message
 LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT ROW((message).type, (message).headers,
@@ -51,13 +53,16 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 		WHEN 'bigint' THEN 'long' WHEN 'real' THEN 'float' WHEN 'double precision' THEN 'double' END FROM (SELECT pg_typeof(value)::text) t (type)) v (type, text, special, java)
 $$;
 COMMENT ON FUNCTION aq.jms_set_property(aq.jms_message, text, anyelement) IS
-'Set a property. Its type in Java is that of the value: boolean, smallint (short), integer (int), bigint (long), real (float), double precision (double); numeric is an int, a long or a double; all other types are strings. Properties of the provider, such as JMSXGroupID, are set in the same way';
+'Set a property. Its type in Java is that of the value: boolean, smallint (short), integer (int),
+  bigint (long), real (float), double precision (double); numeric is an int, a long or a double; all
+  other types are strings. Properties of the provider, such as JMSXGroupID, are set in the same way.';
 
 CREATE FUNCTION aq.jms_get_property(message aq.jms_message, name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN COALESCE(CASE WHEN jsonb_typeof((message).properties -> name) = 'object'
 	THEN COALESCE((message).properties -> name ->> 'double', (message).properties -> name ->> 'float') END, (message).properties ->> name);
-COMMENT ON FUNCTION aq.jms_get_property(aq.jms_message, text) IS 'A property as text, which a cast turns into its type; null: not set';
+COMMENT ON FUNCTION aq.jms_get_property(aq.jms_message, text) IS
+'A property as text, which a cast turns into its type; null: not set.';
 
 CREATE FUNCTION aq.jms_clear_properties(message aq.jms_message) RETURNS aq.jms_message
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
@@ -74,19 +79,22 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 		FROM (SELECT pg_typeof(value)::text) t (type)) v (type, text, java)
 $$;
 COMMENT ON FUNCTION aq.jms_item(anyelement) IS
-'A value in the form that map and stream messages have: {"int": 5}. Types as in aq.jms_set_property, but bytea is bytes, and numeric a double';
+'A value in the form that map and stream messages have: {"int": 5}. Types as in aq.jms_set_property,
+  but bytea is bytes, and numeric a double.';
 
 CREATE FUNCTION aq.jms_set_item(message aq.jms_message, name text, value jsonb) RETURNS aq.jms_message
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW('map', (message).headers, (message).properties, (message).property_types,
 	(COALESCE(NULLIF((message).text, ''), '{}')::jsonb || jsonb_build_object(name, value))::text, NULL)::aq.jms_message;
-COMMENT ON FUNCTION aq.jms_set_item(aq.jms_message, text, jsonb) IS 'Set an item of a map message: aq.jms_set_item(m, ''count'', aq.jms_item(5))';
+COMMENT ON FUNCTION aq.jms_set_item(aq.jms_message, text, jsonb) IS
+'Set an item of a map message: aq.jms_set_item(m, ''count'', aq.jms_item(5)).';
 
 CREATE FUNCTION aq.jms_add_item(message aq.jms_message, value jsonb) RETURNS aq.jms_message
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ROW('stream', (message).headers, (message).properties, (message).property_types,
 	(COALESCE(NULLIF((message).text, ''), '[]')::jsonb || jsonb_build_array(value))::text, NULL)::aq.jms_message;
-COMMENT ON FUNCTION aq.jms_add_item(aq.jms_message, jsonb) IS 'Add an item to a stream message: aq.jms_add_item(m, aq.jms_item(5))';
+COMMENT ON FUNCTION aq.jms_add_item(aq.jms_message, jsonb) IS
+'Add an item to a stream message: aq.jms_add_item(m, aq.jms_item(5)).';
 
 CREATE FUNCTION aq.jms_items(message aq.jms_message, OUT name text, OUT type text, OUT value text) RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 10
@@ -97,4 +105,6 @@ BEGIN ATOMIC
 		LEFT JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(i.item) = 'object' THEN i.item END) t (type, value) ON true
 	ORDER BY i.number, i.name;
 END;
-COMMENT ON FUNCTION aq.jms_items(aq.jms_message) IS 'The items of a map or stream message, in the order of the stream: name (null in a stream), type in Java, and value as text; bytes in base64';
+COMMENT ON FUNCTION aq.jms_items(aq.jms_message) IS
+'The items of a map or stream message, in the order of the stream: name (null in a stream), type in
+  Java, and value as text; bytes in base64.';

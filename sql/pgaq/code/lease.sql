@@ -5,14 +5,22 @@ CREATE FUNCTION aq.acknowledge(queue_name text, msgids uuid[], receipt bigint,
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_acknowledge';
 COMMENT ON FUNCTION aq.acknowledge(text, uuid[], bigint, text) IS
-'Finish messages that were dequeued with a lease: they are consumed when the transaction commits. receipt: as returned with the messages. result, for each message: done; stale (no lease with this receipt runs: it has ended, or was acknowledged, released or rejected); busy (another transaction, or this one, has acknowledged, extended, released or rejected it and has not ended). Messages that are not done are not changed. Errors 0A000, 22004, 22023, 42501, 42704, 42809';
+'Finish messages that were dequeued with a lease: they are consumed when the transaction commits.
+receipt: as returned with the messages
+result: for each message: done; stale (no lease with this receipt runs: it has ended, or was
+  acknowledged, released or rejected); busy (an open transaction, perhaps this one, has already
+  acknowledged, extended, released or rejected it)
+Messages that are not done are not changed.
+Errors 0A000, 22004, 22023, 42501, 42704, 42809';
 
 CREATE FUNCTION aq.extend(queue_name text, msgids uuid[], receipt bigint, lease interval,
 	consumer text DEFAULT NULL)
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_extend';
 COMMENT ON FUNCTION aq.extend(text, uuid[], bigint, interval, text) IS
-'Extend leases: they end at this time after the commit at the earliest, and never earlier than before. receipt, result and errors as in aq.acknowledge';
+'Extend leases: they end this time after the commit, or later if they were to end later.
+receipt, result: as in aq.acknowledge
+Errors as in aq.acknowledge';
 
 CREATE FUNCTION aq.release(queue_name text, msgids uuid[], receipt bigint,
 	consumer text DEFAULT NULL,
@@ -22,7 +30,16 @@ CREATE FUNCTION aq.release(queue_name text, msgids uuid[], receipt bigint,
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_release';
 COMMENT ON FUNCTION aq.release(text, uuid[], bigint, text, interval, text, boolean) IS
-'Give leased messages back: they are ready again when the transaction commits, at their place in the order, or after a delay, and cannot be leased before, not even by msgid. delay: ''0'' for none; null: the retry delay of the queue for the number of attempts, or none if count is false. error: shown as last_error in aq.messages (null or empty: none); at most 600 bytes are kept. count: false takes the attempt back, for messages that were not worked on. A message that has been attempted more often than max_retries, or has expired, fails instead: it moves to the exception queue, or is dropped if the queue has no exception queue. receipt, result and errors as in aq.acknowledge';
+'Give leased messages back: they are ready again when the transaction commits, at their position in
+  the order, or after a delay, and cannot be leased before, not even by msgid.
+delay: ''0'' for none; null: the retry delay of the queue for the number of attempts, or none if count
+  is false
+error: shown as last_error in aq.messages (null or empty: none); at most 600 bytes are kept
+count: false does not count the attempt, for messages that were not worked on
+receipt, result: as in aq.acknowledge
+A message that has been attempted more often than max_retries, or has expired, fails instead: it
+  moves to the exception queue, or is dropped if the queue has no exception queue.
+Errors as in aq.acknowledge';
 
 CREATE FUNCTION aq.reject(queue_name text, msgids uuid[], receipt bigint,
 	consumer text DEFAULT NULL,
@@ -30,7 +47,11 @@ CREATE FUNCTION aq.reject(queue_name text, msgids uuid[], receipt bigint,
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_reject';
 COMMENT ON FUNCTION aq.reject(text, uuid[], bigint, text, text) IS
-'Fail leased messages: when the transaction has committed, they move to the exception queue, or are dropped if the queue has no exception queue. error as in aq.release; receipt, result and errors as in aq.acknowledge';
+'Fail leased messages: when the transaction has committed, they move to the exception queue, or are
+  dropped if the queue has no exception queue.
+error: as in aq.release
+receipt, result: as in aq.acknowledge
+Errors as in aq.acknowledge';
 
 CREATE FUNCTION aq.end_leases(queue_name text, msgids uuid[],
 	consumer text DEFAULT NULL,
@@ -38,11 +59,29 @@ CREATE FUNCTION aq.end_leases(queue_name text, msgids uuid[],
 RETURNS TABLE (msgid uuid, result text)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_lease_calls_end_leases';
 COMMENT ON FUNCTION aq.end_leases(text, uuid[], text, text) IS
-'End leases without their receipts, for messages whose holder is gone or whose receipt is lost: the same happens as if the time of the lease were over. The message is ready again when the transaction commits; one that has been attempted more often than max_retries, or has expired, fails. Later calls of the holder return stale. error: shown as last_error in aq.messages; null or empty: the name of the role that has ended the lease. result as in aq.acknowledge; stale means that no lease runs. For the queue''s owner. Errors 22004, 22023, 42501, 42704, 42809';
+'End leases without their receipts, for messages whose worker is gone or whose receipt was lost; the
+  effect is the same as if the lease had expired. The message is ready again when the transaction
+  commits; one that has been attempted more often than max_retries, or has expired, fails. Later
+  calls of the worker return stale.
+error: shown as last_error in aq.messages; null or empty: the name of the role that has ended the
+  lease
+result: as in aq.acknowledge; stale means that no lease runs
+For the queue''s owner.
+Errors 22004, 22023, 42501, 42704, 42809';
 
 CREATE FUNCTION aq.redrive(queue_name text, max_messages integer DEFAULT NULL,
 	condition text DEFAULT NULL,
 	exception_queue text DEFAULT NULL)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_redrive';
 COMMENT ON FUNCTION aq.redrive(text, integer, text, text) IS
-'Put dead letters of the queue back into it, in the caller''s transaction; returns their number. Each is a new message without attempts, for the consumer for which it failed, with its payload, priority, correlation, properties and sender, and with the exception queue that it named if the caller may name it; an expiration begins again, a delay does not. max_messages: how many at most (null: all); condition: as in aq.dequeue, on the dead letters; exception_queue: where they are (null: the queue''s exception queue). Dead letters that other transactions hold, and those of a consumer that does not exist any more, remain. Requires the dequeue privilege on the exception queue, which must be started for dequeue (that of a queue table is not), and the enqueue privilege on the queue. Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
+'Put dead letters of the queue back into it, in the caller''s transaction; returns their number. Each
+  is a new message without attempts, in a topic for the consumer that failed. It keeps payload,
+  priority, correlation, properties and sender, and the exception queue that it named if the caller
+  may name it. Its expiration begins again; it has no delay.
+max_messages: how many at most (null: all)
+condition: as in aq.dequeue, on the dead letters
+exception_queue: where they are (null: the queue''s exception queue)
+Dead letters that other transactions have locked, and those of a consumer that no longer exists,
+  remain. Requires the dequeue privilege on the exception queue, which must be started for dequeue
+  (that of a queue table is not), and the enqueue privilege on the queue.
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';

@@ -13,4 +13,10 @@ CREATE PROCEDURE aq.receive(queue_name text,
 	INOUT messages jsonb DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_receive';
 COMMENT ON PROCEDURE aq.receive(text, text, integer, interval, text, text, text, interval, uuid[], bigint, jsonb) IS
-'Wait until there are messages, or for timeout (null or negative: forever), and dequeue up to max_messages of them; messages is a JSON array with an object for each message, empty after the timeout. consumer, correlation, condition, delivery_mode, lease, acknowledge and receipt as in aq.dequeue: a call that acknowledges messages does not wait. Holds no snapshot while it waits when called by CALL outside a function. Errors 0A000, 22004, 22023, 42501, 42704, 42809, 55000, AQ018';
+'Wait until there are messages, and dequeue up to max_messages of them.
+timeout: null or negative: forever
+consumer, correlation, condition, delivery_mode, lease, acknowledge, receipt: as in aq.dequeue
+messages: a JSON array with an object for each message, empty after the timeout
+A call that acknowledges messages does not wait. Holds no snapshot while it waits when called by CALL
+  outside a function.
+Errors 0A000, 22004, 22023, 42501, 42704, 42809, 55000, AQ018';

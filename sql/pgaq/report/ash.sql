@@ -147,4 +147,6 @@ BEGIN
 		'sections', aq_internal.ash_sections(samples, begin_time, end_time));
 END $$;
 COMMENT ON FUNCTION aq.report_ash(timestamptz, timestamptz, bigint) IS
-'The activity of sessions between two times, from samples, as a document for aq.report_text and aq.report_html. dbid: the database, if not this one';
+'The activity of sessions between two times, from samples, as a document for aq.report_text and
+  aq.report_html.
+dbid: the database, if not this one';

@@ -92,4 +92,5 @@ BEGIN
 		'header', aq_internal.header(s), 'sections', aq_internal.report_sections(s), 'advice', aq_internal.advice(s));
 END $$;
 COMMENT ON FUNCTION aq.report_awr(integer, integer, bigint) IS
-'The report between two snapshots, as a document for aq.report_text and aq.report_html. dbid: the database of the snapshots, if not this one';
+'The report between two snapshots, as a document for aq.report_text and aq.report_html.
+dbid: the database of the snapshots, if not this one';

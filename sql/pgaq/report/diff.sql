@@ -102,4 +102,6 @@ BEGIN
 		'advice', aq_internal.advice(two));
 END $$;
 COMMENT ON FUNCTION aq.report_awr_diff(integer, integer, integer, integer, bigint, bigint) IS
-'Two intervals compared, as a document for aq.report_text and aq.report_html; its advice is on the second. dbid_1 and dbid_2: the databases of the snapshots, if not this one';
+'Two intervals compared, as a document for aq.report_text and aq.report_html; its advice is on the
+  second.
+dbid_1 and dbid_2: the databases of the snapshots, if not this one';

@@ -129,5 +129,7 @@ $page$,
 			FROM jsonb_array_elements(model -> 'sections') WITH ORDINALITY s(one, place)))
 $$;
 COMMENT ON FUNCTION aq.report_html(jsonb) IS
-'A report as one HTML page. model: the result of aq.report_awr or a similar function. The page needs no network and no script, adapts to a light or dark '
-'browser, and prints well. Save it with: psql -XAtc "SELECT aq.report_html(aq.report_awr(1, 2))" > report.html';
+'A report as one HTML page.
+model: the result of aq.report_awr or a similar function
+The page needs no network and no script, adapts to a light or dark browser, and prints well. Save it
+  with: psql -XAtc "SELECT aq.report_html(aq.report_awr(1, 2))" > report.html';

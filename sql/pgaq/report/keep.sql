@@ -37,7 +37,12 @@ BEGIN
 	PERFORM aq_internal.snapshot_settings_changed();
 END $$;
 COMMENT ON FUNCTION aq.set_snapshots(interval, interval, integer, bigint) IS
-'Set when snapshots are taken, and how long they are kept; null leaves a setting unchanged; every: time between snapshots, 0: the worker takes none; retention: time for which they are kept, 0: forever; top_statements: number of statements of pg_stat_statements in a snapshot, 0: all; dbid: the database, if not this one. Errors 22023, 42704';
+'Set when snapshots are taken, and how long they are kept; null leaves a setting unchanged.
+every: time between snapshots, 0: the worker takes none
+retention: time for which they are kept, 0: forever
+top_statements: number of statements of pg_stat_statements in a snapshot, 0: all
+dbid: the database, if not this one
+Errors 22023, 42704';
 
 CREATE FUNCTION aq.drop_snapshots(first_snap_id integer, last_snap_id integer, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -58,7 +63,9 @@ BEGIN
 	PERFORM aq_internal.drop_snapshots(this_db, first_snap_id, last_snap_id);
 END $$;
 COMMENT ON FUNCTION aq.drop_snapshots(integer, integer, bigint) IS
-'Drop the snapshots of a range, and the samples of active sessions between them. dbid: the database, if not this one. Errors 22023, 42704';
+'Drop the snapshots of a range, and the samples of active sessions between them.
+dbid: the database, if not this one
+Errors 22023, 42704';
 
 CREATE FUNCTION aq_internal.check_baseline_name(dbid bigint, baseline_name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -103,7 +110,12 @@ BEGIN
 	RETURN number;
 END $$;
 COMMENT ON FUNCTION aq.create_baseline(text, integer, integer, integer, bigint) IS
-'Keep two snapshots and those between them under a name, however long the retention is; returns the number of the baseline; expires_after_days: when it is dropped, null: never; dbid: the database, if not this one. For members of pg_monitor. Errors 22023, 42704, 42710';
+'Keep two snapshots and those between them under a name, however long the retention is; returns the
+  number of the baseline.
+expires_after_days: when it is dropped, null: never
+dbid: the database, if not this one
+For members of pg_monitor.
+Errors 22023, 42704, 42710';
 
 CREATE FUNCTION aq.drop_baseline(baseline_name text, with_snapshots boolean DEFAULT false, dbid bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -118,7 +130,10 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.drop_baseline(text, boolean, bigint) IS
-'Drop a baseline; with_snapshots: also those of its snapshots that are in no other one; dbid: the database, if not this one. Errors 42704';
+'Drop a baseline.
+with_snapshots: also those of its snapshots that are in no other one
+dbid: the database, if not this one
+Errors 42704';
 
 REVOKE EXECUTE ON FUNCTION aq.set_snapshots, aq.drop_snapshots, aq.create_baseline, aq.drop_baseline, aq_internal.known_dbid, aq_internal.check_baseline_name,
 	aq_internal.baseline FROM PUBLIC;

@@ -46,7 +46,7 @@ COMMENT ON FUNCTION aq_internal.report_checked(jsonb) IS 'Internal: a document t
 
 CREATE FUNCTION aq_internal.advice_figure(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN aq_internal.report_number(value::numeric, least(scale(value::numeric), 3)) ELSE aq_internal.report_text(value #>> '{}') END;
-COMMENT ON FUNCTION aq_internal.advice_figure(jsonb) IS 'Internal: a figure that advice rests on, as it is shown';
+COMMENT ON FUNCTION aq_internal.advice_figure(jsonb) IS 'Internal: a figure that supports advice, as it is shown';
 
 -- 'Waits|waits|number|0': name, unit, type, digits.
 CREATE FUNCTION aq_internal.columns(columns text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE

@@ -27,7 +27,8 @@ BEGIN
 	RETURN aq_internal.capture() || jsonb_build_object('time', jsonb_build_array(jsonb_build_object('dbid', aq_internal.dbid(), 'taken', clock_timestamp(), 'startup', aq_internal.startup_time())));
 END $$;
 COMMENT ON FUNCTION aq.rtpctx_start() IS
-'The start of an interval: a mark for aq.rtpctx_report. Nothing is stored, so it also works on a standby';
+'The start of an interval: a mark for aq.rtpctx_report. Nothing is stored, so it also works on a
+  standby.';
 
 CREATE FUNCTION aq.rtpctx_report(mark jsonb) RETURNS jsonb
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -58,9 +59,13 @@ BEGIN
 	RETURN aq_internal.rtpctx(aq_internal.span(s), 'Response Time Report');
 END $$;
 COMMENT ON FUNCTION aq.rtpctx_report(jsonb) IS
-'The response time report from a mark until now: where the time went, as a document for aq.report_text and aq.report_html. mark: the result of aq.rtpctx_start';
+'The response time report from a mark until now: where the time went, as a document for
+  aq.report_text and aq.report_html.
+mark: the result of aq.rtpctx_start';
 
 CREATE FUNCTION aq.report_rtpctx(begin_snap integer, end_snap integer, dbid bigint DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN aq_internal.rtpctx(aq_internal.span(coalesce(dbid, aq_internal.dbid()), begin_snap, end_snap), format('Response Time Report, Snapshots %s to %s', begin_snap, end_snap));
-COMMENT ON FUNCTION aq.report_rtpctx(integer, integer, bigint) IS 'The response time report between two snapshots. dbid: the database of the snapshots, if not this one';
+COMMENT ON FUNCTION aq.report_rtpctx(integer, integer, bigint) IS
+'The response time report between two snapshots.
+dbid: the database of the snapshots, if not this one';

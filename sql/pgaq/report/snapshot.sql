@@ -39,7 +39,8 @@ BEGIN ATOMIC
 	SELECT aq_internal.take_snapshot(false);
 END;
 COMMENT ON FUNCTION aq.take_snapshot() IS
-'Take a snapshot of all counters in the caller''s transaction; returns its number, for aq.report_awr. For members of pg_monitor';
+'Take a snapshot of all counters in the caller''s transaction; returns its number, for aq.report_awr.
+  For members of pg_monitor.';
 REVOKE EXECUTE ON FUNCTION aq.take_snapshot() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION aq.take_snapshot() TO pg_monitor;
 

@@ -107,4 +107,6 @@ COMMENT ON FUNCTION aq_internal.text_lines(jsonb) IS 'Internal: a report as line
 CREATE FUNCTION aq.report_text(model jsonb) RETURNS SETOF text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 	SELECT aq_internal.report_text(line) FROM aq_internal.text_lines(model) line
 $$;
-COMMENT ON FUNCTION aq.report_text(jsonb) IS 'A report as lines of text. model: the result of aq.report_awr or a similar function';
+COMMENT ON FUNCTION aq.report_text(jsonb) IS
+'A report as lines of text.
+model: the result of aq.report_awr or a similar function';

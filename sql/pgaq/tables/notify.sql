@@ -105,7 +105,7 @@ COMMENT ON COLUMN aq_internal.posting.msgid IS 'id of the message; null: sent by
 COMMENT ON COLUMN aq_internal.posting.priority IS 'its priority';
 COMMENT ON COLUMN aq_internal.posting.correlation IS 'its correlation; null: none';
 COMMENT ON COLUMN aq_internal.posting.sender IS 'its producer; null: none';
-COMMENT ON COLUMN aq_internal.posting.expires_at IS 'when it is not delivered any more; null: always';
+COMMENT ON COLUMN aq_internal.posting.expires_at IS 'when it is no longer delivered; null: always';
 COMMENT ON COLUMN aq_internal.posting.original_msgid IS 'its id in the queue that it was propagated from; null: none';
 
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.registration_id_seq', '');

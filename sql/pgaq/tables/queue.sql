@@ -39,7 +39,7 @@ CREATE CAST (aq_internal.role AS oid) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (oid AS aq_internal.role) WITHOUT FUNCTION AS ASSIGNMENT;
 
 -- Names are compared byte by byte, as in PostgreSQL's catalogs: an index that follows the database's collation is
--- wrong after an upgrade of the C library or of ICU, and its names are not found any more.
+-- wrong after an upgrade of the C library or of ICU, and its names are no longer found.
 
 CREATE SEQUENCE aq_internal.queue_id_seq AS integer;
 COMMENT ON SEQUENCE aq_internal.queue_id_seq IS 'Numbers of queues; never reused';

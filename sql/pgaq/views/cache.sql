@@ -55,7 +55,8 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION aq.set_property(text, text) IS
-'Set a property of the database, as aq.database_properties and, for Oracle''s clients, the views of pgaq_oracle show it; null restores its default. Superusers grant EXECUTE';
+'Set a property of the database, as aq.database_properties and, for Oracle''s clients, the views of
+  pgaq_oracle show it; null restores its default. Superusers grant EXECUTE.';
 REVOKE EXECUTE ON FUNCTION aq.set_property(text, text) FROM PUBLIC;
 
 CALL aq_internal.make_view('aq', 'cached_objects', 'Objects in the object cache: queues in use, of all databases, and the copies of hot ones. Each number is exact, but two numbers of a row are read one after the other',

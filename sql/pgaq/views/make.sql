@@ -1,5 +1,5 @@
 -- A helper of the files in this folder, dropped by made.sql. It creates function NAME for the C function SYMBOL, without arguments, which returns
--- about so many rows, for pg_monitor.
+-- about this number of rows, for pg_monitor.
 CREATE PROCEDURE aq_internal.make_source(name text, symbol text, comment text, columns text, expected integer DEFAULT 100)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $make$
 BEGIN

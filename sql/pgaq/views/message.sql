@@ -6,7 +6,9 @@ BEGIN ATOMIC
 	SELECT m.* FROM aq.messages m WHERE m.queue_name = message.queue_name AND m.msgid = message.msgid;
 END;
 COMMENT ON FUNCTION aq.message(text, uuid) IS
-'Show one message, with its state and attempts, as aq.messages shows it: one row for each consumer, no row for an unknown or truncated message and for a queue or consumer from which the current role cannot dequeue. Reads one partition of a sharded queue, and uses an index of a queue table';
+'Show one message, with its state and attempts, as aq.messages shows it: one row for each consumer,
+  no row for an unknown or truncated message and for a queue or consumer from which the current role
+  cannot dequeue. Reads one partition of a sharded queue, and uses an index of a queue table.';
 
 CREATE FUNCTION aq_internal.cancel(queue_name text, msgid uuid, unfinished bigint) RETURNS text
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_cancel';
@@ -19,4 +21,9 @@ BEGIN ATOMIC
 		WHERE m.state NOT IN ('PROCESSED', 'PURGED', 'EXPIRED')));
 END;
 COMMENT ON FUNCTION aq.cancel(text, uuid) IS
-'Remove a message that no transaction holds, in the caller''s transaction, for all its consumers, also one that is delayed or waits for a retry. Returns done; busy: a transaction, maybe this one, holds it, or a lease runs, in a topic for any of its consumers, so nothing is changed (aq.end_leases ends leases); gone: it was already consumed, removed or failed, or never existed. A rollback is not an attempt. For roles with the dequeue privilege on the queue. Errors 22004, 42501, 42704, 55000';
+'Remove a message that no transaction holds, in the caller''s transaction, for all its consumers, also
+  one that is delayed or waits for a retry. Returns done; busy: a transaction, maybe this one, holds
+  it, or a lease runs, in a topic for any of its consumers, so nothing is changed (aq.end_leases
+  ends leases); gone: it was already consumed, removed or failed, or never existed. A rollback is
+  not an attempt. For roles with the dequeue privilege on the queue.
+Errors 22004, 42501, 42704, 55000';

@@ -75,4 +75,6 @@ BEGIN ATOMIC
 			ELSE jsonb_build_object('payload', convert_from(n.payload, getdatabaseencoding())) END AS body) b;
 END;
 COMMENT ON PROCEDURE aq.send_notification(aq.notification) IS
-'Enqueue a notification of a registration with an address into pgaq_outgoing, from where pgaq notify delivers it: what is called for such a registration. Requires the privilege to enqueue there. Errors 22023, 42501, 42704';
+'Enqueue a notification of a registration with an address into pgaq_outgoing, from where pgaq notify
+  delivers it: what is called for such a registration. Requires the privilege to enqueue there.
+Errors 22023, 42501, 42704';

@@ -6,12 +6,19 @@
 CREATE FUNCTION aq.trace_start(pid integer DEFAULT pg_backend_pid(), operations text[] DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_start';
 COMMENT ON FUNCTION aq.trace_start(integer, text[]) IS
-'Start to trace a session, from its next operation on; an older trace of it is discarded; pid: its process id (null: this session); operations: the ones to keep rows of, among lock, pin, latch, mutex, wait, publish and wake-up (null: all); counters and histograms cover all operations. Errors 22023, 42704, 53400, 55006';
+'Start to trace a session, from its next operation on; an older trace of it is discarded.
+pid: its process id (null: this session)
+operations: the ones to keep rows of, among lock, pin, latch, mutex, wait, publish and wake-up
+  (null: all); counters and histograms cover all operations
+Errors 22023, 42704, 53400, 55006';
 
 CREATE FUNCTION aq.trace_stop(pid integer DEFAULT pg_backend_pid())
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_trace_control_stop';
 COMMENT ON FUNCTION aq.trace_stop(integer) IS
-'Stop the trace of a session; pid: its process id (null: this session). It can be read until another trace needs its memory. Stopping it again is a no-op. Errors 42704';
+'Stop the trace of a session.
+pid: its process id (null: this session)
+It can be read until another trace needs its memory. Stopping it again is a no-op.
+Errors 42704';
 
 CREATE FUNCTION aq_internal.traces()
 RETURNS TABLE (
@@ -169,7 +176,18 @@ BEGIN ATOMIC
 	ORDER BY r.sequence;
 END;
 COMMENT ON FUNCTION aq.trace(integer) IS
-'The rows of a session''s trace, the latest pgaq.trace_rows of them; pid: its process id (null: this session). at_ns is nanoseconds since the start of the trace; mode is shared, exclusive, examine (of a mutex) or null (of a lock that only registers a user of the object); action is get, release, failed (a no-wait get), begin, end, timeout or post; number is a latch''s child, a mutex''s idn, a cached object''s handle, the number of published messages, or the process id of the woken session; elapsed_ns is the time to get or to wait; held_ns the time held (null: it was got before the trace); p1 to p3 are those of the wait that begins. Errors 42704';
+'The rows of a session''s trace, the latest pgaq.trace_rows of them.
+pid: its process id (null: this session)
+at_ns: nanoseconds since the start of the trace
+mode: shared, exclusive, examine (of a mutex) or null (of a lock that only registers a user of the
+  object)
+action: get, release, failed (a no-wait get), begin, end, timeout or post
+number: a latch''s child, a mutex''s idn, a cached object''s handle, the number of published
+  messages, or the process id of the woken session
+elapsed_ns: the time to get or to wait
+held_ns: the time held (null: it was got before the trace)
+p1, p2, p3: those of the wait that begins
+Errors 42704';
 
 CREATE FUNCTION aq.trace_objects(pid integer DEFAULT pg_backend_pid())
 RETURNS TABLE (
@@ -190,7 +208,14 @@ BEGIN ATOMIC
 	ORDER BY o.operation, o.object, o.number, o.location;
 END;
 COMMENT ON FUNCTION aq.trace_objects(integer) IS
-'The sums of a session''s trace, by object and location in the code; pid: its process id (null: this session). gets of an event are its waits; acquire_ns is the time to get or to wait, hold_ns the time held. Exact, however many rows were lost. In a session that has met more than 256 objects, further ones are summed by class: their number and queue are null. Errors 42704';
+'The sums of a session''s trace, by object and location in the code.
+pid: its process id (null: this session)
+gets: those of an event are its waits
+acquire_ns: the time to get or to wait
+hold_ns: the time held
+Exact, however many rows were lost. In a session that has met more than 256 objects, further ones
+  are summed by class: their number and queue are null.
+Errors 42704';
 
 CREATE FUNCTION aq.trace_summary(pid integer DEFAULT pg_backend_pid())
 RETURNS text LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -202,7 +227,9 @@ BEGIN ATOMIC
 	JOIN aq_internal.traces() t ON t.pid = coalesce(trace_summary.pid, pg_backend_pid());
 END;
 COMMENT ON FUNCTION aq.trace_summary(integer) IS
-'The counters of a session''s trace in one line: gets / releases; pid: its process id (null: this session). Errors 42704';
+'The counters of a session''s trace in one line: gets / releases.
+pid: its process id (null: this session)
+Errors 42704';
 
 CREATE FUNCTION aq.trace_histogram(pid integer DEFAULT pg_backend_pid())
 RETURNS TABLE (
@@ -221,7 +248,13 @@ BEGIN ATOMIC
 	ORDER BY h.operation, h.object, h.number, h.location, h.measure, h.value;
 END;
 COMMENT ON FUNCTION aq.trace_histogram(integer) IS
-'Histograms of a session''s times to get, hold and wait, by object and location in the code; pid: its process id (null: this session). measure is acquire (from request to get, or a wait), hold (from get to release) or both; value is a power of two in nanoseconds, count the number of times from value to less than twice the value. Exact, however many rows were lost. Errors 42704';
+'Histograms of a session''s times to get, hold and wait, by object and location in the code.
+pid: its process id (null: this session)
+measure: acquire (from request to get, or a wait), hold (from get to release) or both
+value: a power of two in nanoseconds
+count: the number of times from value to less than twice the value
+Exact, however many rows were lost.
+Errors 42704';
 
 CREATE FUNCTION aq.quantize("values" bigint[], counts bigint[])
 RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
@@ -246,7 +279,10 @@ BEGIN
 	FROM (SELECT v, c FROM rows LEFT JOIN given USING (v) WHERE v IS NOT NULL ORDER BY v) ordered;
 END $$;
 COMMENT ON FUNCTION aq.quantize(bigint[], bigint[]) IS
-'A histogram as DTrace''s quantize() prints it; values: lower bounds, or values; counts: the number of each, in the same order. Includes the empty rows below the first and above the last';
+'A histogram as DTrace''s quantize() prints it.
+values: lower bounds, or values
+counts: the number of each, in the same order
+Includes the empty rows below the first and above the last.';
 
 CREATE FUNCTION aq.trace_quantize(
 	pid integer DEFAULT pg_backend_pid(), operation text DEFAULT NULL, object text DEFAULT NULL,
@@ -274,4 +310,11 @@ BEGIN
 	ORDER BY one.operation, one.object, one.number, line.part, line.n;
 END $$;
 COMMENT ON FUNCTION aq.trace_quantize(integer, text, text, bigint, text) IS
-'Histograms of a session''s trace as text, one for each latch, mutex, lock, pin and event; pid: its process id (null: this session); operation: only of latch, mutex, lock, pin or wait; object: only of objects of this name; number: only of this child, idn or handle; measure: acquire (from request to get), hold (from get to release) or both; for a wait it is always its duration. Errors 42704';
+'Histograms of a session''s trace as text, one for each latch, mutex, lock, pin and event.
+pid: its process id (null: this session)
+operation: only of latch, mutex, lock, pin or wait
+object: only of objects of this name
+number: only of this child, idn or handle
+measure: acquire (from request to get), hold (from get to release) or both; for a wait it is always
+  its duration
+Errors 42704';
