@@ -21,6 +21,7 @@
 #include "monitor/monitor.h"
 #include "node/node.h"
 #include "notify/notify.h"
+#include "oracle/oracle.h"
 #include "propagate/propagate.h"
 #include "queue/queue.h"
 #include "schedule/schedule.h"
@@ -39,6 +40,7 @@ static const AqPart *const parts[] = {
 	&aq_shard_part,
 	&aq_classic_part,
 	&aq_jms_part,
+	&aq_oracle_part,
 	&aq_notify_part,
 	&aq_schedule_part,
 	&aq_link_part,

@@ -111,4 +111,13 @@ extern bool aq_wait_released_any(int n, char **queues, char **consumers, const b
 								 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken);
 extern int	aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, int64 timeout_us);
 
+/* --- immediate.c: by which process calls with immediate visibility are executed */
+extern bool aq_immediate_is_alone(FunctionCallInfo fcinfo);
+extern void aq_immediate_commit(void);
+extern bool aq_immediate_put_here(AqEnqueue *call);
+extern bool aq_immediate_take_here(const AqQueue *queue, int delivery);
+extern void aq_immediate_settle(AqImmediate *immediate);
+extern void aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values,
+							 bool *nulls);
+
 #endif							/* AQ_CALLS_H */

@@ -64,7 +64,6 @@ define_parameters(void)
 	aq_property_init();
 	aq_guard_init();
 	aq_definition_init();
-	aq_oracle_gone_init();
 	aq_view_guard_init();
 	aq_message_qual_init();
 	aq_run_as_init();

@@ -337,6 +337,19 @@ extern int	aq_run_as_begin(void);
 extern void aq_run_as_end(int nest);
 extern void aq_run_as_pin_process(void);	/* for as long as the process lives */
 
+/* users' code in other roles' sessions */
+extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern uint64 aq_run_as_code_changes(void);
+
+/* The search_path of the callers of functions that have one of their own.  Set by part "oracle". */
+typedef struct AqCallerPath
+{
+	const char *(*get) (void);
+	void		(*on_call) (Oid function);	/* a function with SET options begins */
+} AqCallerPath;
+
+extern void aq_run_as_on_caller(const AqCallerPath *callbacks);
+
 /* --- retry_delay.c: how long a message waits after a failed attempt, in microseconds */
 extern int64 aq_retry_delay_after(const AqQueue *queue, int attempts, double random);
 extern double aq_retry_delay_random(void);
@@ -757,6 +770,16 @@ typedef struct AqMoveSource
 
 #define AQ_MOVE_SOURCES 200
 
+/* Transformations of subscribers.  Set by part "oracle". */
+typedef struct AqMoveTransformer
+{
+	/* The full name of one that this role has chosen; raises an error if it must not be used. */
+	char	   *(*check) (const char *queue, const char *name, Oid role);
+	/* Transforms n payloads from one type to the other. */
+	void		(*apply) (const char *name, const char *queue, Oid given, Oid wanted, int n, Datum *payloads, bool *nulls);
+} AqMoveTransformer;
+
+extern void aq_move_on_transform(const AqMoveTransformer *callbacks);
 extern uint32 aq_move_messages(AqMove *move);
 extern void aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbed) (void));
 

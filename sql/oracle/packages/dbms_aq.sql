@@ -1,5 +1,5 @@
 -- Package dbms_aq: enqueue and dequeue with Oracle's interface.
--- They are in C: src/queue/calls/packages.c, the options in oracle_options.c.
+-- They are in C: src/oracle/packages.c, the options in oracle_options.c.
 
 -- Records with named fields, for calls outside of PL/pgSQL.
 

@@ -68,11 +68,11 @@ COMMENT ON FUNCTION sys._transformation_expression(text, regtype, regtype, boole
 
 -- The time of a transformation is measured from the evaluation of the second argument to that of the third.
 CREATE FUNCTION sys._transform_begin() RETURNS bigint
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_begin';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transformation_begin';
 COMMENT ON FUNCTION sys._transform_begin() IS 'Internal: the clock when a transformation begins, nanoseconds; 0 while pgaq.timed_statistics is off';
 
 CREATE FUNCTION sys._transform_end(queue_name text, began bigint, value anyelement) RETURNS anyelement
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_transform_end';
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_transformation_end';
 COMMENT ON FUNCTION sys._transform_end(text, bigint, anyelement) IS 'Internal: what a transformation has made; counts its time for the queue';
 
 CREATE FUNCTION sys._transform(function oid, payload "any", as_type anyelement) RETURNS anyelement

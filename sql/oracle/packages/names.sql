@@ -7,7 +7,7 @@ COMMENT ON FUNCTION sys._split_name(text) IS
 'Internal: [schema.]name as schema (null if none) and name, lower case unless quoted; null if malformed';
 
 -- Functions of the packages resolve operators and functions in pg_catalog, and names passed by the caller in the caller's search_path. They have
--- search_path "pg_catalog, pg_catalog, pg_temp", by which src/queue/catalog/caller_path.c recognizes them.
+-- search_path "pg_catalog, pg_catalog, pg_temp", by which src/oracle/caller_path.c recognizes them.
 CREATE FUNCTION sys._callers_path() RETURNS text
 LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_caller_path_view';
 COMMENT ON FUNCTION sys._callers_path() IS 'Internal: search_path of the caller of a package';

@@ -263,7 +263,7 @@ shards: 1 to 32
 For the queue''s owner.';
 
 CREATE FUNCTION aq.mark_hot(queue_name text, hot boolean DEFAULT true) RETURNS void
-LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_shared_pool_mark_hot';
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_mark_hot';
 COMMENT ON FUNCTION aq.mark_hot(text, boolean) IS
 'Give a queue copies of its entry in the object cache, so that sessions do not all use the same
   mutex; pgaq.hot_object_copies says how many.

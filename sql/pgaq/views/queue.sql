@@ -152,7 +152,7 @@ COMMENT ON FUNCTION aq_internal.may(integer, text) IS
 'Internal: may the current role enqueue into the queue with this rights_id (INSERT), dequeue from it (DELETE), for at least one of its consumers (CONSUMER), subscribe to it (UPDATE), or any of these, or administer it (ANY)?';
 
 CREATE FUNCTION aq_internal.shows_consumer(queue_id integer, "position" integer) RETURNS boolean
-LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_names_shows_consumer';
+LANGUAGE c STRICT STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_counters_shows_consumer';
 COMMENT ON FUNCTION aq_internal.shows_consumer(integer, integer) IS 'Internal: does the current role see this consumer in views?';
 
 CREATE VIEW aq.queues AS

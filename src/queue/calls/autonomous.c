@@ -103,7 +103,7 @@ write_request(StringInfo request, const char *sql, int nargs, const Oid *types, 
 	aq_wire_put(request, &identity, sizeof(identity));
 	aq_wire_put_int(request, aq_schema_session_number());
 	for (int i = 0; i < aq_autonomous_nsettings; i++)
-		aq_wire_put_string(request, i == 0 ? aq_caller_path() : GetConfigOption(aq_autonomous_settings[i], false, false));
+		aq_wire_put_string(request, i == 0 ? aq_run_as_caller_path() : GetConfigOption(aq_autonomous_settings[i], false, false));
 	aq_position_export(request);
 	aq_wire_put_string(request, sql);
 	aq_wire_put_int(request, nargs);

@@ -42,95 +42,6 @@ extern struct varlena *aq_move_exception_queue(const char *name, int32 target, O
 extern void aq_move_bodies(const char *source, int32 target, Oid payload_type, int n, const Datum *payloads,
 						   const bool *nulls, const pg_uuid_t *from, pg_uuid_t *const *to);
 
-/* --- record.c: composite values by the names of their fields */
-typedef struct AqField
-{
-	const char *name;
-	Oid			type;			/* InvalidOid: any */
-} AqField;
-
-#define AQ_RECORD_FIELDS 16
-
-typedef struct AqRecord
-{
-	const AqField *fields;
-	int			nfields;
-	/* of the type met last */
-	uint64		identifier;		/* 0: none yet */
-	int			attributes[AQ_RECORD_FIELDS];	/* where each field is */
-} AqRecord;
-
-extern void aq_record_read(AqRecord *record, Datum value, bool isnull, NullableDatum *fields);
-extern Datum aq_record_make(AqRecord *record, Oid type, const NullableDatum *fields);
-extern Oid	aq_record_field_type(AqRecord *record, Oid type, int field);
-extern Oid	aq_record_element_type(Oid array);
-
-/* --- transformation.c */
-typedef struct AqTransformation AqTransformation;
-
-extern char *aq_transformation_of_subscriber(const char *queue, const char *name, Oid role);
-extern AqTransformation *aq_transformation_find(const char *name, const char *queue, Oid given, Oid wanted, bool literal,
-												bool restricted);
-extern Datum aq_transformation_apply(const AqTransformation *transformation, Datum payload, bool *isnull);
-extern Datum aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull);
-
-/*
- * --- oracle_options.c
- *
- * The options of Oracle's packages, read and checked.
- */
-typedef struct AqOraclePut
-{
-	AqEnqueue	call;
-	Interval	delay;
-	Interval	expiration;
-	char	   *transformation; /* NULL: none */
-	bool		immediate;
-} AqOraclePut;
-
-typedef struct AqOracleTake
-{
-	char	   *queue;			/* native name */
-	char	   *consumer;		/* NULL: none */
-	AqMode		mode;
-	const char *navigation;
-	text	   *correlation;
-	text	   *condition;
-	pg_uuid_t  *id;
-	int64		timeout_us;		/* -1: no timeout */
-	int			delivery;
-	bool		immediate;
-	char	   *transformation; /* NULL: none */
-	bool		restricted;		/* it is the subscriber's */
-} AqOracleTake;
-
-/* An agent as it was given. */
-typedef struct AqOracleAgent
-{
-	char	   *name;
-	char	   *address;
-	int			protocol;
-	bool		has_protocol;
-} AqOracleAgent;
-
-typedef struct AqOracleListen
-{
-	int			n;
-	char	  **queues;
-	char	  **consumers;		/* elements may be NULL */
-	AqOracleAgent *agents;
-	int64		timeout_us;
-	int			delivery;
-} AqOracleListen;
-
-extern char *aq_oracle_options_queue(const char *name, AqRight right);
-extern void aq_oracle_options_put(const char *queue, NullableDatum options, NullableDatum properties, AqOraclePut *put);
-extern bool aq_oracle_options_put_is_immediate(NullableDatum options);
-extern void aq_oracle_options_take(const char *queue, NullableDatum options, AqOracleTake *take);
-extern Datum aq_oracle_options_properties(Oid type, const AqMessage *message, int delivery);
-extern void aq_oracle_options_listen(NullableDatum list, NullableDatum wait, NullableDatum mode, AqOracleListen *listen);
-extern Datum aq_oracle_options_found_agent(const AqOracleListen *listen, int number, Oid type);
-
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);
@@ -237,17 +148,10 @@ extern void aq_autonomous_rows(const char *sql, int nargs, const Oid *types, con
 
 /* --- immediate.c: by which process calls with immediate visibility are executed */
 extern bool aq_immediate_argument(FunctionCallInfo fcinfo, int arg);
-extern bool aq_immediate_is_alone(FunctionCallInfo fcinfo);
-extern void aq_immediate_commit(void);
-extern bool aq_immediate_put_here(AqEnqueue *call);
-extern bool aq_immediate_take_here(const AqQueue *queue, int delivery);
 extern void aq_immediate_check_put(const AqQueue *queue);
 extern void aq_immediate_taken(AqImmediate *immediate, const AqQueue *queue, int position, bool begins);
-extern void aq_immediate_settle(AqImmediate *immediate);
 extern void aq_immediate_rows(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, AqEmitColumns emit,
 							  void *arg);
-extern void aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values,
-							 bool *nulls);
 extern Datum aq_immediate_value(FunctionCallInfo fcinfo, const char *function, int nargs);
 
 /* --- position.c: navigation */

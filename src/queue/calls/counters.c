@@ -51,34 +51,14 @@ aq_counters_traffic(PG_FUNCTION_ARGS)
 	return aq_rows_one(fcinfo, values, nulls);
 }
 
-/* --- the time of transformations, which dbms_aq applies ---------------------- */
-
-PG_FUNCTION_INFO_V1(aq_counters_transform_begin);
+/* Does the current role see the consumer at this position, and its counters? */
+PG_FUNCTION_INFO_V1(aq_counters_shows_consumer);
 Datum
-aq_counters_transform_begin(PG_FUNCTION_ARGS)
+aq_counters_shows_consumer(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(aq_time_now());
-}
+	AqQueue    *queue;
 
-/*
- * Returns the third argument.  The second one, which was evaluated before it,
- * is the time at which the transformation began.
- */
-PG_FUNCTION_INFO_V1(aq_counters_transform_end);
-Datum
-aq_counters_transform_end(PG_FUNCTION_ARGS)
-{
-	int64		began = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
-	int64		ended = aq_time_now();
-
-	if (began > 0 && ended > began)
-	{
-		AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-
-		aq_pins_pin(queue);
-		aq_traffic_add(queue->shm, AQ_TRAFFIC_TRANSFORMATIONS_ELAPSED, ended - began);
-	}
-	if (PG_ARGISNULL(2))
-		PG_RETURN_NULL();
-	PG_RETURN_DATUM(PG_GETARG_DATUM(2));
+	aq_session_require_preload();
+	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	PG_RETURN_BOOL(queue != NULL && aq_privilege_shows_position(queue, PG_GETARG_INT32(1)));
 }

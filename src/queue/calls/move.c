@@ -210,6 +210,14 @@ keep(void *arg, const AqMessage *m, int delivery)
 	MemoryContextSwitchTo(old);
 }
 
+static const AqMoveTransformer *transformer;
+
+void
+aq_move_on_transform(const AqMoveTransformer *callbacks)
+{
+	transformer = callbacks;
+}
+
 /* The consumer's transformation: its function runs as its owner. */
 static void
 read_transformation(Moving *moving, AqQueue *source)
@@ -222,7 +230,7 @@ read_transformation(Moving *moving, AqQueue *source)
 		return;
 	name = pstrdup(consumer->transformation);
 	role = consumer->transformation_role;
-	moving->transformation = aq_transformation_of_subscriber(moving->source, name, role);
+	moving->transformation = transformer->check(moving->source, name, role);
 }
 
 static void
@@ -259,19 +267,6 @@ read_target(Moving *moving)
 }
 
 static void
-transform(Moving *moving)
-{
-	AqTransformation *transformation;
-
-	if (moving->transformation == NULL)
-		return;
-	transformation = aq_transformation_find(moving->transformation, moving->source, moving->source_type,
-											moving->target_type, false, true);
-	for (int i = 0; i < moving->n; i++)
-		moving->payloads[i] = aq_transformation_apply(transformation, moving->payloads[i], &moving->nulls[i]);
-}
-
-static void
 put(Moving *moving)
 {
 	AqEnqueue	call = {.command = "propagation",.queue = pstrdup(moving->move->destination),
@@ -279,7 +274,9 @@ put(Moving *moving)
 		.producer = moving->move->producer};
 	pg_uuid_t **ids;
 
-	transform(moving);
+	if (moving->transformation != NULL)
+		transformer->apply(moving->transformation, moving->source, moving->source_type, moving->target_type, moving->n,
+						   moving->payloads, moving->nulls);
 	/* a lookup may end the description that the dequeue used, so not before */
 	for (int i = 0; i < moving->n; i++)
 		if (moving->exception_queues[i] != NULL)

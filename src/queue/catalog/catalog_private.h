@@ -160,21 +160,6 @@ extern void aq_catalog_changed(void);	/* notifies every session at commit */
 extern AqQueue *aq_catalog_read(int32 id);
 extern bool aq_catalog_is_current(AqQueue *queue);
 
-/* --- caller_path.c: search_path of the packages' callers */
-extern const char *aq_caller_path(void);
-extern List *aq_caller_path_schemas(bool implicit);
-extern void aq_caller_path_on_call(Oid function);
-extern int	aq_caller_path_use(void);
-extern int	aq_caller_path_pin(void);
-extern void aq_caller_path_leave(int nest);
-
-/* --- names.c: names as Oracle's packages take and give them */
-extern bool aq_names_parse(const char *string, char **schema, char **name);
-extern char *aq_names_bare(char *string);
-extern char *aq_names_native(const char *string, AqRight right);
-extern char *aq_names_oracle_case(char *name, Oid collation);
-extern char *aq_names_oracle(const char *native, Oid collation);
-
 /* --- args.c: checks of users' arguments */
 extern int	aq_args_delivery(FunctionCallInfo fcinfo, int arg);
 extern int	aq_args_delivery_named(const char *name);
@@ -191,10 +176,10 @@ extern void aq_property_init(void);
 
 /* --- run_as.c: users' code in other roles' sessions */
 extern void aq_run_as_init(void);
-extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
+extern void aq_run_as_caller(void (*call) (void *arg), void *arg);
+extern const char *aq_run_as_caller_path(void);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
 extern bool aq_run_as_is_active(void);
-extern uint64 aq_run_as_code_changes(void);
 extern void aq_run_as_check_type(Oid type);
 
 /* --- rule.c: conditions over messages */

@@ -573,19 +573,6 @@ compile_arg(void *arg)
 }
 
 /*
- * Runs with the caller's search_path, for the caller's own condition, even if
- * it was passed to a package.
- */
-static void
-run_as_caller(void (*call) (void *arg), void *arg)
-{
-	int			nest = aq_caller_path_use();
-
-	call(arg);
-	aq_caller_path_leave(nest);
-}
-
-/*
  * Compiles as the rule's role, because immutable functions and constraints of
  * domains are evaluated.
  */
@@ -595,7 +582,7 @@ compile_as_role(AqRule *rule)
 	if (OidIsValid(rule->role))
 		aq_run_as(rule->role, compile_arg, rule);
 	else
-		run_as_caller(compile_arg, rule);
+		aq_run_as_caller(compile_arg, rule);
 }
 
 /*
@@ -799,7 +786,7 @@ evaluate_user_code(AqRule *rule, const AqMessage *message)
 		if (OidIsValid(rule->role))
 			aq_run_as(rule->role, evaluate_arg, &e);
 		else
-			run_as_caller(evaluate_arg, &e);
+			aq_run_as_caller(evaluate_arg, &e);
 	}
 	PG_FINALLY();
 	{

@@ -90,6 +90,8 @@ static int	nready_owners;		/* above MAX_OWNERS: any role may be included */
 static uint64 changes = 1;
 static HTAB *types_used;
 
+static const AqCallerPath *caller_path;
+
 static needs_fmgr_hook_type previous_needs_hook;
 static fmgr_hook_type previous_fmgr_hook;
 static ExecutorCheckPerms_hook_type previous_perms_hook;
@@ -296,7 +298,7 @@ before_call(FmgrHookEventType event, FmgrInfo *call, Datum *arg)
 {
 	if (event == FHET_START)
 	{
-		aq_caller_path_on_call(call->fn_oid);
+		caller_path->on_call(call->fn_oid);
 		check_function(call->fn_oid);
 	}
 	if (previous_fmgr_hook)
@@ -575,6 +577,31 @@ void
 aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
 {
 	run(role, true, call, arg);
+}
+
+void
+aq_run_as_on_caller(const AqCallerPath *callbacks)
+{
+	caller_path = callbacks;
+}
+
+const char *
+aq_run_as_caller_path(void)
+{
+	return caller_path->get();
+}
+
+/* Calls a function for the caller's own code, with the caller's search_path, even if it was passed to a package. */
+void
+aq_run_as_caller(void (*call) (void *arg), void *arg)
+{
+	const char *path = aq_run_as_caller_path();
+	int			nest = NewGUCNestLevel();
+
+	if (path != namespace_search_path)
+		aq_process_pin_parameter("search_path", path);
+	call(arg);
+	AtEOXact_GUC(true, nest);
 }
 
 /* Is the caller within aq_run_as? */

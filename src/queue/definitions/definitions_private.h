@@ -116,9 +116,6 @@ extern void aq_convert_job(int32 id, AqQueueShm *shm);
 /* --- guard.c */
 extern void aq_guard_init(void);
 
-/* --- oracle_gone.c */
-extern void aq_oracle_gone_init(void);
-
 /* --- view_guard.c */
 extern void aq_view_guard_init(void);
 

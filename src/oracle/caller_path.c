@@ -7,13 +7,13 @@
  * only: each has the option SET search_path.  Names passed by the caller must
  * be looked up in the caller's search_path, which is the value that the option
  * has saved.  The option's value identifies the packages:
- * aq_caller_path_on_call changes it for all other functions that set it.
+ * on_call() changes it for all other functions that set it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/catalog/catalog_private.h"
+#include "oracle/oracle_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
@@ -62,11 +62,19 @@ has_own_settings(Oid function)
  * path in another spelling until it ends.  So the packages look up names that
  * it passes in its own path, not in its caller's.
  */
-void
-aq_caller_path_on_call(Oid function)
+static void
+on_call(Oid function)
 {
 	if (strcmp(namespace_search_path, PATH_OF_PACKAGES) == 0 && has_own_settings(function))
 		aq_process_pin_parameter("search_path", "pg_catalog, pg_temp");
+}
+
+void
+aq_caller_path_init(void)
+{
+	static const AqCallerPath caller = {.get = aq_caller_path,.on_call = on_call};
+
+	aq_run_as_on_caller(&caller);
 }
 
 /* Sets the caller's search_path, until aq_caller_path_leave() or an error. */

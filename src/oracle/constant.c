@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "oracle/oracle_private.h"
 
 #include "fmgr.h"
 

@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/catalog/catalog_private.h"
+#include "oracle/oracle_private.h"
 
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
@@ -324,15 +324,4 @@ AQ_ROWS(aq_names_consumers)
 		aq_rows_time(row, consumer->created);
 		aq_rows_end(row);
 	}
-}
-
-PG_FUNCTION_INFO_V1(aq_names_shows_consumer);
-Datum
-aq_names_shows_consumer(PG_FUNCTION_ARGS)
-{
-	AqQueue    *queue;
-
-	aq_session_require_preload();
-	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
-	PG_RETURN_BOOL(queue != NULL && aq_privilege_shows_position(queue, PG_GETARG_INT32(1)));
 }

@@ -13,7 +13,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "oracle/oracle_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_proc.h"
@@ -162,6 +162,22 @@ aq_transformation_apply(const AqTransformation *transformation, Datum payload, b
 	return result;
 }
 
+/* --- of messages that go to another queue ---------------------------------------------------- */
+
+static void
+apply_to_all(const char *name, const char *queue, Oid given, Oid wanted, int n, Datum *payloads, bool *nulls)
+{
+	AqTransformation *transformation = aq_transformation_find(name, queue, given, wanted, false, true);
+
+	for (int i = 0; i < n; i++)
+		payloads[i] = aq_transformation_apply(transformation, payloads[i], &nulls[i]);
+}
+
+const AqMoveTransformer aq_transformation_mover = {
+	.check = aq_transformation_of_subscriber,
+	.apply = apply_to_all,
+};
+
 /* --- payloads as text ----------------------------------------------------------------------- */
 
 typedef struct Cast
@@ -306,4 +322,36 @@ aq_transformation_restricted(PG_FUNCTION_ARGS)
 	aq_run_as(function_owner(function), transform_arg, &t);
 	fcinfo->isnull = t.result.isnull;
 	return t.result.value;
+}
+
+/* --- their time ------------------------------------------------------------------------------ */
+
+PG_FUNCTION_INFO_V1(aq_transformation_begin);
+Datum
+aq_transformation_begin(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(aq_time_now());
+}
+
+/*
+ * Returns the third argument.  The second one, which was evaluated before it,
+ * is the time at which the transformation began.
+ */
+PG_FUNCTION_INFO_V1(aq_transformation_end);
+Datum
+aq_transformation_end(PG_FUNCTION_ARGS)
+{
+	int64		began = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1);
+	int64		ended = aq_time_now();
+
+	if (began > 0 && ended > began)
+	{
+		AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
+
+		aq_pins_pin(queue);
+		aq_traffic_add(queue->shm, AQ_TRAFFIC_TRANSFORMATIONS_ELAPSED, ended - began);
+	}
+	if (PG_ARGISNULL(2))
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(PG_GETARG_DATUM(2));
 }

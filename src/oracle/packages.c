@@ -17,7 +17,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "oracle/oracle_private.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"

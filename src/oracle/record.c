@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "oracle/oracle_private.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"

@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "oracle/oracle_private.h"
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"

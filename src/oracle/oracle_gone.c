@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/definitions/definitions_private.h"
+#include "oracle/oracle_private.h"
 
 #include "commands/extension.h"
 #include "miscadmin.h"

@@ -1,38 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * shared_pool.c
- *	  Package dbms_shared_pool: marking queues as hot.
+ *	  Package dbms_shared_pool: marking an object as hot by its hash value.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/memory/memory_private.h"
+#include "oracle/oracle_private.h"
 
 #include "miscadmin.h"
 #include "utils/builtins.h"
-
-static void
-mark(AqObject *object, bool hot)
-{
-	if (hot)
-		aq_hot_mark(object);
-	else
-		aq_hot_unmark(object);
-}
-
-/* Marks a queue, by its native name. */
-PG_FUNCTION_INFO_V1(aq_shared_pool_mark_hot);
-Datum
-aq_shared_pool_mark_hot(PG_FUNCTION_ARGS)
-{
-	AQ_TIMED(AQ_TIME_ADMIN);
-	AqQueue    *queue = aq_catalog_get(text_to_cstring(PG_GETARG_TEXT_PP(0)), AQ_RIGHT_ANY);
-
-	aq_pins_pin(queue);
-	mark(queue->object, PG_GETARG_BOOL(1));
-	PG_RETURN_VOID();
-}
 
 /* Release of a claim: unpins an object that was being read. */
 static void
@@ -65,8 +43,10 @@ aq_shared_pool_mark_hot_by_hash(PG_FUNCTION_ARGS)
 		aq_claim_enter(unpin, object, 0);
 		aq_cache_views_full_hash(object, hash);
 		found = object->database == MyDatabaseId && pg_strcasecmp(hash, wanted) == 0;
-		if (found)
-			mark(object, PG_GETARG_BOOL(1));
+		if (found && PG_GETARG_BOOL(1))
+			aq_hot_mark(object);
+		else if (found)
+			aq_hot_unmark(object);
 		aq_claim_end(unpin, object);
 		aq_object_unpin(object);
 	}
