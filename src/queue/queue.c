@@ -69,6 +69,7 @@ define_parameters(void)
 	aq_run_as_init();
 	aq_context_init();
 	aq_helper_pool_register();
+	aq_position_init();
 }
 
 static void

@@ -18,7 +18,7 @@
  *	 there is no abort and no termination in between.  After a crash the row is
  *	 there or not, and the partition is loaded from its tables.
  * - There are never two rows: nothing would make them one.  An array of
- *	 messages is enqueued in another transaction (queue/calls/autonomous.c), and
+ *	 messages is enqueued in another transaction (queue/immediate/autonomous.c), and
  *	 a dequeue ends with the first partition in which it has found messages.
  * - Nothing is left for the end of the transaction: the notes of the call are
  *	 removed.  So the transaction can be rolled back or prepared.

@@ -231,8 +231,8 @@ aq_position_none(const AqNavigation *navigation)
 
 /* --- to a helper and back: see autonomous.c ------------------------------------------ */
 
-void
-aq_position_export(StringInfo buffer)
+static void
+write_all(StringInfo buffer)
 {
 	HASH_SEQ_STATUS status;
 	AqPosition *position;
@@ -255,8 +255,8 @@ aq_position_export(StringInfo buffer)
 	memcpy(buffer->data + count_at, &n, sizeof(n));
 }
 
-void
-aq_position_forget(void)
+static void
+forget_all(void)
 {
 	HASH_SEQ_STATUS status;
 	AqPosition *position;
@@ -269,12 +269,12 @@ aq_position_forget(void)
 }
 
 /* Replaces the positions of this session. */
-void
-aq_position_import(const char **cursor)
+static void
+read_all(const char **cursor)
 {
 	int			n = aq_wire_get_int(cursor);
 
-	aq_position_forget();
+	forget_all();
 	for (int i = 0; i < n; i++)
 	{
 		AqPosition	given;
@@ -293,6 +293,14 @@ aq_position_import(const char **cursor)
 		keep(&position->consumer, given.consumer != NULL ? consumer : NULL);
 		keep(&position->correlation, given.correlation != NULL ? correlation : NULL);
 	}
+}
+
+void
+aq_position_init(void)
+{
+	static const AqCarried carried = {.write = write_all,.read = read_all,.forget = forget_all};
+
+	aq_autonomous_carried = &carried;
 }
 
 static void

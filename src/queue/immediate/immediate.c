@@ -27,7 +27,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "queue/immediate/immediate_private.h"
 
 #include "access/xact.h"
 #include "executor/spi.h"

@@ -19,7 +19,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "queue/immediate/immediate_private.h"
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
@@ -162,7 +162,7 @@ take_over_session(const char **request)
 	SetUserIdAndSecContext(user, SECURITY_LOCAL_USERID_CHANGE);
 	for (int i = 0; i < aq_autonomous_nsettings; i++)
 		set_option(aq_autonomous_settings[i], aq_wire_get_string(request));
-	aq_position_import(request);
+	aq_autonomous_carried->read(request);
 }
 
 /* Adds a copy of the answer to the request, before the commit, because it may fail. */
@@ -193,7 +193,7 @@ execute(AqRequest *request, StringInfo answer)
 	execute_statement(&data, answer);
 	SPI_finish();
 	PopActiveSnapshot();
-	aq_position_export(answer);
+	aq_autonomous_carried->write(answer);
 	share_answer(request, answer);
 	aq_point("helper-executed");
 	CommitTransactionCommand();
@@ -260,7 +260,7 @@ answer_request(AqRequest *request, MemoryContext context)
 		FlushErrorState();
 		AbortCurrentTransaction();
 		put_error(&answer, error);
-		aq_position_export(&answer);
+		aq_autonomous_carried->write(&answer);
 		share_answer(request, &answer);
 	}
 	PG_END_TRY();
@@ -294,7 +294,7 @@ aq_helper_forget_call(void)
 	RESUME_CANCEL_INTERRUPTS();
 	QueryCancelPending = false;
 	aq_schema_act_for(0, 0);
-	aq_position_forget();
+	aq_autonomous_carried->forget();
 	MemoryContextSwitchTo(context);
 	pgstat_report_stat(false);
 	pgstat_report_activity(STATE_IDLE, NULL);

@@ -24,7 +24,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "queue/immediate/immediate_private.h"
 
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -61,6 +61,8 @@ const char *const aq_autonomous_settings[] = {
 	"pgaq.buffered_message_limit"
 };
 const int	aq_autonomous_nsettings = lengthof(aq_autonomous_settings);
+
+const AqCarried *aq_autonomous_carried;
 
 typedef struct Call
 {
@@ -104,7 +106,7 @@ write_request(StringInfo request, const char *sql, int nargs, const Oid *types, 
 	aq_wire_put_int(request, aq_schema_session_number());
 	for (int i = 0; i < aq_autonomous_nsettings; i++)
 		aq_wire_put_string(request, i == 0 ? aq_run_as_caller_path() : GetConfigOption(aq_autonomous_settings[i], false, false));
-	aq_position_export(request);
+	aq_autonomous_carried->write(request);
 	aq_wire_put_string(request, sql);
 	aq_wire_put_int(request, nargs);
 	for (int i = 0; i < nargs; i++)
@@ -234,7 +236,7 @@ read_answer(const char *data, Answer *answer)
 	}
 	else
 		read_rows(&data, answer);
-	aq_position_import(&data);
+	aq_autonomous_carried->read(&data);
 }
 
 static bool

@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "queue/immediate/immediate_private.h"
 
 #include "utils/datum.h"
 #include "utils/lsyscache.h"

@@ -10,7 +10,7 @@
 #ifndef AQ_HELPER_AREA_H
 #define AQ_HELPER_AREA_H
 
-#include "queue/calls/calls_private.h"
+#include "queue/immediate/immediate_private.h"
 
 #include "lib/ilist.h"
 #include "utils/dsa.h"

@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/helper_area.h"
+#include "queue/immediate/helper_area.h"
 
 #include <signal.h>
 
