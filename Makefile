@@ -9,7 +9,7 @@
 EXTENSION = pgaq pgaq_oracle pgaq_lab
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgaq.control)
 MODULE_big = pgaq
-PARTS = base sync cache jobs queue shard classic jms oracle notify schedule link propagate node monitor lab
+PARTS = base sync cache jobs queue shard classic jms move oracle notify schedule link propagate node monitor lab
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c src/$(part)/*/*.c))))
 
 # from one version to the next, from 0.1.0 on; tests/cluster/test_versions.py compares

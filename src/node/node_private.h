@@ -13,6 +13,7 @@
 #include "node/node.h"
 
 #include "link/link.h"
+#include "move/move.h"
 #include "queue/queue.h"
 
 #define AQ_NODE_ID 37			/* bytes of a uuid as text, with the final zero */

@@ -10,6 +10,7 @@
 #ifndef AQ_ORACLE_PRIVATE_H
 #define AQ_ORACLE_PRIVATE_H
 
+#include "move/move.h"
 #include "oracle/oracle.h"
 #include "queue/calls.h"
 

@@ -13,6 +13,7 @@
 #include "propagate/propagate.h"
 
 #include "link/link.h"
+#include "move/move.h"
 
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"

@@ -340,6 +340,7 @@ extern void aq_run_as_pin_process(void);	/* for as long as the process lives */
 /* users' code in other roles' sessions */
 extern void aq_run_as(Oid role, void (*call) (void *arg), void *arg);
 extern uint64 aq_run_as_code_changes(void);
+extern void aq_run_as_check_type(Oid type);
 
 /* The search_path of the callers of functions that have one of their own.  Set by part "oracle". */
 typedef struct AqCallerPath
@@ -634,6 +635,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
+extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 extern AqQueueShm *aq_shm_by_index(uint32 index);
 extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 
@@ -660,6 +662,30 @@ extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, 
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
+
+/*
+ * maximum number of (queue, consumer) pairs for which a session can wait at a
+ * time
+ */
+#define AQ_WAITERS_PER_SESSION 256
+
+/* result of a check: the targets have changed, enter the lists again */
+#define AQ_WAITERS_AGAIN (-2)
+
+typedef struct AqWaitTarget
+{
+	AqQueueShm *shm;
+	int			position;
+	bool		selective;
+	uint32		key;			/* if selective: of the messages that it takes, or AQ_ANY_KEY */
+	uint32		most;			/* most messages that the session takes; 0: one */
+	uint32		taken;			/* those that it has taken, if most > 0 */
+	uint32		entry;
+} AqWaitTarget;
+
+extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
+							 int64 deadline, int (*check) (void *arg), void *arg);
+extern bool (*aq_waiters_disturbed) (void);
 
 /*
  * --- peers.c: what part "node" needs to know of distributed queues.  Only the
@@ -729,6 +755,12 @@ extern void aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm));
 extern bool aq_restored_is_running(void);
 extern uint32 aq_restored_count(void);
 
+/* === room immediate ===========================================================
+ *
+ * --- helper.c: removes what users' code has left in a background worker; between transactions
+ */
+extern void aq_helper_forget_call(void);
+
 /* === room calls ===============================================================
  *
  * --- wait.c
@@ -745,69 +777,6 @@ extern bool aq_wait_take_uses_snapshot(void);
  */
 extern void aq_wait_call_ahead(void (*call) (void *arg), void *arg);
 extern void aq_wait_release_snapshot(void);
-
-/* --- helper.c: removes what users' code has left in a background worker; between transactions */
-extern void aq_helper_forget_call(void);
-
-/* --- move.c, move_wait.c: messages that go to another queue of the database */
-typedef struct AqMove
-{
-	int32		source;			/* number of the queue */
-	const char *consumer;		/* NULL: it has a single one */
-	const char *destination;	/* name of the other queue; not for aq_move_away_take */
-	const char *recipient;		/* NULL: its subscribers; only for a topic */
-	int64		producer;		/* of aq_producer_own: its messages keep their order */
-	int			max;			/* messages */
-	int			unit;			/* for part "node": AqTakeOptions.unit, AqPutOptions.held; else 0 */
-	int64		bytes;			/* of the moved payloads; set by the call */
-} AqMove;
-
-typedef struct AqMoveSource
-{
-	int32		queue_id;
-	const char *consumer;		/* NULL: it has a single one, or only new recipients are waited for */
-} AqMoveSource;
-
-#define AQ_MOVE_SOURCES 200
-
-/* Transformations of subscribers.  Set by part "oracle". */
-typedef struct AqMoveTransformer
-{
-	/* The full name of one that this role has chosen; raises an error if it must not be used. */
-	char	   *(*check) (const char *queue, const char *name, Oid role);
-	/* Transforms n payloads from one type to the other. */
-	void		(*apply) (const char *name, const char *queue, Oid given, Oid wanted, int n, Datum *payloads, bool *nulls);
-} AqMoveTransformer;
-
-extern void aq_move_on_transform(const AqMoveTransformer *callbacks);
-extern uint32 aq_move_messages(AqMove *move);
-extern void aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbed) (void));
-
-/* --- move_away.c: messages that go to, and come from, another database */
-typedef enum AqMovedColumn
-{
-	AQ_MOVED_PAYLOAD,			/* text */
-	AQ_MOVED_PRIORITY,			/* integer */
-	AQ_MOVED_TIME,				/* taken: timestamptz, when they expire; put: bigint, microseconds that are left */
-	AQ_MOVED_CORRELATION,		/* text */
-	AQ_MOVED_PROPERTIES,		/* jsonb */
-	AQ_MOVED_SENDER,			/* text */
-	AQ_MOVED_EXCEPTION_QUEUE,	/* text */
-	AQ_MOVED_ORIGINAL,			/* uuid */
-	AQ_MOVED_COLUMNS
-} AqMovedColumn;
-
-typedef struct AqMoved
-{
-	int			n;				/* messages */
-	int64		bytes;			/* of their payloads */
-	const char *payload_type;	/* its name, with the schema */
-	Datum		columns[AQ_MOVED_COLUMNS];	/* arrays with n elements; not set if n is 0 */
-} AqMoved;
-
-extern void aq_move_away_take(const AqMove *move, AqMoved *moved);
-extern void aq_move_away_put(const AqMove *move, const AqMoved *moved);
-extern AqMoved aq_move_away_arguments(FunctionCallInfo fcinfo, int first);
 
 /*
  * --- enqueue.c

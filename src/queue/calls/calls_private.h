@@ -30,14 +30,6 @@ extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, Aq
 /* --- message_options.c: options (jsonb) of single messages */
 extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
 
-/* --- move.c: common to all that moves messages */
-extern struct varlena *aq_move_copy(const struct varlena *value);
-extern struct varlena *aq_move_properties(const AqMessage *m);
-extern struct varlena *aq_move_sender(struct varlena *last, const struct varlena *sender);
-extern struct varlena *aq_move_exception_queue(const char *name, int32 target, Oid payload_type);
-extern void aq_move_bodies(const char *source, int32 target, Oid payload_type, int n, const Datum *payloads,
-						   const bool *nulls, const pg_uuid_t *from, pg_uuid_t *const *to);
-
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);

@@ -180,7 +180,6 @@ extern void aq_run_as_caller(void (*call) (void *arg), void *arg);
 extern const char *aq_run_as_caller_path(void);
 extern void aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg);
 extern bool aq_run_as_is_active(void);
-extern void aq_run_as_check_type(Oid type);
 
 /* --- rule.c: conditions over messages */
 typedef enum AqRuleVariable

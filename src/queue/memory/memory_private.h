@@ -15,7 +15,6 @@
 /* --- shm.c */
 extern Size aq_shm_size(void);
 extern void aq_shm_init(void *area, bool found);
-extern AqConsumerShm *aq_shm_consumer_make(AqQueueShm *shm, int position);
 
 /* --- share.c */
 extern void aq_share_init(void);
@@ -44,32 +43,8 @@ extern void aq_channel_wake(void);
 extern void aq_channel_set_latches(const int32 *sessions, int n);
 
 /* --- waiters.c */
-
-/*
- * maximum number of (queue, consumer) pairs for which a session can wait at a
- * time
- */
-#define AQ_WAITERS_PER_SESSION 256
-
-/* result of a check: the targets have changed, enter the lists again */
-#define AQ_WAITERS_AGAIN (-2)
-
-typedef struct AqWaitTarget
-{
-	AqQueueShm *shm;
-	int			position;
-	bool		selective;
-	uint32		key;			/* if selective: of the messages that it takes, or AQ_ANY_KEY */
-	uint32		most;			/* most messages that the session takes; 0: one */
-	uint32		taken;			/* those that it has taken, if most > 0 */
-	uint32		entry;
-} AqWaitTarget;
-
 extern Size aq_waiters_shmem_size(void);
 extern void aq_waiters_shmem_init(void *area, bool found);
-extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
-							 int64 deadline, int (*check) (void *arg), void *arg);
-extern bool (*aq_waiters_disturbed) (void);
 extern void aq_waiters_job(int32 id, AqQueueShm *shm);
 extern void aq_waiters_check(AqFindings *findings);
 extern void aq_waiters_check_queue(AqQueueShm *shm, AqFindings *findings);

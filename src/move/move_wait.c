@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "move/move_private.h"
 
 #include "miscadmin.h"
 #include "utils/inval.h"

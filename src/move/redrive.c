@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "move/move_private.h"
 
 #include "utils/builtins.h"
 #include "utils/datum.h"

@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/calls/calls_private.h"
+#include "move/move_private.h"
 
 #include "access/detoast.h"
 #include "access/transam.h"
