@@ -23,6 +23,7 @@ define_parameters(void)
 	aq_node_report_register();
 	aq_peers_on_news(aq_link_prepare, aq_node_area_note_news);
 	aq_node_change_register();
+	aq_node_queue_register();
 	aq_jobs_on_database_dropped(aq_node_area_forget);
 }
 

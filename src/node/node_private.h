@@ -34,6 +34,9 @@ extern void aq_node_change_note_room(void);
 extern void aq_node_change_note_call(void);
 extern bool aq_node_change_is_open(void);
 
+/* --- node_queue.c */
+extern void aq_node_queue_register(void);
+
 /* --- node_settings.c: parameters, in milliseconds */
 extern int	aq_node_settings_heartbeat;
 extern int	aq_node_settings_timeout;

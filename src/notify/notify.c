@@ -14,6 +14,7 @@ define_parameters(void)
 {
 	aq_notify_settings_define();
 	aq_announcement_init();
+	aq_registration_init();
 	aq_posting_init();
 	aq_notify_job_init();
 	aq_client_init();

@@ -78,6 +78,7 @@ extern void aq_callback_call(const AqRegistration *registration, Datum notificat
 extern void aq_outgoing_check(void);
 
 /* --- registration.c */
+extern void aq_registration_init(void);
 extern void aq_registration_begin(const char *command);
 
 /* --- registration_rows.c */

@@ -310,3 +310,19 @@ aq_registration_changed(PG_FUNCTION_ARGS)
 	aq_announcement_make(strcmp(RelationGetRelationName(((TriggerData *) fcinfo->context)->tg_relation), "registration") == 0);
 	PG_RETURN_POINTER(NULL);
 }
+
+/* --- of queues that are dropped ------------------------------------------------------- */
+
+static void
+drop_rows(int32 id)
+{
+	aq_sql_change(psprintf("DELETE FROM aq_internal.registration WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+}
+
+void
+aq_registration_init(void)
+{
+	static const AqQueueRows rows = {.drop = drop_rows};
+
+	aq_definition_add_rows(&rows);
+}

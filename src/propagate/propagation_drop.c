@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * propagation_drop.c
- *	  Says that propagation uses a foreign server that is dropped.
+ *	  What is dropped, or changes its owner, while propagation uses it: queues,
+ *	  roles, foreign servers.
  *
  * A schedule names its server, as it names its queue there: it does not keep
  * either from being dropped, and continues when there is one of this name again.
@@ -76,9 +77,42 @@ drop_hook(ObjectAccessType access, Oid class, Oid object, int column, void *arg)
 		warn(server);
 }
 
+/* --- queues and roles ------------------------------------------------------------------------ */
+
+/* Messages that have left the queue for another database, and are not known to have arrived there, would be lost with it. */
+static void
+refuse_on_way(const AqQueue *queue)
+{
+	char	   *destination = aq_sql_text(psprintf("SELECT p.destination FROM aq_internal.propagation p JOIN aq_internal.propagation_batch b "
+												   "ON b.schedule_id = p.schedule_id WHERE p.queue_id = %d LIMIT 1", queue->id));
+
+	if (destination != NULL)
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "messages of queue \"%s\" are on their way to \"%s\"", queue->name, destination),
+				errhint("Wait until they have arrived, or drop the queue with force => true, which forgets them."));
+}
+
+static void
+drop_rows(int32 id)
+{
+	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+}
+
+static void
+reassign(Oid from, Oid to)
+{
+	Oid			types[] = {OIDOID, OIDOID};
+	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
+
+	aq_sql_change("UPDATE aq_internal.propagation SET role = $2 WHERE role::oid = $1", lengthof(types), types, values, NULL);
+}
+
 void
 aq_propagation_drop_init(void)
 {
+	static const AqQueueRows rows = {.check_drop = refuse_on_way,.drop = drop_rows,.reassign = reassign};
+
+	aq_definition_add_rows(&rows);
 	previous_hook = object_access_hook;
 	object_access_hook = drop_hook;
 }

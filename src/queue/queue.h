@@ -206,6 +206,7 @@ extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
+extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed queue */
 extern void aq_catalog_units_changed(int32 id);
 
 /* --- role.c */
@@ -745,6 +746,20 @@ extern bool aq_flow_is_full(AqQueue *buffered);
 
 /* === room definitions =========================================================
  *
+ * --- definition.c
+ *
+ * What other parts keep of queues in tables of their own.  A function may be NULL.
+ */
+typedef struct AqQueueRows
+{
+	void		(*check_drop) (const AqQueue *queue);	/* raises an error if a drop without force would lose something */
+	void		(*drop) (int32 id);
+	void		(*reassign) (Oid from, Oid to); /* REASSIGN OWNED: what works with the privileges of a role */
+} AqQueueRows;
+
+extern void aq_definition_add_rows(const AqQueueRows *rows);
+
+/*
  * --- upkeep.c
  *
  * What the worker does for a watched queue that has had a wake-up.

@@ -23,6 +23,7 @@ define_parameters(void)
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 	aq_schedule_job_init();
+	aq_schedule_row_init();
 }
 
 const AqPart aq_schedule_part = {

@@ -60,6 +60,7 @@ extern void aq_timing_prepare(AqTiming *timing);
 extern TimestampTz aq_timing_next(const AqTiming *timing, TimestampTz after);
 
 /* --- schedule_row.c */
+extern void aq_schedule_row_init(void);
 typedef struct AqSchedule
 {
 	int64		id;

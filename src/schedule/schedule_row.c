@@ -217,3 +217,28 @@ aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 paus
 	SPI_finish();
 	return found;
 }
+
+/* --- of queues that are dropped, and of roles ------------------------------------------ */
+
+static void
+drop_rows(int32 id)
+{
+	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+}
+
+static void
+reassign(Oid from, Oid to)
+{
+	Oid			types[] = {OIDOID, OIDOID};
+	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
+
+	aq_sql_change("UPDATE aq_internal.schedule SET owner = $2 WHERE owner::oid = $1", lengthof(types), types, values, NULL);
+}
+
+void
+aq_schedule_row_init(void)
+{
+	static const AqQueueRows rows = {.drop = drop_rows,.reassign = reassign};
+
+	aq_definition_add_rows(&rows);
+}

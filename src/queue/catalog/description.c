@@ -227,14 +227,6 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	fmgr_info_cxt(input, &queue->input, queue->context);
 }
 
-/* --- units, see part "node" ------------------------------------------------------------ */
-
-/* The columns of aq_internal.node_unit and aq_internal.node_held that matter here. */
-enum
-{
-	UNIT_QUEUE, UNIT_SHARD, UNIT_CONSUMER, UNIT_RETURNS
-};
-
 /* The consumer with this number; NULL: removed meanwhile, or 0 of a queue with a single consumer. */
 const AqConsumer *
 aq_description_consumer(const AqQueue *queue, int64 number)
@@ -245,42 +237,13 @@ aq_description_consumer(const AqQueue *queue, int64 number)
 	return NULL;
 }
 
-static void
-close_shard(AqQueue *queue, int shard, int64 number)
+static void (*read_units) (AqQueue *queue, Snapshot snapshot);
+
+/* Part "node" reads which shards of a distributed queue are dequeued on which node. */
+void
+aq_description_on_units(void (*read) (AqQueue *queue, Snapshot snapshot))
 {
-	const AqConsumer *consumer = aq_description_consumer(queue, number);
-
-	if (queue->multi && consumer == NULL)
-		return;
-	if (queue->nclosed % 16 == 0)
-		queue->closed = queue->closed == NULL ? palloc(16 * sizeof(AqClosedShard))
-			: repalloc(queue->closed, (queue->nclosed + 16) * sizeof(AqClosedShard));
-	queue->closed[queue->nclosed++] = (AqClosedShard) {shard, queue->multi ? consumer->position : 0};
-}
-
-/* Rows of units that other nodes hold, or, of node_held, of units of other nodes. */
-static void
-read_units(AqQueue *queue, const char *table, bool held, Snapshot snapshot)
-{
-	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(queue->id));
-	scan = systable_beginscan(rel, aq_primary_key(rel), true, snapshot, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		bool		isnull;
-		int			shard = DatumGetInt16(heap_getattr(tuple, UNIT_SHARD + 1, RelationGetDescr(rel), &isnull));
-
-		if (!held)
-			close_shard(queue, shard, DatumGetInt64(heap_getattr(tuple, UNIT_CONSUMER + 1, RelationGetDescr(rel), &isnull)));
-		else if (!DatumGetBool(heap_getattr(tuple, UNIT_RETURNS + 1, RelationGetDescr(rel), &isnull)))
-			queue->held = bms_add_member(queue->held, shard);
-	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
+	read_units = read;
 }
 
 /*
@@ -381,10 +344,7 @@ aq_description_read(Relation rel, const char *name, int32 id)
 			if (queue->multi)
 				read_consumers(queue, snapshot);
 			if (queue->distributed)
-			{
-				read_units(queue, "node_unit", false, snapshot);
-				read_units(queue, "node_held", true, snapshot);
-			}
+				read_units(queue, snapshot);
 			queue->buffered = describe_buffered(queue);
 		}
 		PG_CATCH();

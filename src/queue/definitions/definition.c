@@ -180,6 +180,18 @@ aq_definition_create(const AqQueueDefinition *definition)
  * The caller has locked the queue, and its store has dropped the messages.
  * own_view: it has its own owner view.
  */
+/* of other parts, in the order in which they have registered */
+#define MAX_OTHERS 8
+static const AqQueueRows *others[MAX_OTHERS];
+static int	nothers;
+
+void
+aq_definition_add_rows(const AqQueueRows *rows)
+{
+	Assert(nothers < MAX_OTHERS);
+	others[nothers++] = rows;
+}
+
 static void
 drop_definition(int32 id, bool own_view)
 {
@@ -188,13 +200,9 @@ drop_definition(int32 id, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.message_table WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.consumer_grant WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq_internal.registration WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("DELETE FROM aq_internal.node_unit WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-	/* units of other nodes go back to their origins; adopted messages have no other origin */
-	aq_sql_change(psprintf("DELETE FROM aq_internal.node_held WHERE queue_id = %d AND origin IN (SELECT node_id FROM aq_internal.node_identity)", id), 0, NULL, NULL, NULL);
-	aq_sql_change(psprintf("UPDATE aq_internal.node_held SET returns = true WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
+	for (int i = 0; i < nothers; i++)
+		if (others[i]->drop != NULL)
+			others[i]->drop(id);
 	aq_temporary_forget_queue(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
@@ -222,19 +230,6 @@ forget_lost_tables(int32 id)
 						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
 }
 
-/* Messages that have left the queue for another database, and are not known to have arrived there, would be lost with it. */
-static void
-refuse_on_way(const AqQueue *queue)
-{
-	char	   *destination = aq_sql_text(psprintf("SELECT p.destination FROM aq_internal.propagation p JOIN aq_internal.propagation_batch b "
-												   "ON b.schedule_id = p.schedule_id WHERE p.queue_id = %d LIMIT 1", queue->id));
-
-	if (destination != NULL)
-		ereport(ERROR,
-				aq_error(AQ_ERR_QUEUE_NOT_EMPTY, "messages of queue \"%s\" are on their way to \"%s\"", queue->name, destination),
-				errhint("Wait until they have arrived, or drop the queue with force => true, which forgets them."));
-}
-
 void
 aq_definition_drop(const char *name, bool force)
 {
@@ -244,8 +239,9 @@ aq_definition_drop(const char *name, bool force)
 
 	if (force && queue->store->kind != AQ_STORE_CLASSIC)
 		forget_lost_tables(id);
-	if (!force)
-		refuse_on_way(queue);
+	for (int i = 0; i < nothers && !force; i++)
+		if (others[i]->check_drop != NULL)
+			others[i]->check_drop(queue);
 	aq_pins_pin_to_drop(queue, force);
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
@@ -290,12 +286,10 @@ reassign_subscribers(Oid from, Oid to)
 static void
 reassign(Oid from, Oid to)
 {
-	Oid			types[] = {OIDOID, OIDOID};
-	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
-
 	reassign_subscribers(from, to);
-	aq_sql_change("UPDATE aq_internal.schedule SET owner = $2 WHERE owner::oid = $1", lengthof(types), types, values, NULL);
-	aq_sql_change("UPDATE aq_internal.propagation SET role = $2 WHERE role::oid = $1", lengthof(types), types, values, NULL);
+	for (int i = 0; i < nothers; i++)
+		if (others[i]->reassign != NULL)
+			others[i]->reassign(from, to);
 }
 
 void
