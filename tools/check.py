@@ -541,14 +541,18 @@ def check_links():
 
 
 def check_columns():
-    """Lines of the pages have at most 120 characters, tables and code excepted."""
+    """Lines of the pages have at most 120 characters, tables and code excepted; a table's rows have the cells of its head."""
     for path in [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]:
-        fenced = False
+        fenced, head = False, None
         for number, line in enumerate(lines_of(path), 1):
             if line.startswith("```"):
                 fenced = not fenced
             elif not fenced and len(line) > 120 and not line.startswith("|"):
                 yield f"{relative(path)}:{number}: {len(line)} characters"
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1 if not fenced and line.startswith("|") else None
+            head = head and cells and head or cells
+            if cells != head:
+                yield f"{relative(path)}:{number}: {cells} cells, not {head}"
 
 
 def check_docs(server=True):

@@ -95,6 +95,7 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, **_):
     """Python-Markdown wants one word at a fence and an empty line before a list; links lead to files of the site."""
     here, lines = page.file.src_uri, []
+    page.title = page.title.replace("`", "")       # the navigation shows it as it is
 
     def relink(match):
         if not match[1]:
