@@ -70,6 +70,8 @@ def linked(path):
 
 def on_config(config):
     config["nav"] = [{"Overview": "README.md"}, *({group: pages} for group, pages in groups().items())]
+    version = re.search(r"default_version = '(.*)'", (ROOT / "pgaq.control").read_text(encoding="utf-8"))[1]
+    config["copyright"] = f"pgaq {version}"
     config["mdx_configs"].setdefault("toc", {}).update(slugify=slug, permalink=True)
     return config
 
