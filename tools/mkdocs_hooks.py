@@ -4,6 +4,7 @@ The navigation is that of docs/README.md: its headings, and the pages in their t
 A file outside docs/ that a page links to is part of the site, below source/.
 """
 
+import json
 import logging
 import posixpath
 import re
@@ -117,8 +118,12 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_post_build(config):
-    """MkDocs looks at the files that links lead to, this at the places in them."""
+    """The search finds the pages of docs/ only.  MkDocs looks at the files that links lead to, this at the places in them."""
     site = Path(config["site_dir"])
+    index = site / "search/search_index.json"
+    found = json.loads(index.read_text(encoding="utf-8"))
+    found["docs"] = [entry for entry in found["docs"] if not entry["location"].startswith(OUTSIDE)]
+    index.write_text(json.dumps(found), encoding="utf-8")
     texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.name != "404.html"}
     places = {page: set(re.findall(r'\b(?:id|name)="?([^"\s>]+)', text)) for page, text in texts.items()}
     for page, text in texts.items():
