@@ -324,12 +324,15 @@ def put_many(conn: db.Connection, queue: str, first: int, last: int, **options: 
 
 
 def generation(server: Server) -> int | None:
-    """Changes with every start of shared memory; None while the server does not answer."""
-    try:
-        with server.connect() as conn:
-            return db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
-    except db.OperationalError:
+    """Changes with every start of shared memory; None while there is none.
+
+    It is read in the log: a connection costs more than most of what is waited for.
+    """
+    text = server.log_text()
+    last = max(text.rfind(line) for line in ("starting PostgreSQL", "terminating any other active server processes", "reinitializing"))
+    if "ready to accept" not in text[last:] or not server.running():
         return None
+    return text.count("starting PostgreSQL") + text.count("reinitializing")
 
 
 BACKGROUND = "backend_type = 'pgaq ' || %(kind)s AND datname IS NOT DISTINCT FROM CASE WHEN %(kind)s IN ('worker', 'link') THEN current_database() END"
@@ -413,12 +416,14 @@ def waiting_for(conn: db.Connection, event: str) -> list[int]:
 
 
 def until(condition: Callable[[], Any], what: str = "", patience: float = PATIENCE) -> Any:
-    """Look until condition() is true and return its value; fail at the deadline."""
-    deadline = time.monotonic() + patience
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > deadline:
+    """Look until condition() is true and return its value; fail at the deadline.
+
+    It looks again after a tenth of the time that has passed: looking takes the processor from what is waited for.
+    """
+    began = time.monotonic()
+    while not (found := condition()):
+        waited = time.monotonic() - began
+        if waited > patience:
             pytest.fail(f"not within {patience:g} s: {what or condition}")
-        time.sleep(0.005)
+        time.sleep(min(max(0.005, waited / 10), 0.05))
+    return found

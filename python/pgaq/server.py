@@ -44,6 +44,8 @@ DEFAULTS = {
     "log_timezone": "UTC",
 }
 
+SHUTDOWN = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+
 # Log lines that are looked at, and those among them that are part of a server's life.
 SUSPECT = re.compile(r"(WARNING|PANIC|TRAP): |terminated by signal (?!9: Killed|15: Terminated)|AddressSanitizer|runtime error:")
 EXPECTED = [
@@ -279,12 +281,13 @@ class Server:
             file.unlink()
 
     def stop(self, mode: str = "fast", timeout: int = 120) -> None:
-        """pg_ctl stop: smart, fast or immediate.  No error when it does not run."""
-        if not self.running():
+        """An ordinary shutdown: smart, fast or immediate.  No error when it does not run."""
+        pid = self.postmaster_pid()
+        if pid is None:
             return
-        result = self._run("pg_ctl", "stop", "-w", "-s", "-m", mode, "-D", str(self.data), "-t", str(timeout))
-        if result.returncode != 0:
-            raise RuntimeError(f"could not stop the server in {self.directory}: {_last_line(result.stderr)}")
+        os.kill(pid, SHUTDOWN[mode])
+        if not _wait_for(lambda: not _alive(pid), timeout):
+            raise RuntimeError(f"the server in {self.directory} did not stop within {timeout} seconds")
         self._reap()
 
     def restart(self, mode: str = "fast") -> None:
