@@ -262,7 +262,7 @@ def test_wait_of_one_mutex():
 
 
 def waiting(machine: Machine, mutex: Mutex, task: Task, seen: list[float]) -> Iterator[tuple[Any, ...]]:
-    """A get whose steps are written down."""
+    """A get whose steps are recorded."""
     yield ("sleep", float(MS))
     program, value = mutex.get(task), None
     while True:

@@ -3,10 +3,10 @@
  * clip.c
  *	  Cutting texts that are too long: never inside a character.
  *
- * In a database with encoding SQL_ASCII the server does not know where
- * characters begin, and takes each byte for one.  Most of its clients use UTF8,
- * and cannot read a text with a part of a character.  So what can be UTF8 there
- * is cut as UTF8; other texts are cut at the byte.
+ * In a database with encoding SQL_ASCII the server does not know where characters
+ * begin, and treats each byte as a character.  Most of its clients use UTF8, and
+ * cannot read a text that ends inside a character.  So in such a database a text
+ * that is valid UTF8 is cut as UTF8; other texts are cut at the byte.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

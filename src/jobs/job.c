@@ -122,7 +122,7 @@ aq_job_wait_for_none(void)
 	(void) set_config_option("lock_timeout", NO_PATIENCE, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
-/* A job has waited for a lock in vain. */
+/* A job did not get a lock within its time. */
 void
 aq_job_lose_patience(void)
 {

@@ -162,7 +162,7 @@ end_process(void)
 	kill(MyProcPid, SIGTERM);
 }
 
-/* And SIGTERM.  Called by a signal handler. */
+/* The turn has also ignored SIGTERM: the process is given up.  Called by a signal handler. */
 static void
 give_up(void)
 {

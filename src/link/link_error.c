@@ -57,7 +57,7 @@ copy_text(char *to, Size size, const char *from)
 	to[length] = '\0';
 }
 
-/* What helps, where the other side does not say it. */
+/* The hint for an error, if the other side gives none. */
 static const char *
 usual_hint(int sqlstate)
 {

@@ -244,8 +244,8 @@ aq_ring_profile_add(uint32 wait_info, bool background, bool in_db_time, int64 in
 
 /*
  * An interval of a report begins: the sampler adds to the profile more often,
- * see sampler.c.  If the sampler's slot has a new owner, that process wakes
- * once in vain.
+ * see sampler.c.  If the sampler's slot has a new owner, that process is woken
+ * once without need.
  */
 PG_FUNCTION_INFO_V1(aq_ring_sample_closely);
 Datum

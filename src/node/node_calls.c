@@ -61,12 +61,12 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* What is lent to the node would not come back, and what it has lent would not be reported. */
+/* Units that are lent to the node would not return, and consumed messages of its units would not be reported. */
 static void
 refuse_with_units(const char *server, int n)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_NODE_HAS_UNITS, "messages of distributed queues are lent to, or held of, node \"%s\"", server),
+			aq_error(AQ_ERR_NODE_HAS_UNITS, "units of distributed queues are lent to, or borrowed from, node \"%s\"", server),
 			errdetail_plural("aq.node_units shows %d unit.", "aq.node_units shows %d units.", n, n),
 			errhint("Stop the consumers on one of the two nodes and dequeue on the other one, until they have gone back, or drop the queues there. If the node is gone for good, use force => true."));
 }

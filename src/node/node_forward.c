@@ -261,7 +261,7 @@ resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 	aq_link_flush();
 }
 
-/* What is left of the expirations, which are times in the array. */
+/* Turns the expirations of the array, which are times, into the remaining intervals. */
 static Datum
 lifetimes(Datum array)
 {

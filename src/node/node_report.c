@@ -30,10 +30,10 @@
 #define ENOUGH 200
 #define GATHER ((int64) 5000)
 
-/* a unit that goes back is looked at so often, while sessions have its messages; microseconds */
+/* the time between two checks of a unit that returns, while sessions have its messages; microseconds */
 #define LOOK_AGAIN ((int64) 100000)
 
-/* without a report, the origin is asked about the units so often, microseconds */
+/* without a report, the time after which the origin is asked about the units again, microseconds */
 #define ASK_AGAIN ((int64) 5000000)
 
 /* pause after an error, or while a user has locked a table, microseconds */

@@ -89,7 +89,7 @@ aq_node_stream_list(void)
 		(void) aq_link_add(nodes[i].number, nodes[i].server, nodes[i].role);
 }
 
-/* Also makes the entries in shared memory. */
+/* Adds the links to all nodes, and makes the nodes' entries in shared memory. */
 static void
 list(void)
 {

@@ -7,7 +7,7 @@
  * modulo 63: "interest", the registrations for which it has waited, and "woken",
  * those for which there may be something.  So one session waits for any number of
  * registrations.  A wake-up for a registration with the same bit is a false one,
- * after which the session looks at the queue in vain.
+ * after which the session finds nothing in the queue.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

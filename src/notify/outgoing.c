@@ -5,9 +5,9 @@
  *
  * For a registration with an address, procedure aq.send_notification is called,
  * which enqueues the notification; pgaq notify delivers it.  A role that may enqueue
- * into the queue may register an address.  Everybody knows the queue's name, and
- * a role that may create queues could be the first to use it: so the queue must
- * belong to a superuser, who can read all notifications anyway.
+ * into the queue may register an address.  The queue's name is known, and a role
+ * that may create queues could be the first to use it.  So the queue must belong to
+ * a superuser; superusers can read all notifications anyway.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -66,7 +66,7 @@ typedef struct AqRoute
 	char	   *consumer;		/* NULL: the queue has a single one */
 	char	   *destination;
 	char	   *recipient;		/* NULL: the subscribers there */
-	int64		used;			/* microseconds of the process's time, by the schedule's role, of late */
+	int64		used;			/* microseconds of the process's time that the schedule's role has used recently */
 	uint32		random;			/* the order of a role's routes in a round */
 } AqRoute;
 

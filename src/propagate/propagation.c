@@ -297,7 +297,7 @@ aq_propagation_is_orphan(void)
 	return queue_missing;
 }
 
-/* What the schedules move from where to where. */
+/* The sources and destinations of all schedules. */
 List *
 aq_propagation_routes(void)
 {

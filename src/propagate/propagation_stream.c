@@ -6,7 +6,7 @@
  *
  * A stream first asks what has arrived, in a new epoch: all that is older is
  * refused there from then on.  Then it sends the batches one after the other.
- * The other database enqueues a batch and writes down its number in one
+ * The other database enqueues a batch and records its number in one
  * transaction, and takes no number twice.  So a request whose answer was lost is
  * sent again.
  *

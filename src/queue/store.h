@@ -103,7 +103,7 @@ typedef struct AqMessage
 #define AQ_ANY_POSITION (-2)
 
 /*
- * Up to where a call that waits has looked in vain: no message before is one that it
+ * Up to where a call that waits has found nothing: no message before is one that it
  * wants, as long as none becomes ready there again.  Zeros before its first search.
  */
 #define AQ_SEEN_STREAMS 32
@@ -253,7 +253,7 @@ typedef struct AqRemoved
 	int64		mark;
 } AqRemoved;
 
-/* What became of a chunk of a body. */
+/* The result of writing a chunk of a body. */
 typedef enum AqBodyWrite
 {
 	AQ_BODY_WRITTEN,

@@ -89,7 +89,7 @@ typedef struct AqScheduleDue
 	int64		id;
 	char	   *name;
 	Oid			owner;
-	int64		used;			/* microseconds of the scheduler's time, by the owner, of late */
+	int64		used;			/* microseconds of the scheduler's time that the owner has used recently */
 	int			number;			/* in the order of their times */
 } AqScheduleDue;
 

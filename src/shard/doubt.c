@@ -472,7 +472,7 @@ count_dequeue(AqQueueShm *shm, const DoubtTake *take)
 	aq_traffic_dequeued(shm, take->position, &consumed);
 }
 
-/* What was prepared of a lease is committed. */
+/* Counts a prepared action on a lease that is now committed. */
 static void
 count_lease(const DoubtTake *take)
 {

@@ -93,7 +93,7 @@ typedef struct Lent
 	uint32		size;
 } Lent;
 
-/* Also one that a running transaction ends. */
+/* Does another node have the message?  Also true while a running transaction ends that lease. */
 static bool
 has_lease_of_node(const FrameSub *sub, uint32 number)
 {
@@ -136,7 +136,7 @@ lent_ids(AqQueue *queue, int shard, int position, pg_uuid_t **ids)
 	return lent.n;
 }
 
-/* Also leases of sessions, which are few beside them. */
+/* Counts the leases of other nodes, together with those of sessions, which are few in comparison. */
 static bool
 count_leased(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 {

@@ -116,7 +116,7 @@ StaticAssertDecl(sizeof(Lease) * LEASES_PER_CHUNK == AQ_CHUNK_SIZE, "128 leases 
 
 #define LEASE_RESTS ((int64) -1)
 
-/* What a consumer has of a frame when messages have failed, or are leased. */
+/* The part of a consumer's view of a frame that exists only when messages have failed or are leased. */
 typedef struct SubMore
 {
 	AqChunk		attempts[ATTEMPT_PAGES];	/* a byte per slot */

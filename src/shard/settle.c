@@ -35,10 +35,10 @@ counts(AqQueueShm *shm, int position)
 }
 
 /*
- * The consumed partition joins the list that the worker truncates.  The list
- * belongs to the queue's latch, which comes before the stream's; this push is the only
- * thing done to it the other way round, or without a latch, and so it is an
- * atomic one.
+ * Adds the consumed partition to the list that the worker truncates.  The list is
+ * protected by the queue's latch, which must be taken before the stream's.  The
+ * caller may hold the stream's latch already, so this push takes no latch and is
+ * atomic.
  */
 void
 aq_settle_list_done(ShardQueue *queue, Partition *partition)
@@ -50,9 +50,9 @@ aq_settle_list_done(ShardQueue *queue, Partition *partition)
 }
 
 /*
- * All messages of an open partition may be done.  If it is large, the worker is asked
- * to follow whether more come, see aq_reclaim_job(): once, until it is closed, or
- * is not used although it has messages.
+ * All messages of an open partition may be done.  If the partition is large, the
+ * worker is asked to watch whether more messages arrive, see aq_reclaim_job().  It
+ * is asked once, until it has closed the partition or stopped watching it.
  */
 static void
 watch(Partition *partition)
@@ -131,10 +131,10 @@ aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 
 }
 
 /*
- * For a message that the transaction has enqueued and also taken for some
- * consumers.  It is in flight for them until aq_settle_take(), so that the
- * frame is kept.  If it is not published, or the consumer was removed
- * meanwhile, nothing has to be settled.
+ * The transaction has enqueued the message and also taken it for some consumers.
+ * Marks it as in flight for them until aq_settle_take(), so that the frame is
+ * kept.  If the message is not published, or the consumer was removed meanwhile,
+ * there is nothing to settle.
  */
 static void
 count_own_takes(Stream *stream, Partition *partition, uint32 number, bool published)
@@ -180,9 +180,9 @@ push_timers(PutNote *note, Partition *partition)
 }
 
 /*
- * Makes the messages followers of the session's prepared transaction in the
- * stream.  Returns false if there is no room for the entry; then the messages
- * are published without keeping the order.
+ * Makes the messages wait for the session's prepared transaction in the stream.
+ * Returns false if no entry is free; then the messages are published without
+ * keeping the order.
  */
 static bool
 follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
@@ -203,7 +203,10 @@ follow(PutNote *note, Stream *stream, Partition *partition, TransactionId doubt)
 	return true;
 }
 
-/* count: messages for the note's consumers, its own and those of similar notes; key: of all of them. */
+/*
+ * count: the number of messages for the note's consumers, of this note and of
+ * similar ones; key: the correlation key of all of them.
+ */
 static void
 wake_targets(const PutNote *note, uint32 count, uint32 key)
 {
@@ -230,8 +233,8 @@ have_same_targets(const PutNote *a, const PutNote *b)
 }
 
 /*
- * Wakes waiters for the messages that were published, when all are: so those of
- * several producers wake a session that takes many once.
+ * Wakes waiters for the published messages, when all are published.  So the
+ * messages of several producers wake a session that takes many of them only once.
  */
 void
 aq_settle_wake(PutNote *const *notes, int n)
@@ -354,7 +357,7 @@ aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 	finish(shm, partition, position, &slot, 1, xid);
 }
 
-/* The same, because the consumer was removed; no log row tells it. */
+/* The same, because the consumer was removed; there is no log row for it. */
 void
 aq_settle_removed(AqQueueShm *shm, Partition *partition, int position, uint32 number, TransactionId xid)
 {
@@ -412,9 +415,9 @@ count_attempt(Partition *partition, int position, uint32 number, int by)
 }
 
 /*
- * What a committed row of the log says of a taken message: it is leased until
- * then, or given back.  Latch held; there is room for the lease, or for a
- * bitmap of waiting messages.  True when it is ready.
+ * Applies a committed row of the log to a taken message: it is leased until a
+ * time, or given back.  The caller holds the latch and has reserved memory for the
+ * lease, or for a bitmap of waiting messages.  Returns true if the message is ready.
  */
 bool
 aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 number, char kind,
@@ -442,7 +445,7 @@ aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 numbe
 	return true;
 }
 
-/* What was to end or extend the message's lease is rolled back; false when it has none.  Latch held. */
+/* The transaction that ends or extends the message's lease is rolled back.  Returns false if it has no lease.  Latch held. */
 bool
 aq_settle_lease_goes_on(Partition *partition, int position, uint32 number)
 {

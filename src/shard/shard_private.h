@@ -232,7 +232,7 @@ typedef struct PutNote
 	bool		frozen;			/* with immediate visibility: everybody sees the row */
 } PutNote;
 
-/* What a take with a lease, or the end of one, says beside its messages. */
+/* What the log row of a take with a lease, or of the end of one, contains besides its messages. */
 typedef struct LeaseTerms
 {
 	int64		receipt;

@@ -649,7 +649,7 @@ def test_remove_node(nodes, queue):
     with a.connect() as here, b.connect() as there:
         queue.put_and_lend(here, b, 1, 2)
         for node, name in ((a, "b"), (b, "a")):
-            with pytest.raises(db.Error, match="messages of distributed queues are lent to, or held of, node"):
+            with pytest.raises(db.Error, match="units of distributed queues are lent to, or borrowed from, node"):
                 node.remove(name)
         value(a, "SELECT aq.node_remove('b', force => true)")
         value(b, "SELECT aq.node_remove('a', force => true)")

@@ -30,7 +30,7 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN make_interval(secs => $1::double precision);
 COMMENT ON FUNCTION dbms_aqadm._seconds(numeric) IS 'Internal: an interval; null: null';
 
--- Oracle computes next_time at the end of a window: the next one begins so much later.
+-- Oracle computes next_time at the end of a window: the next one begins after that difference.
 CREATE FUNCTION dbms_aqadm._every(next_time text, duration numeric) RETURNS interval
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 DECLARE

@@ -526,7 +526,10 @@ attempt_in_helper(Request *request)
 	refresh_sources(request);
 }
 
-/* Again if it was changed meanwhile which shards are dequeued here. */
+/*
+ * One attempt to dequeue.  It is repeated if another transaction has changed
+ * meanwhile which shards this node dequeues.
+ */
 static bool
 attempt(void *arg)
 {
@@ -585,7 +588,10 @@ remember(Request *request, AqSeen *seen)
 		request->take.seen = seen;
 }
 
-/* What takes the messages in another transaction cannot hold them, or lease them, for this one. */
+/*
+ * Checks the visibility.  Immediate visibility takes the messages in another
+ * transaction, which cannot lock or lease them for this one.
+ */
 static void
 set_immediate(Request *request, FunctionCallInfo fcinfo)
 {

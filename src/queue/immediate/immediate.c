@@ -58,7 +58,7 @@ has_uncommitted_type(const AqQueue *queue)
 	return TransactionIdIsValid(GetTopTransactionIdIfAny()) && aq_payload_type_is_uncommitted(queue->payload_type);
 }
 
-/* Nor can a helper do it, which gets the payload as the session sees its type. */
+/* A helper cannot enqueue the message either, because it gets the payload as the session sees its type. */
 pg_noreturn static void
 refuse_uncommitted_type(const AqQueue *queue)
 {

@@ -109,7 +109,7 @@ limit_of(const Resource *resource)
 	return (int64) *resource->total * aq_parameters_role_share / 100;
 }
 
-/* If all roles together use so much, can one be above its share, or is only the reserved part left? */
+/* All roles together use this much.  Can one be above its share, or is only the reserved part left? */
 bool
 aq_share_is_scarce(AqShare share, int64 used)
 {

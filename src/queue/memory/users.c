@@ -164,7 +164,7 @@ users_of_queue(int waiting, const AqWaitNow *now)
 	return found;
 }
 
-/* How many messages has the session's transaction taken, as the given one waits for? */
+/* The number of messages of the kind for which the given session waits that the session's transaction has taken. */
 static uint32
 taken_of(int session, const volatile Shown *waiting)
 {

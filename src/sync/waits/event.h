@@ -79,7 +79,7 @@ extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64
 
 /*
  * The longest sleep until a time of day, in microseconds: a sleep does not end
- * when the clock is set forward, so the process looks at it so often.
+ * when the clock is set forward, so the process checks it after this time.
  */
 #define AQ_EVENT_CLOCK ((int64) 1000000)
 

@@ -35,7 +35,7 @@ class Costs:
     rows: float = 26.0  # of the dictionary cache
     tick_ns: float = 4.0 * MS
     slice_ns: float = 1.4 * MS
-    # the queue's loop: to enqueue; to take a message that is there; to listen in vain; a false wake-up
+    # the queue's loop: to enqueue; to take a message that is there; to listen without a message; a false wake-up
     put: Phase = field(default_factory=lambda: Phase(250_000.0, 12))
     take: Phase = field(default_factory=lambda: Phase(300_000.0, 45))
     vain: Phase = field(default_factory=lambda: Phase(150_000.0, 22))

@@ -113,14 +113,14 @@ class Lock:
         self.machine.grant(task)
 
     def spin(self, task: Task, polls: int) -> Step:
-        """Poll so often; True as the holder."""
+        """Poll this number of times; True as the holder."""
         began = task.used_ns
         got = yield ("spin", self, max(1, polls) * self.machine.costs.poll_ns)
         self.counters.spun_ns += task.used_ns - began
         return got
 
     def get(self, task: Task, before: float = 0.0) -> Step:
-        """Get it after so much other work."""
+        """Get it after this much other work."""
         yield ("run", before + self.get_ns)
         task.asked = self.machine.now - self.get_ns
         if self.line is not task.processor:
@@ -132,7 +132,7 @@ class Lock:
         raise NotImplementedError
 
     def free(self, task: Task, held: float = 0.0) -> Step:
-        """Release it after so much work under it; how long that takes depends on who has polled it."""
+        """Release it after this much work under it; how long that takes depends on who has polled it."""
         yield ("run", held + self.free_ns)
         if self.line is not task.processor:
             yield ("run", self.fetch(task))
@@ -156,7 +156,7 @@ class Latch(Lock):
         machine, counters = self.machine, self.counters
         posted, sleeps = False, 0
         while not (yield from self.spin(task, self.spin_count + 1)):
-            # at the end of the list, or at its head if it was posted in vain
+            # at the end of the list, or at its head if it was posted and did not get the lock
             if posted:
                 self.sleepers.insert(0, task)
                 self.waking = False

@@ -2,11 +2,11 @@
 
 A task is a generator.  It yields what it does next, and is resumed when that is done:
 
-	("run", ns)			uses a processor for so long
+	("run", ns)			uses a processor for this time
 	("until", at)		uses a processor until the clock shows this time, as a loop that reads the clock does
-	("spin", lock, ns)	polls a lock for so long; resumed with True as its holder, or with False
+	("spin", lock, ns)	polls a lock for this time; resumed with True as its holder, or with False
 	("yield",)			lets other tasks run, if there are any on its processor
-	("sleep", ns)		needs no processor for so long
+	("sleep", ns)		needs no processor for this time
 	("wait", ns)		until it is posted, at most this long (None: without a limit); resumed with whether it was posted
 
 Times are nanoseconds.  Each processor has a queue, as in Linux: the eligible task

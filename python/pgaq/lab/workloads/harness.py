@@ -55,7 +55,7 @@ HASH = """SELECT count(DISTINCT t.number)::float8 FROM aq.trace_objects(%s) t JO
 
 
 def calibrate(conn: db.Connection, microseconds: float) -> int:
-    """Iterations of the burner that take so long: the fastest of five trials, so that other work does not count."""
+    """Iterations of the burner that take this time: the fastest of five trials, so that other work does not count."""
     fastest = min(db.value(conn, "SELECT aq_lab.burn(200000)") for _ in range(5))
     return max(1, int(200000 * microseconds / max(1, fastest)))
 
@@ -81,7 +81,7 @@ def drop(look: db.Connection) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """Parameters of the source's program: N sessions that dequeue by a method, and N that enqueue, each busy so long between two messages."""
+    """Parameters of the source's program: N sessions that dequeue by a method, and N that enqueue, each busy for this time between two messages."""
 
     sessions: int = 8
     method: str = "listen"

@@ -34,7 +34,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- listen, then dequeue without waiting; in vain when another session was faster or nothing came
+-- listen, then dequeue without waiting; finds nothing when another session was faster or nothing came
 CREATE PROCEDURE lab_aq.listen_once(number integer, wait integer, OUT got integer, OUT enqueued timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
 	options dbms_aq.dequeue_options_t;

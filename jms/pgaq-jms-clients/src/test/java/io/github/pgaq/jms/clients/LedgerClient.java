@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * A program that sends or receives until its standard input ends, and writes down what it knows, line by line, in a
+ * A program that sends or receives until its standard input ends, and records what it knows, line by line, in a
  * ledger: it is meant to be killed. tests/clients/test_jms_faults.py starts it and reads the ledgers.
  *
  * <p>Arguments: {@code send|receive transacted|auto|client|dups queue|topic DESTINATION NAME LEDGER SEED SESSIONS}: the
