@@ -17,8 +17,8 @@ A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY i
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
 On some pages (OUTPUTS) each example is followed by a fence ```output with what it prints.  Such
-a block may differ from what is printed now in ids, times and fractions, and after ```sql varies
-in all numbers.
+a block may differ from what is printed now in ids, times and fractions.  What ```sql varies prints
+depends on how fast the machine is, so only that it prints something is checked.
 """
 
 import argparse
@@ -659,10 +659,10 @@ def printed(output):
     return found
 
 
-def masked(text, words):
+def masked(text):
     for pattern, word in MASKS:
         text = pattern.sub(word, text)
-    return re.sub(r"\d+", "NUMBER", text) if "varies" in words else text
+    return text
 
 
 def with_outputs(path, outputs):
@@ -674,7 +674,7 @@ def with_outputs(path, outputs):
             end = lines.index("```", at)
             old, at = "\n".join(lines[at + 1:end]), end + 1
         text = outputs.get(number, "")
-        if masked(text, words) == masked(old, words):
+        if masked(text) == masked(old) or "varies" in words and text and old:
             text = old
         if text:
             new += ["```output", text, "```"]

@@ -36,6 +36,12 @@ def test_ids_times_and_fractions_may_differ(page, old, new, same):
     assert (docs.with_outputs(page, {3: new}) == before) == same
 
 
+def test_what_varies_is_not_compared(page):
+    page.write_text("```sql varies\nSELECT 1;\n```\n```output\n 1\n```\n")
+    assert docs.with_outputs(page, {1: " 2"}) == page.read_text()
+    assert docs.with_outputs(page, {1: ""}) != page.read_text()
+
+
 def test_what_is_shown():
     output = ("---- docs/page.md:3\n create_queue \n--------------\n \n(1 row)\n\n a \n---\n 1 \n(1 row)\n\n"
               "---- docs/page.md:9\npsql:<stdin>:12: ERROR:  queue \"x\" does not exist\nHINT:  Create it.\n")
