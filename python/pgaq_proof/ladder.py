@@ -1,8 +1,8 @@
 """./test: every rung, each with its own runner; the counts at the end.
 
-Rungs that keep one processor busy run two at a time.  Their output appears in
-the order of the rungs: the first unfinished rung is shown live, the other one
-when its turn comes.
+A wide rung keeps more than one processor busy, but waits now and then: beside it
+runs one of the others.  Output appears in the order of the rungs: the first
+unfinished rung is shown live, the other one when its turn comes.
 A rung fails when its runner says so, when a test failed, or when no test ran.
 The logs of all servers that the rungs start are read at the end: an unexpected
 WARNING, PANIC, failed assertion or crash fails the run.
@@ -11,7 +11,6 @@ WARNING, PANIC, failed assertion or crash fails the run.
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import queue
 import re
@@ -32,7 +31,7 @@ ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 # these wait more than they compute: three files at a time, also on two processors
 SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
-LANES = 2  # rungs at a time that are not wide
+LANES = 2  # rungs at a time if none is wide
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Rung:
     what: str
     command: list[str]
     takes_long: bool = False  # understands --long and --seed
-    wide: bool = False  # keeps more than one processor busy, so that it runs alone
+    wide: bool = False  # keeps more than one processor busy, so that no other wide one runs beside it
 
 
 @dataclass
@@ -54,6 +53,7 @@ class Result:
     skipped: int = 0
     missing: list[str] = field(default_factory=list)  # what tests were skipped for, because it is not here
     seconds: float = 0.0
+    cpu: float = 0.0  # seconds of all processes of the rung
     status: int = 0
 
     @property
@@ -78,14 +78,18 @@ ON_QUEUE_TABLES = [
 ]  # fmt: skip
 
 
-def rungs(long: bool) -> list[Rung]:
-    """The ladder; rungs that run alone come last."""
+# ./test quick: two minutes of processor time
+QUICK = ("check", "unit", "regress", "python")
+
+
+def rungs(long: bool, quick: bool = False) -> list[Rung]:
+    """The ladder.  jms fetches what clients and cluster use of it, so it is the first that is wide."""
     regress = str(ROOT / "tests" / "regress.py")
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
     return [
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
-        Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else [])]),
-        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
+        Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else ["SEEDS=300", "ROUNDS=1"] if quick else [])]),
+        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True, wide=True),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
@@ -147,7 +151,9 @@ def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callab
     for line in process.stdout:
         lines.append(line)
         show(line)
-    result.status = process.wait()
+    _, status, used = os.wait4(process.pid, 0)
+    result.status = process.returncode = os.waitstatus_to_exitcode(status)
+    result.cpu = used.ru_utime + used.ru_stime
     result.passed, result.failed, result.skipped = count("".join(lines))
     result.missing = [f"{found[2]}: {found[3]} ({found[1]} skipped)" for found in MISSING.finditer("".join(lines))]
     result.seconds = time.monotonic() - began
@@ -173,16 +179,20 @@ class Climb:
 
 
 def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
-    """Run the rungs.  An interrupt cancels those that have not started."""
-    results = []
-    for wide, group in itertools.groupby(chosen, lambda rung: rung.wide):
-        pool = ThreadPoolExecutor(1 if wide else LANES)
-        try:
-            climbs = [Climb(pool, rung, environment, more) for rung in group]
-            results += [climbing.follow() for climbing in climbs]
-        finally:
-            pool.shutdown(cancel_futures=True)
-    return results
+    """Run the rungs: wide ones one after the other, beside them the others one at a time; without wide ones two at a time.
+
+    An interrupt cancels those that have not started.
+    """
+    wide = [rung for rung in chosen if rung.wide]
+    pools = {True: ThreadPoolExecutor(1), False: ThreadPoolExecutor(1 if wide else LANES)}
+    try:
+        climbs = [Climb(pools[rung.wide], rung, environment, more) for rung in chosen]
+        return [climbing.follow() for climbing in climbs]
+    finally:
+        for pool in pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+        for pool in pools.values():
+            pool.shutdown()
 
 
 def run_directory() -> Path:
@@ -205,16 +215,18 @@ def read_logs(directory: Path) -> tuple[int, list[str]]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="./test", description="Run the tests; without names, every rung.")
     names = [rung.name for rung in rungs(False)]
-    parser.add_argument("rungs", nargs="*", metavar="RUNG", help=f"{', '.join(names)}; or build, which only builds and installs")
+    parser.add_argument("rungs", nargs="*", metavar="RUNG", help=f"{', '.join(names)}; or quick: {', '.join(QUICK)}, with fewer seeds; or build, which only builds and installs")
     parser.add_argument("--long", action="store_true", help="also what takes minutes or hours")
     parser.add_argument("--seed", type=int, help="of the random tests")
     parser.add_argument("--keep", action="store_true", help="keep the servers' logs")
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.rungs if name not in names]
+    quick = given.rungs == ["quick"]
+    wanted = QUICK if quick else given.rungs or names
+    unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"there is no rung {unknown[0]}; there are {', '.join(names)}")
     places.clean_up_when_terminated()
-    chosen = [rung for rung in rungs(given.long) if not given.rungs or rung.name in given.rungs]
+    chosen = [rung for rung in rungs(given.long, quick) if rung.name in wanted]
     try:
         places.pg_major()
         directory = run_directory()
@@ -245,10 +257,10 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         shutil.rmtree(directory, ignore_errors=True)
     rows = [
-        [r.rung.name, r.rung.what, r.passed, r.failed, r.skipped or "", f"{r.seconds:.0f} s", r.verdict]
+        [r.rung.name, r.rung.what, r.passed, r.failed, r.skipped or "", f"{r.seconds:.0f} s", f"{r.cpu:.0f} s", r.verdict]
         for r in results
     ]
-    print("\n" + text.table(["rung", "", "passed", "failed", "skipped", "time", ""], rows, left=2))
+    print("\n" + text.table(["rung", "", "passed", "failed", "skipped", "time", "CPU", ""], rows, left=2))
     missing = [line for r in results for line in r.missing]
     if missing:
         print("\nNOT TESTED, because something is missing on this machine:")
