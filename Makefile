@@ -18,10 +18,12 @@ DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_oracle--$(EXTVERSION).sql sql/
 # sql/pgaq/order and sql/oracle/order say of which files an extension's script is made
 PGAQ_PARTS = $(addprefix sql/,$(shell cat sql/pgaq/order))
 ORACLE_PARTS = $(addprefix sql/,$(shell cat sql/oracle/order))
-EXTRA_CLEAN = $(DATA_built) src/.probes-*
+# the headers that each object was made of: written by the compiler, read below
+DEPENDENCIES = $(OBJS:.o=.d)
+EXTRA_CLEAN = $(DATA_built) $(DEPENDENCIES) src/.probes-*
 
 # libpq, for connections to other servers (src/link)
-PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir)
+PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -MMD -MP
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered
 ifdef WERROR
 PG_CFLAGS += -Werror
@@ -64,8 +66,10 @@ sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
 	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_lab" to load this file. \quit' > $@
 	cat $< >> $@
 
-# headers: rebuild everything when one changes
-$(OBJS): $(wildcard src/*/*.h src/*/*/*.h)
+# a changed header: what includes it is built again, and an object whose headers are not known
+KNOWN = $(wildcard $(DEPENDENCIES))
+include $(KNOWN)
+$(filter-out $(KNOWN:.d=.o), $(OBJS)): $(wildcard src/*/*.h src/*/*/*.h)
 
 # static probes are compiled in if sys/sdt.h is there: rebuild everything when it comes or goes (no rule can do it,
 # because to PGXS a file that is missing is no reason to build what depends on it)

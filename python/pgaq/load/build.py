@@ -28,7 +28,7 @@ def make_library(*flags: str, parent: Path | str | None = None) -> Path:
             source = Path(folder, name).with_suffix(".c")
             return flags == ("TEST_POINTS=1",) and source.exists() and not WITH_POINTS.search(source.read_text())
 
-        return [name for name in names if name.endswith((".bc", ".so")) or (name.endswith(".o") and not same(name))]
+        return [name for name in names if name.endswith((".bc", ".so", ".d")) or (name.endswith(".o") and not same(name))]
 
     directory = Path(tempfile.mkdtemp(prefix="pgaq-build-", dir=parent))
     directory.chmod(0o755)
