@@ -118,6 +118,7 @@ aq_area_init(void *area, bool found)
 	for (int i = 0; i <= aq_handle_limit; i++)
 	{
 		aq_latch_init(&aq_area_queues[i].latch, AQ_LATCH_QUEUE, i);
+		pg_atomic_init_u32(&aq_area_queues[i].done, 0);
 		pg_atomic_init_u32(&aq_area_queues[i].wanting, 0);
 		aq_area_reset_counters(&aq_area_queues[i]);
 	}

@@ -181,8 +181,8 @@ aq_first_use_unload(AqQueueShm *shm)
 	uint32		list = queue->streams;
 
 	release_list(queue->empty);
-	release_list(queue->done);
-	queue->empty = queue->done = 0;
+	release_list(pg_atomic_exchange_u32(&queue->done, 0));
+	queue->empty = 0;
 	queue->nempty = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
 	queue->trouble = 0;

@@ -60,7 +60,7 @@ partition_numbers(AqQueueShm *shm, int64 *lowest, int64 *highest)
 		}
 		aq_latch_free(&stream->latch);
 	}
-	for (uint32 index = *(volatile uint32 *) &shard_queue(shm)->done; index != 0; index = partition_at(index)->next)
+	for (uint32 index = aq_settle_first_done(shard_queue(shm)); index != 0; index = partition_at(index)->next)
 	{
 		*lowest = Min(*lowest, partition_at(index)->number);
 		*highest = Max(*highest, partition_at(index)->number);
@@ -146,7 +146,7 @@ list_told(AqQueueShm *shm, Told *told)
 			n = add_told(told, n, partition_at(index));
 		aq_latch_free(&stream->latch);
 	}
-	for (uint32 index = *(volatile uint32 *) &shard_queue(shm)->done; index != 0; index = partition_at(index)->next)
+	for (uint32 index = aq_settle_first_done(shard_queue(shm)); index != 0; index = partition_at(index)->next)
 		n = add_told(told, n, partition_at(index));
 	return n;
 }

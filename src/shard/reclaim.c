@@ -278,7 +278,7 @@ aq_reclaim_job(int32 id, AqQueueShm *shm)
 	 */
 	aq_claim_reserve(1);
 	taken.shm = shm;
-	taken.list = __sync_lock_test_and_set(&sq->done, 0);
+	taken.list = pg_atomic_exchange_u32(&sq->done, 0);
 	aq_claim_enter(put_back_taken, &taken, 0);
 	aq_point("consumed-listed");
 	horizon = aq_horizon_oldest();

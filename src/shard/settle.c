@@ -35,18 +35,36 @@ counts(AqQueueShm *shm, int position)
 }
 
 /*
- * Adds the consumed partition to the list that the worker truncates.  The list is
- * protected by the queue's latch, which must be taken before the stream's.  The
- * caller may hold the stream's latch already, so this push takes no latch and is
- * atomic.
+ * Adds the consumed partition to the list that the worker truncates.  Sessions
+ * that hold a stream's latch call it, so the queue's latch, which comes before
+ * that one, cannot protect the list.  Only the worker removes partitions: all at
+ * once, by an exchange with 0.  So the partition at the head of the list is
+ * always followed by its next.  Push and exchange are full barriers: a process
+ * that finds a partition in the list sees its state and its next, also on
+ * processors that reorder writes.
  */
 void
 aq_settle_list_done(ShardQueue *queue, Partition *partition)
 {
+	uint32		head = pg_atomic_read_u32(&queue->done);
+
 	partition->state = PARTITION_DONE;
 	do
-		partition->next = queue->done;
-	while (!__sync_bool_compare_and_swap(&queue->done, partition->next, partition->index));
+		partition->next = head;
+	while (!pg_atomic_compare_exchange_u32(&queue->done, &head, partition->index));
+}
+
+/*
+ * The first of these partitions; the caller is the worker, or bounds its steps
+ * and makes do with a list that changes.
+ */
+uint32
+aq_settle_first_done(ShardQueue *queue)
+{
+	uint32		first = pg_atomic_read_u32(&queue->done);
+
+	pg_read_barrier();			/* before its next is read */
+	return first;
 }
 
 /*

@@ -596,7 +596,7 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	 * from shared memory: then the numbers differ
 	 */
 	aq_finding_compare(findings, "tables", "consumed partitions",
-			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(sq->done));
+			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(aq_settle_first_done(sq)));
 	aq_finding_compare(findings, "tables", "streams", sq->nstreams, streams);
 	aq_finding_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)

@@ -38,7 +38,7 @@ typedef struct ShardQueue
 	uint32		empty;			/* list of EMPTY partitions, used in turn, so that relfrozenxid stays young */
 	uint32		empty_last;
 	uint32		nempty;
-	uint32		done;			/* list of DONE partitions; changed atomically */
+	pg_atomic_uint32 done;		/* list of DONE partitions: see aq_settle_list_done */
 	uint32		nstreams;
 	uint32		partitions;		/* list of all its partitions, by next_of_queue, and their number; protected by the pool's latch */
 	uint32		npartitions;
@@ -417,6 +417,7 @@ extern void aq_settle_removed(AqQueueShm *shm, Partition *partition, int positio
 extern void aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
 						   uint32 slot, TransactionId xid);
 extern void aq_settle_list_done(ShardQueue *queue, Partition *partition);
+extern uint32 aq_settle_first_done(ShardQueue *queue);
 extern bool aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 number, char kind,
 							TimestampTz until, int64 receipt);
 extern bool aq_settle_lease_goes_on(Partition *partition, int position, uint32 number);
