@@ -41,6 +41,32 @@ def test_a_rule_that_fails_is_logged_once(new_server):
 
 
 @pytest.mark.own_tables
+def test_what_the_parser_refuses_is_called_a_condition_in_each_language(new_server, monkeypatch):
+    """The parser takes a condition for a check constraint, and its messages are translated."""
+    monkeypatch.setenv("LANGUAGE", "de")  # of messages in another locale than C
+    own = new_server("translated")
+    refused = {
+        "EXISTS (SELECT 1)": "cannot use subquery in condition",
+        "count(*) > 0": "aggregate functions are not allowed in conditions",
+        "grouping(priority) > 0": "grouping operations are not allowed in conditions",
+        "row_number() OVER () > 0": "window functions are not allowed in conditions",
+        "generate_series(1, 2) > 0": "set-returning functions are not allowed in conditions",
+    }
+    with own.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        for locale in ("C", "C.utf8"):
+            db.execute(conn, "SELECT set_config('lc_messages', %s, false)", [locale])
+            for condition, why in refused.items():
+                with pytest.raises(db.Error) as caught:
+                    db.execute(conn, "SELECT payload FROM aq.dequeue('q', condition => %s)", [condition])
+                assert caught.value.diag.message_primary == f'condition "{condition}" is not valid: {why}', locale
+        with pytest.raises(db.Error) as caught:
+            db.execute(conn, "SELECT 1 / 0")
+        if caught.value.diag.message_primary == "division by zero":
+            pytest.skip("the server has no German messages, or the C library does not translate in C.utf8")
+
+
+@pytest.mark.own_tables
 @pytest.mark.parametrize("condition", ["lock_not_available", "statement_too_complex", "query_canceled"])
 def test_what_the_session_runs_into_is_no_failure_of_the_rule(server, conn, condition):
     """The subscriber would miss a message that its rule wants: the enqueue fails."""

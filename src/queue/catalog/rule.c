@@ -554,16 +554,25 @@ compile(AqRule *rule)
 	rule->context->ecxt_param_list_info = rule->params;
 }
 
-/* The parser's messages say "check constraint" for the condition. */
+/*
+ * The parser takes the condition for a check constraint, and some of its
+ * messages say so, in the language of lc_messages.
+ */
 static const char *
 in_our_words(const char *message)
 {
-	static const char theirs[] = "check constraint";
-	const char *found = strstr(message, theirs);
+	static const char *const forms[][2] = {
+		{"cannot use subquery in check constraint", "cannot use subquery in condition"},
+		{"aggregate functions are not allowed in check constraints", "aggregate functions are not allowed in conditions"},
+		{"grouping operations are not allowed in check constraints", "grouping operations are not allowed in conditions"},
+		{"window functions are not allowed in check constraints", "window functions are not allowed in conditions"},
+		{"set-returning functions are not allowed in check constraints", "set-returning functions are not allowed in conditions"},
+	};
 
-	if (found == NULL)
-		return message;
-	return psprintf("%.*s%s%s", (int) (found - message), message, "condition", found + strlen(theirs));
+	for (int i = 0; i < lengthof(forms); i++)
+		if (strcmp(message, _(forms[i][0])) == 0)
+			return forms[i][1];
+	return message;
 }
 
 static void
