@@ -198,6 +198,7 @@ typedef enum AqErrorId
 extern bool aq_error_oracle;	/* pgaq.oracle_errors: errors have Oracle's form now */
 
 extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
+extern int	aq_error_limit(const char *message, const char *parameter);
 extern const char *aq_error_clip(const char *text);
 extern int	aq_error_hint(const char *native, const char *oracle);
 extern bool aq_error_is(int sqlstate, AqErrorId id);

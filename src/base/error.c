@@ -186,6 +186,17 @@ aq_error(AqErrorId id, const char *fmt,...)
 	return 0;
 }
 
+/*
+ * There are as many of something in shared memory as a parameter allows.  Like
+ * aq_error(), with the hint.
+ */
+int
+aq_error_limit(const char *message, const char *parameter)
+{
+	aq_error(AQ_ERR_LIMIT_REACHED, "%s", message);
+	return errhint("Raise %s (now %s) and restart the server.", parameter, GetConfigOption(parameter, false, false));
+}
+
 /* --- whose error it is ---------------------------------------------------------- */
 
 /*

@@ -93,7 +93,7 @@ aq_hot_mark(AqObject *object)
 	aq_mutex_free(&aq_handle_area->hot_mutex);
 	if (copies == 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "there are too many hot objects"),
+				aq_error(AQ_ERR_LIMIT_REACHED, "there are too many hot objects"),
 				errhint("All objects together have at most %d copies: lower pgaq.hot_object_copies, "
 						"or unmark another object.", AQ_COPY_HANDLES));
 }

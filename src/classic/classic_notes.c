@@ -177,7 +177,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 		note->retry = aq_retry_list_reserve();
 		if (note->retry == 0)
 			ereport(ERROR,
-					aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use by running transactions"),
+					aq_error(AQ_ERR_LIMIT_REACHED, "too many queues are in use by running transactions"),
 					errhint("Let transactions dequeue from fewer queues and consumers, or raise \"max_connections\"."));
 	}
 	cursor = nnotes++;

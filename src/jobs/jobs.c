@@ -206,9 +206,7 @@ aq_jobs_own_database(void)
 	aq_latch_free(&aq_jobs_area->latch);
 	if (db == NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
-				errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-						aq_jobs_max_databases));
+				aq_error_limit("too many databases use pgaq", "pgaq.max_databases"));
 	my_database = db;
 	return db;
 }

@@ -230,10 +230,8 @@ complain_of_directory(void)
 		return;
 	directory_full = true;
 	ereport(WARNING,
-			aq_error(AQ_ERR_CACHE_FULL, "too many databases use pgaq"),
-			errdetail("The background worker of a database with queues may be missing."),
-			errhint("Raise pgaq.max_databases (now %d) and restart the server.",
-					aq_jobs_max_databases));
+			aq_error_limit("too many databases use pgaq", "pgaq.max_databases"),
+			errdetail("The background worker of a database with queues may be missing."));
 }
 
 /* Starts the check of the next databases for queues, a few at a time. */

@@ -148,8 +148,7 @@ aq_link_area_own(void)
 	aq_link_area_free();
 	if (db == NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many databases use links"),
-				errhint("Raise pgaq.max_databases (now %d) and restart the server.", ndatabases));
+				aq_error_limit("too many databases use links", "pgaq.max_databases"));
 	my_database = db;
 	return db;
 }

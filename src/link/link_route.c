@@ -539,8 +539,7 @@ make_route(Oid server, Oid role)
 		route->state = palloc0(sizeof(AqLinkState));
 		if (!warned)
 			ereport(WARNING,
-					aq_error(AQ_ERR_CACHE_FULL, "too many links to show all of them"),
-					errhint("Raise pgaq.max_links (now %d) and restart the server.", aq_link_area_limit));
+					aq_error_limit("too many links to show all of them", "pgaq.max_links"));
 		warned = true;
 	}
 	routes = lappend(routes, route);

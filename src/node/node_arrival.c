@@ -60,8 +60,7 @@ set_fence(int32 number, int64 token)
 	aq_node_area_free();
 	if (!has_room)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many nodes to take messages of all of them"),
-				errhint("Raise pgaq.max_nodes and restart the server."));
+				aq_error_limit("too many nodes to take messages of all of them", "pgaq.max_nodes"));
 	if (old)
 		ereport(ERROR, aq_error(AQ_ERR_NODE_FENCE, "a request of another node has come late"));
 }

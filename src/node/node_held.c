@@ -142,7 +142,7 @@ aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int
 	shard = free_shard(queue);
 	if (shard < 0)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "queue \"%s\" holds messages of too many shards of other nodes", queue->name),
+				aq_error(AQ_ERR_LIMIT_REACHED, "queue \"%s\" holds messages of too many shards of other nodes", queue->name),
 				errdetail("The limit is %d, counting each consumer.", AQ_ALL_SHARDS - AQ_MAX_SHARDS),
 				errhint("Create the queue with fewer shards."));
 	(void) aq_sql_change(psprintf("INSERT INTO aq_internal.node_held (queue_id, shard, consumer_number, origin, epoch, origin_shard) "

@@ -108,8 +108,7 @@ list(void)
 		(void) aq_link_add(nodes[i].number, nodes[i].server, nodes[i].role);
 		if (!has_room)
 			ereport(WARNING,
-					aq_error(AQ_ERR_CACHE_FULL, "too many nodes to show the state of all of them"),
-					errhint("Raise pgaq.max_nodes and restart the server."));
+					aq_error_limit("too many nodes to show the state of all of them", "pgaq.max_nodes"));
 	}
 }
 

@@ -71,7 +71,7 @@ void
 aq_doubt_table_refuse(void)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_CACHE_FULL, "too many partitions are in use by prepared transactions"),
+			aq_error(AQ_ERR_LIMIT_REACHED, "too many partitions are in use by prepared transactions"),
 			errhint("Finish some of them, or raise max_prepared_transactions (now %d) and restart the server.",
 					max_prepared_xacts));
 }

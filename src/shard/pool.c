@@ -29,9 +29,7 @@ void
 aq_pool_refuse(void)
 {
 	ereport(ERROR,
-			aq_error(AQ_ERR_CACHE_FULL, "too many partitions exist"),
-			errhint("Raise pgaq.max_partitions (now %d) and restart the server.",
-					aq_area_max_partitions));
+			aq_error_limit("too many partitions exist", "pgaq.max_partitions"));
 }
 
 /* Release of a claim: the partition is not in a list yet. */

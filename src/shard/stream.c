@@ -176,8 +176,7 @@ aq_stream_make(AqQueueShm *shm, int number)
 	aq_latch_free(&queue->latch);
 	if (stream == NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_CACHE_FULL, "too many streams exist"),
-				errhint("Raise pgaq.max_streams (now %d) and restart the server.", aq_area_max_streams));
+				aq_error_limit("too many streams exist", "pgaq.max_streams"));
 	return stream;
 }
 
