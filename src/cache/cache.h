@@ -302,11 +302,25 @@ extern uint32 aq_chunks_most_used(void);
 extern void aq_chunks_reserve(uint32 count);
 extern bool aq_chunks_try(uint32 count);
 
+/* A wait for other transactions to end; initially 0. */
+typedef struct AqChunkWait
+{
+	int64		deadline;
+	uint32		seen;			/* broadcasts before the caller's latest try */
+	AqDeadlockWatch watch;
+} AqChunkWait;
+
 /*
- * Waits a moment for other transactions to end; *deadline is 0 before the first
- * call.  Returns false if the session has waited long enough.
+ * Between two tries of the caller: returns false if the session has waited long
+ * enough.  After the last try, unless it raises an error, the wait is ended.
  */
-extern bool aq_chunks_wait(uint32 count, int64 *deadline);
+extern bool aq_chunks_wait(AqChunkWait *wait, uint32 count);
+extern void aq_chunks_end_wait(AqChunkWait *wait);
+/*
+ * Frames can be evicted that could not be before: sessions that wait try again.
+ * The caller holds no latch; raises no error.
+ */
+extern void aq_chunks_tell(void);
 extern bool aq_chunks_impatient; /* others wait for this session, so it raises an error instead of waiting */
 extern bool aq_chunks_set_impatient(bool on);	/* returns the previous value */
 extern uint32 aq_chunks_reserved(void);

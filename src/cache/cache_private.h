@@ -57,7 +57,7 @@ typedef struct AqObjectArea
 	pg_atomic_uint32 pressure;
 	pg_atomic_uint32 drops;
 	pg_atomic_uint32 npinned;	/* pinned objects, without copies */
-	AqCond		unused;			/* one of the pinned objects was unpinned */
+	AqCond		unused;			/* see aq_handle_tell_unused */
 	pg_atomic_uint32 waiting;	/* sessions that wait for "unused" */
 	/* totals of handles that were freed */
 	uint64		pinned_total;

@@ -27,10 +27,9 @@
 
 /*
  * If all chunks of the pool belong to running transactions: how long to wait
- * for one of these to end, and how often to check, in microseconds.
+ * for one of these to end, in microseconds.
  */
 #define PATIENCE ((int64) 10000000)
-#define LOOK_AGAIN ((int64) 20000)
 
 typedef struct MemoryArea
 {
@@ -39,7 +38,7 @@ typedef struct MemoryArea
 	uint32		nfree;
 	AqChunk		free;			/* list of freed chunks */
 	AqChunk		next_unused;	/* this and the following chunks were never used */
-	AqCond		freed;			/* chunks were freed */
+	AqCond		freed;			/* chunks were freed, or can be: see aq_chunks_tell */
 	pg_atomic_uint32 waiting;	/* sessions that wait for "freed" */
 	/*
 	 * by session: number of chunks in its reserve; written by the session, for
@@ -59,8 +58,6 @@ static AqChunk *reserve;
 static uint32 nreserve;
 static uint32 reserve_size;
 bool		aq_chunks_impatient = false;
-
-static AqDeadlockWatch watch;	/* of the session's wait */
 
 static uint32
 chunk_total(void)
@@ -148,12 +145,18 @@ kept(void)
 	return Min(RESERVE_BATCH, area->total / KEPT_SHARE / aq_session_slots());
 }
 
-/* Moves up to count chunks from the pool to the reserve. */
+/*
+ * Moves chunks from the pool to the reserve: as many as are needed, and some
+ * more; fewer only if partly.
+ */
 static void
-fill_reserve(uint32 count)
+fill_reserve(uint32 needed, uint32 more, bool partly)
 {
+	uint32		count;
+
 	aq_latch_get(&area->latch, AQ_EXCLUSIVE, AQ_LOC_CHUNK_ALLOC);
-	while (count > 0 && area->nfree > 0)
+	count = partly || area->nfree >= needed ? Min(needed + more, area->nfree) : 0;
+	while (count > 0)
 	{
 		AqChunk		chunk = area->free;
 
@@ -169,21 +172,6 @@ fill_reserve(uint32 count)
 	aq_latch_free(&area->latch);
 }
 
-/*
- * Waits until chunks are freed, because no frame can be evicted now.  The end
- * of a transaction makes its frames evictable without freeing chunks, so this
- * also checks from time to time.
- */
-static void
-wait_for_chunks(uint32 count)
-{
-	aq_claim_count(&area->waiting);
-	aq_cond_prepare(&area->freed);
-	(void) aq_cond_sleep(&area->freed, AQ_EVENT_CACHE_FULL, count, 0, 0, LOOK_AGAIN);
-	aq_cond_cancel();
-	aq_claim_uncount(&area->waiting);
-}
-
 bool
 aq_chunks_try(uint32 count)
 {
@@ -197,45 +185,75 @@ aq_chunks_try(uint32 count)
 			: MemoryContextAlloc(TopMemoryContext, size * sizeof(AqChunk));
 		reserve_size = size;
 	}
-	do
-	{
-		fill_reserve(count + kept() / 2 - nreserve);
-		if (nreserve >= count)
-			return true;
-	} while (pressure != NULL && pressure());
+	/*
+	 * chunks of an evicted frame are ours; but two sessions that take what is
+	 * not enough, and return it, would wake each other for ever
+	 */
+	fill_reserve(count - nreserve, kept() / 2, false);
+	while (nreserve < count && pressure != NULL && pressure())
+		fill_reserve(count - nreserve, kept() / 2, true);
+	if (nreserve >= count)
+		return true;
 	aq_chunks_trim();			/* other sessions may need the chunks of our reserve */
 	return false;
 }
 
+/*
+ * The first call does not sleep: what became free before is not told, so the
+ * caller tries again.
+ */
 bool
-aq_chunks_wait(uint32 count, int64 *deadline)
+aq_chunks_wait(AqChunkWait *wait, uint32 count)
 {
 	int64		now = aq_clock_us();
 
-	if (*deadline == 0)
+	if (wait->deadline == 0)
 	{
-		*deadline = now + (aq_chunks_impatient ? -1 : PATIENCE);
-		watch = (AqDeadlockWatch) {0};
+		if (aq_chunks_impatient)
+			return false;
+		wait->deadline = now + PATIENCE;
+		aq_claim_count(&area->waiting);
 	}
-	if (now > *deadline)
-		return false;
-	aq_deadlock_check(&watch, AQ_EVENT_CACHE_FULL, count);
-	wait_for_chunks(count);
+	else
+	{
+		if (now > wait->deadline)
+			return false;
+		aq_deadlock_check(&wait->watch, AQ_EVENT_CACHE_FULL, count);
+		(void) aq_cond_sleep_unseen(&area->freed, wait->seen, AQ_EVENT_CACHE_FULL, count, 0, 0,
+									Min(wait->deadline - now, aq_deadlock_pause()));
+	}
+	wait->seen = aq_cond_seen(&area->freed);
 	return true;
+}
+
+void
+aq_chunks_end_wait(AqChunkWait *wait)
+{
+	if (wait->deadline != 0)
+		aq_claim_uncount(&area->waiting);
+}
+
+void
+aq_chunks_tell(void)
+{
+	pg_memory_barrier();		/* pairs with the counting: a session that waits tries again after it */
+	if (pg_atomic_read_u32(&area->waiting) > 0)
+		aq_cond_broadcast(&area->freed);
 }
 
 void
 aq_chunks_reserve(uint32 count)
 {
-	int64		deadline = 0;
+	AqChunkWait wait = {0};
 
 	while (!aq_chunks_try(count))
-		if (!aq_chunks_wait(count, &deadline))
+		if (!aq_chunks_wait(&wait, count))
 			ereport(ERROR,
 					aq_error(AQ_ERR_CACHE_FULL, "the message cache is full"),
 					errhint("Raise pgaq.message_cache_size (now %d MB) and restart the server, "
 							"or let fewer transactions lock messages at the same time.",
 							aq_chunks_cache_kb / 1024));
+	aq_chunks_end_wait(&wait);
 }
 
 /*
@@ -288,8 +306,7 @@ aq_chunks_free(const AqChunk *chunks, uint32 count)
 	area->free = first;
 	area->nfree += n;
 	aq_latch_free(&area->latch);
-	if (pg_atomic_read_u32(&area->waiting) > 0)
-		aq_cond_broadcast(&area->freed);
+	aq_chunks_tell();
 }
 
 void

@@ -26,17 +26,13 @@
 
 #include "common/hashfn.h"
 
-/*
- * how long to wait for the worker to finish with a queue, and how often to
- * check, in microseconds
- */
+/* how long to wait for the worker to finish with a queue, in microseconds */
 #define PATIENCE ((int64) 10000000)
 /*
  * the same if all objects are pinned, or this session has pinned most of them:
  * transactions end, but some may wait for this session
  */
 #define PATIENCE_ALL_PINNED ((int64) 1000000)
-#define LOOK_AGAIN ((int64) 20000)
 
 int			aq_handle_limit = 1200;
 
@@ -354,6 +350,7 @@ aq_handle_give(AqObject *object)
 	*list = object->index;
 	aq_handle_area->nfree += !copy;
 	aq_mutex_free(&aq_handle_area->free_mutex);
+	aq_handle_tell_unused();
 }
 
 static void unhold(AqObject *object);
@@ -395,6 +392,8 @@ unhold(AqObject *object)
 	aq_mutex_free(&object->mutex);
 	if (last)
 		aq_handle_free(object);
+	else
+		aq_handle_tell_unused();
 }
 
 /* --- aging out ------------------------------------------------------------------------------- */
@@ -425,6 +424,8 @@ stop_aging(void *ptr, int64 unused)
 	aq_cond_broadcast(&object->changed);
 	if (dropped)				/* dropped meanwhile by another session, which left the freeing to us */
 		aq_handle_free(object);
+	else
+		aq_handle_tell_unused();
 }
 
 /* Takes an exclusive pin for freeing the object, without waiting. */
@@ -550,21 +551,6 @@ any_unused(void)
 	return false;
 }
 
-/*
- * Waits until the worker has finished its work for an otherwise unused queue,
- * or until a pin is released.  Work that is due later ends without a signal,
- * so this also checks from time to time.
- */
-static void
-wait_for_handle(void)
-{
-	aq_claim_count(&aq_handle_area->waiting);
-	aq_cond_prepare(&aq_handle_area->unused);
-	(void) aq_cond_sleep(&aq_handle_area->unused, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, LOOK_AGAIN);
-	aq_cond_cancel();
-	aq_claim_uncount(&aq_handle_area->waiting);
-}
-
 /* The first pin was taken, or the last one released. */
 void
 aq_handle_now_used(const AqObject *object)
@@ -580,10 +566,15 @@ aq_handle_now_unused(const AqObject *object)
 		pg_atomic_fetch_sub_u32(&aq_handle_area->npinned, 1);
 }
 
-/* Wakes sessions that wait for a handle; the caller holds no mutex. */
+/*
+ * Wakes sessions that wait for a handle: an object was unpinned, by a session or
+ * by the worker, which has finished its work for it, or a handle became free.
+ * The caller holds no mutex.
+ */
 void
 aq_handle_tell_unused(void)
 {
+	pg_memory_barrier();		/* pairs with the counting: a session that waits tries again after it */
 	if (pg_atomic_read_u32(&aq_handle_area->waiting) > 0)
 		aq_cond_broadcast(&aq_handle_area->unused);
 }
@@ -596,13 +587,37 @@ try_new_handle(void)
 	return object != NULL ? object : age_out();
 }
 
+/*
+ * Waits until the worker has finished its work for an otherwise unused object,
+ * or until a pin is released.  Returns NULL after some time.
+ */
+static AqObject *
+await_new_handle(bool mostly_mine)
+{
+	int64		start = aq_clock_us();
+	AqObject   *object;
+
+	aq_claim_count(&aq_handle_area->waiting);
+	for (;;)
+	{
+		uint32		seen = aq_cond_seen(&aq_handle_area->unused);
+		int64		left;
+
+		object = try_new_handle();
+		left = start + (any_unused() && !mostly_mine ? PATIENCE : PATIENCE_ALL_PINNED) - aq_clock_us();
+		if (object != NULL || left <= 0)
+			break;
+		(void) aq_cond_sleep_unseen(&aq_handle_area->unused, seen, AQ_EVENT_OBJECT_CACHE_FULL, 0, 0, 0, left);
+	}
+	aq_claim_uncount(&aq_handle_area->waiting);
+	return object;
+}
+
 /* npinned: the number of objects that this session has pinned */
 AqObject *
 aq_handle_new(int npinned)
 {
 	AqObject   *object = try_new_handle();
-	bool		mostly_mine;
-	int64		start;
 
 	if (object != NULL)
 		return object;
@@ -611,14 +626,8 @@ aq_handle_new(int npinned)
 	pg_atomic_fetch_add_u32(&aq_handle_area->pressure, 1);
 	if (give_back != NULL && give_back())
 		object = try_new_handle();
-	mostly_mine = npinned > aq_handle_limit / 2;
-	start = aq_clock_us();
-	while (object == NULL && !aq_chunks_impatient &&
-		   aq_clock_us() - start < (any_unused() && !mostly_mine ? PATIENCE : PATIENCE_ALL_PINNED))
-	{
-		wait_for_handle();
-		object = try_new_handle();
-	}
+	if (object == NULL && !aq_chunks_impatient)
+		object = await_new_handle(npinned > aq_handle_limit / 2);
 	if (object == NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_CACHE_FULL, "too many queues are in use"),

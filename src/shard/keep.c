@@ -48,11 +48,12 @@ aq_keep_is_new(const Partition *partition)
 void
 aq_keep_admit(AqQueueShm *shm)
 {
-	int64		deadline = 0;
+	AqChunkWait wait = {0};
 
 	while (may_exceed() && !aq_share_allows(AQ_SHARE_MESSAGE_CACHE, shm, FRAME_KB))
-		if (aq_notes_frames() * FRAME_KB >= aq_chunks_cache_kb / 4 || !aq_chunks_wait(PARTITION_SEGMENTS, &deadline))
+		if (aq_notes_frames() * FRAME_KB >= aq_chunks_cache_kb / 4 || !aq_chunks_wait(&wait, PARTITION_SEGMENTS))
 			aq_share_check(AQ_SHARE_MESSAGE_CACHE, shm, FRAME_KB);
+	aq_chunks_end_wait(&wait);
 }
 
 /*

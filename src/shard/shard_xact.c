@@ -99,6 +99,16 @@ has_notes(void)
 	return aq_notes_puts(&puts) > 0 || aq_notes_takes(&takes) > 0;
 }
 
+/* Sessions that wait for the message cache can evict what was let go. */
+static void
+tell_let_go(void)
+{
+	if (!aq_slot_frames_let_go)
+		return;
+	aq_slot_frames_let_go = false;
+	aq_chunks_tell();
+}
+
 static void
 forget_everything(void)
 {
@@ -127,6 +137,7 @@ commit(void)
 	aq_notes_run_at_commit();
 	forget_everything();
 	aq_tables_xact_end();
+	tell_let_go();
 }
 
 static void
@@ -153,6 +164,7 @@ abort_transaction(void)
 	forget_everything();
 	aq_tables_subabort(InvalidSubTransactionId);
 	aq_tables_xact_end();
+	tell_let_go();
 }
 
 /*
@@ -202,6 +214,7 @@ subabort(SubTransactionId subid)
 		aq_settle_put(put, false, xid);
 	}
 	aq_tables_subabort(subid);
+	tell_let_go();
 }
 
 const AqStoreXact aq_shard_xact = {

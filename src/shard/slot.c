@@ -17,6 +17,8 @@ const SlotTransition aq_slot_steps[] = {AQ_SLOT_STEPS(X)};
 const SlotTransition aq_slot_view_steps[] = {AQ_VIEW_STEPS(X)};
 #undef X
 
+bool		aq_slot_frames_let_go = false;
+
 /* --- what the assertions compare ---------------------------------------------------- */
 
 static inline bool

@@ -338,15 +338,20 @@ aq_slot_is_kept(const Partition *partition)
 	return partition->pending > 0 || partition->inflight > 0 || partition->ndoubt > 0;
 }
 
+/* Frames are no longer kept: told at the end of the (sub)transaction, without latches. */
+extern bool aq_slot_frames_let_go;
+
 /* Called after each change of what keeps the frame, and when it has grown meanwhile. */
 static inline void
 aq_slot_count_kept(Partition *partition)
 {
 	uint32		kept = aq_slot_is_kept(partition) ? FRAME_CHUNKS(partition->reserved) : 0;
 
-	if (kept != partition->kept)
-		(void) pg_atomic_fetch_add_u32(&aq_area->kept, (int32) (kept - partition->kept));
+	if (kept == partition->kept)
+		return;
+	(void) pg_atomic_fetch_add_u32(&aq_area->kept, (int32) (kept - partition->kept));
 	partition->kept = kept;
+	aq_slot_frames_let_go |= kept == 0;
 }
 
 /*

@@ -99,11 +99,11 @@ def end(*conns: db.Connection) -> None:
         conn.execute("ROLLBACK")
 
 
-def checked_again(sessions, session, sleeps=4):
+def checked_again(sessions, session):
     """Returns when the session's wait has looked for a deadlock several more times, each between two sleeps."""
     query = 'SELECT "seq#" FROM sys.v$session_wait WHERE pid = %s'
     before = db.value(sessions.conn, query, [session.info.backend_pid])
-    until(lambda: db.value(sessions.conn, query, [session.info.backend_pid]) > before + sleeps, "more sleeps")
+    until(lambda: db.value(sessions.conn, query, [session.info.backend_pid]) > before + 4, "more sleeps")
 
 
 def test_a_stop_and_a_user(queue, sessions):
@@ -342,7 +342,7 @@ def test_a_full_cache_and_one_that_goes_on(queue, many, sessions):
     filled = fill(sessions, waiter, many[1])
     changed = sessions.row(keeper)
     sessions.wait_for_lock(keeper)
-    checked_again(sessions, waiter, 16)
+    checked_again(sessions, waiter)
     free.execute("COMMIT")
     filled.result(PATIENCE)
     waiter.execute("COMMIT")

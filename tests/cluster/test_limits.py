@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import arrived, background, install, look, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import PATIENCE, arrived, background, install, look, make_server, put, put_many, ready, stopped_worker, take, until, waiting_for
 from pgaq import db
 from pgaq.server import Server
 
+PARTITION = 16384  # messages
 
 # where a queue's messages are
 TABLE = """SELECT coalesce((SELECT messages::text FROM aq.partitions p WHERE p.queue_name = q.queue_name AND state = 'open'), 'aq_data.t' || queue_table_id)
@@ -247,6 +248,24 @@ def test_a_transaction_that_fills_the_cache(new_server):
         assert done["checked"] <= done["evicted"] * 3 * tables
         assert db.value(conn, "SELECT count(*) FROM aq.partitions") <= tables + 5
         holder.execute("ROLLBACK")
+
+
+@pytest.mark.sharded("a queue table needs no message cache")
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_the_end_of_a_transaction_ends_the_wait_for_the_cache(new_server, end):
+    """It makes room without freeing memory: the session that waits is woken, and does not look in between."""
+    own = new_server("smallcache", deadlock_timeout="10 min", **{"pgaq.message_cache_size": "4MB"})
+    full = "aq: message cache full"
+    with own.connect() as conn, own.connect() as keeper, own.connect() as waiter, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue('q'), aq.create_queue('other')")
+        keeper.execute("BEGIN")
+        for start in range(0, 6 * PARTITION, PARTITION):
+            put_many(keeper, "q", start + 1, start + PARTITION)
+        filled = pool.submit(put_many, waiter, "other", 1, 2 * PARTITION)
+        until(lambda: waiting_for(conn, full), "a wait for memory")
+        keeper.execute(end)
+        filled.result(PATIENCE)
+        assert db.value(conn, 'SELECT total_timeouts FROM sys."v$system_event" WHERE event = %s', [full]) == 0
 
 
 def test_idle_sessions_leave_the_message_cache(new_server):

@@ -136,6 +136,26 @@ aq_cond_cancel(void)
 	owns[aq_session_own_number].cond = NULL;
 }
 
+uint32
+aq_cond_seen(AqCond *cond)
+{
+	uint32		seen = cond->broadcasts;
+
+	sim_switch();
+	return seen;
+}
+
+/* Without a timeout: the broadcasts must be enough. */
+bool
+aq_cond_sleep_unseen(AqCond *cond, uint32 seen, AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+{
+	aq_cond_prepare(cond);
+	if ((uint32) cond->broadcasts == seen)
+		aq_cond_sleep(cond, event, p1, p2, p3, -1);
+	aq_cond_cancel();
+	return true;
+}
+
 void
 aq_cond_broadcast(AqCond *cond)
 {

@@ -16,6 +16,7 @@ void
 aq_cond_init(AqCond *cond)
 {
 	ConditionVariableInit(&cond->cv);
+	pg_atomic_init_u32(&cond->broadcasts, 0);
 }
 
 void
@@ -55,8 +56,34 @@ aq_cond_cancel(void)
 	ConditionVariableCancelSleep();
 }
 
+/* The number of broadcasts until now, read before the check of what they announce. */
+uint32
+aq_cond_seen(AqCond *cond)
+{
+	uint32		seen = pg_atomic_read_u32(&cond->broadcasts);
+
+	pg_memory_barrier();
+	return seen;
+}
+
+/* As aq_cond_sleep, without a sleep if there was a broadcast since. */
+bool
+aq_cond_sleep_unseen(AqCond *cond, uint32 seen, AqEvent event,
+					 uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
+{
+	bool		told = true;
+
+	aq_cond_prepare(cond);
+	pg_memory_barrier();		/* a broadcast is counted, or finds this session in the list */
+	if (pg_atomic_read_u32(&cond->broadcasts) == seen)
+		told = aq_cond_sleep(cond, event, p1, p2, p3, timeout_us);
+	aq_cond_cancel();
+	return told;
+}
+
 void
 aq_cond_broadcast(AqCond *cond)
 {
+	pg_atomic_fetch_add_u32(&cond->broadcasts, 1);
 	ConditionVariableBroadcast(&cond->cv);
 }

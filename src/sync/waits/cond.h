@@ -12,6 +12,13 @@
  *				break;			(timed out)
  *		aq_cond_cancel();
  *
+ * If checking what I wait for may itself wait or broadcast, it would end the
+ * prepared sleep.  Then the broadcasts are counted:
+ *
+ *		seen = aq_cond_seen(cond);
+ *		if (!what I wait for)
+ *			aq_cond_sleep_unseen(cond, seen, event, p1, p2, p3, timeout_us);
+ *
  * No latch or mutex may be held in aq_cond_sleep, which handles interrupts.
  * aq_cond_broadcast neither allocates memory nor raises errors.
  *
@@ -22,12 +29,14 @@
 #ifndef AQ_COND_H
 #define AQ_COND_H
 
+#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "sync/waits/event.h"
 
 typedef struct AqCond
 {
 	ConditionVariable cv;
+	pg_atomic_uint32 broadcasts;
 } AqCond;
 
 extern void aq_cond_init(AqCond *cond);
@@ -35,6 +44,9 @@ extern void aq_cond_prepare(AqCond *cond);
 extern bool aq_cond_sleep(AqCond *cond, AqEvent event,
 						  uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_cond_cancel(void);
+extern uint32 aq_cond_seen(AqCond *cond);
+extern bool aq_cond_sleep_unseen(AqCond *cond, uint32 seen, AqEvent event,
+								 uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_cond_broadcast(AqCond *cond);
 
 #endif							/* AQ_COND_H */

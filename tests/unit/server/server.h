@@ -123,6 +123,8 @@ extern void aq_cond_init(AqCond *cond);
 extern void aq_cond_prepare(AqCond *cond);
 extern bool aq_cond_sleep(AqCond *cond, AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_cond_cancel(void);
+extern uint32 aq_cond_seen(AqCond *cond);
+extern bool aq_cond_sleep_unseen(AqCond *cond, uint32 seen, AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_cond_broadcast(AqCond *cond);
 
 #endif							/* AQ_UNIT_SERVER_H */
