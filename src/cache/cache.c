@@ -12,13 +12,13 @@
 #include "utils/guc.h"
 
 static Size
-shmem_size(void)
+cache_shmem_size(void)
 {
 	return add_size(aq_handle_shmem_size(), add_size(aq_row_shmem_size(), aq_chunks_shmem_size()));
 }
 
 static void
-shmem_init(void *area, bool found)
+cache_shmem_init(void *area, bool found)
 {
 	aq_handle_shmem_init(area, found);
 	aq_row_shmem_init((char *) area + aq_handle_shmem_size(), found);
@@ -26,7 +26,7 @@ shmem_init(void *area, bool found)
 }
 
 static void
-define_parameters(void)
+cache_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_queues",
 							"Number of queues, of all databases, that can be in use at a time.",
@@ -76,7 +76,7 @@ define_parameters(void)
 }
 
 static void
-session_exit(void)
+cache_session_exit(void)
 {
 	aq_object_session_exit();
 	aq_chunks_session_exit();
@@ -84,8 +84,8 @@ session_exit(void)
 
 const AqPart aq_cache_part = {
 	.name = "cache",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
-	.session_exit = session_exit,
+	.define_parameters = cache_define_parameters,
+	.shmem_size = cache_shmem_size,
+	.shmem_init = cache_shmem_init,
+	.session_exit = cache_session_exit,
 };

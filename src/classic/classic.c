@@ -62,14 +62,14 @@ static const AqStore classic_store = {
 /* --- the part -------------------------------------------------------------------------------- */
 
 static void
-define_parameters(void)
+classic_define_parameters(void)
 {
 	aq_store_register(&classic_store);
 }
 
 const AqPart aq_classic_part = {
 	.name = "classic",
-	.define_parameters = define_parameters,
+	.define_parameters = classic_define_parameters,
 	.shmem_size = aq_classic_area_size,
 	.shmem_init = aq_classic_area_init,
 };

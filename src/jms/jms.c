@@ -10,12 +10,12 @@
 #include "jms/jms_private.h"
 
 static void
-define_parameters(void)
+jms_define_parameters(void)
 {
 	aq_rule_on_function(aq_jms_number_is_function);
 }
 
 const AqPart aq_jms_part = {
 	.name = "jms",
-	.define_parameters = define_parameters,
+	.define_parameters = jms_define_parameters,
 };

@@ -10,7 +10,7 @@
 #include "jobs/jobs_private.h"
 
 static void
-define_parameters(void)
+jobs_define_parameters(void)
 {
 	aq_jobs_define_parameters();
 	aq_fair_define_parameters();
@@ -20,13 +20,13 @@ define_parameters(void)
 }
 
 static Size
-shmem_size(void)
+jobs_shmem_size(void)
 {
 	return add_size(MAXALIGN(aq_jobs_shmem_size()), aq_stuck_shmem_size());
 }
 
 static void
-shmem_init(void *area, bool found)
+jobs_shmem_init(void *area, bool found)
 {
 	aq_jobs_shmem_init(area, found);
 	aq_stuck_shmem_init((char *) area + MAXALIGN(aq_jobs_shmem_size()), found);
@@ -34,7 +34,7 @@ shmem_init(void *area, bool found)
 
 const AqPart aq_jobs_part = {
 	.name = "jobs",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
+	.define_parameters = jobs_define_parameters,
+	.shmem_size = jobs_shmem_size,
+	.shmem_init = jobs_shmem_init,
 };

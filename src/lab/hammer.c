@@ -216,7 +216,7 @@ check_range(const char *what, int64 value, int64 from, int64 to)
 
 /* Arguments of both SQL functions from "sessions" on. */
 static void
-run(FunctionCallInfo fcinfo, AqLabTarget target, int first)
+hammer_for_seconds(FunctionCallInfo fcinfo, AqLabTarget target, int first)
 {
 	AqRow		row;
 	int			sessions = PG_GETARG_INT32(first);
@@ -297,7 +297,7 @@ aq_hammer_latch(PG_FUNCTION_ARGS)
 	AqLabTarget target = aq_lab_latch(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT32(1),
 									  text_to_cstring(PG_GETARG_TEXT_PP(2)));
 
-	run(fcinfo, target, 3);
+	hammer_for_seconds(fcinfo, target, 3);
 	return (Datum) 0;
 }
 
@@ -308,6 +308,6 @@ aq_hammer_mutex(PG_FUNCTION_ARGS)
 	AqLabTarget target = aq_lab_mutex(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 									  text_to_cstring(PG_GETARG_TEXT_PP(1)));
 
-	run(fcinfo, target, 2);
+	hammer_for_seconds(fcinfo, target, 2);
 	return (Datum) 0;
 }

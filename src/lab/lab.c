@@ -27,13 +27,13 @@ typedef struct Lab
 static Lab *lab;
 
 static Size
-shmem_size(void)
+lab_shmem_size(void)
 {
 	return CACHELINEALIGN(sizeof(Lab));
 }
 
 static void
-shmem_init(void *area, bool found)
+lab_shmem_init(void *area, bool found)
 {
 	lab = area;
 	if (found)
@@ -48,8 +48,8 @@ shmem_init(void *area, bool found)
 
 const AqPart aq_lab_part = {
 	.name = "lab",
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
+	.shmem_size = lab_shmem_size,
+	.shmem_init = lab_shmem_init,
 };
 
 static AqLatchMode

@@ -31,7 +31,7 @@ database_gone(Oid database)
 }
 
 static void
-define_parameters(void)
+link_define_parameters(void)
 {
 	aq_link_area_define();
 	aq_link_job_register();
@@ -45,7 +45,7 @@ define_parameters(void)
 
 const AqPart aq_link_part = {
 	.name = "link",
-	.define_parameters = define_parameters,
+	.define_parameters = link_define_parameters,
 	.shmem_size = aq_link_area_size,
 	.shmem_init = aq_link_area_init,
 };

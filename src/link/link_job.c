@@ -33,7 +33,7 @@ needed(void)
 }
 
 static TimestampTz
-run(void)
+link_job_run(void)
 {
 	static bool asked;			/* at the last change that was seen */
 	static uint32 seen;
@@ -66,7 +66,7 @@ run(void)
 static const AqJob job = {
 	.name = "links",
 	.needed = needed,
-	.run = run,
+	.run = link_job_run,
 };
 
 void

@@ -84,7 +84,7 @@ wait_for(const AqLogin *login, PostgresPollingStatusType what)
 }
 
 static void *
-run(void *arg)
+login_thread(void *arg)
 {
 	AqLogin    *login = arg;
 	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
@@ -295,7 +295,7 @@ aq_link_login_begin(const AqLinkTarget *target, int64 deadline, AqLinkError *err
 	login = make_login(target, deadline);
 	sigfillset(&all);
 	(void) pthread_sigmask(SIG_SETMASK, &all, &before);
-	failed = pthread_create(&login->thread, NULL, run, login);
+	failed = pthread_create(&login->thread, NULL, login_thread, login);
 	(void) pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failed == 0)
 		return login;

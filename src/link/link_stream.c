@@ -291,7 +291,7 @@ do_failed(void *argument)
 }
 
 static AqCallResult
-run(Call *call, void (*work) (void *), const char *what)
+run_call(Call *call, void (*work) (void *), const char *what)
 {
 	AqCallResult result;
 
@@ -312,7 +312,7 @@ aq_link_stream_next(AqStream *stream, AqLinkRequest *request)
 
 	MemoryContextReset(stream->request_context);
 	memset(request, 0, sizeof(*request));
-	result = run(&call, do_next, "link: next request");
+	result = run_call(&call, do_next, "link: next request");
 	if (result != AQ_CALL_DONE || call.has)
 		return result;
 	stream->again = call.again;
@@ -324,7 +324,7 @@ aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer)
 {
 	Call		call = {.stream = stream,.answer = answer};
 
-	return run(&call, do_done, "link: answer");
+	return run_call(&call, do_done, "link: answer");
 }
 
 AqCallResult
@@ -338,7 +338,7 @@ aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *er
 		.hint = error->hint[0] != '\0' ? error->hint : NULL
 	};
 	Call		call = {.stream = stream,.failure = &failure};
-	AqCallResult result = run(&call, do_failed, "link: failure");
+	AqCallResult result = run_call(&call, do_failed, "link: failure");
 
 	if (result == AQ_CALL_DONE && phase == AQ_LINK_REFUSED)
 		stream->again = call.again;

@@ -60,7 +60,7 @@ exist(void)
 }
 
 static void
-list(void)
+test_list(void)
 {
 	if (!OidIsValid(get_namespace_oid("link_test", true)))
 		return;
@@ -80,7 +80,7 @@ list(void)
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+test_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	MemoryContext context = CurrentMemoryContext;
 	bool		found;
@@ -101,7 +101,7 @@ next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 #define FINISH "UPDATE link_test.request SET outcome = $2 WHERE id = (SELECT min(id) FROM link_test.request WHERE key = $1 AND outcome IS NULL)"
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+test_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	SPI_connect();
 	execute(FINISH, 2, stream->key, aq_link_answer_rows(answer) > 0 ? aq_link_answer_value(answer, 0, 0)->text : "done", NULL);
@@ -109,7 +109,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+test_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	char	   *sqlstate = pstrdup(unpack_sql_state(failure->sqlstate));
 
@@ -128,10 +128,10 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 const AqLinkKind aq_link_test_kind = {
 	.name = "test",
 	.exist = exist,
-	.list = list,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.list = test_list,
+	.next = test_next,
+	.done = test_done,
+	.failed = test_failed,
 };
 
 PG_FUNCTION_INFO_V1(aq_link_test_changed);

@@ -10,7 +10,7 @@
 #include "monitor/ash.h"
 
 static void
-define_parameters(void)
+monitor_define_parameters(void)
 {
 	aq_snapshots_init();
 	aq_sampler_define();
@@ -18,14 +18,14 @@ define_parameters(void)
 }
 
 static Size
-shmem_size(void)
+monitor_shmem_size(void)
 {
 	return add_size(add_size(MAXALIGN(aq_snapshots_shmem_size()), MAXALIGN(aq_application_shmem_size())),
 					aq_ring_shmem_size());
 }
 
 static void
-shmem_init(void *area, bool found)
+monitor_shmem_init(void *area, bool found)
 {
 	char	   *place = area;
 
@@ -38,8 +38,8 @@ shmem_init(void *area, bool found)
 
 const AqPart aq_monitor_part = {
 	.name = "monitor",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
+	.define_parameters = monitor_define_parameters,
+	.shmem_size = monitor_shmem_size,
+	.shmem_init = monitor_shmem_init,
 	.session_start = aq_application_session_start,
 };

@@ -12,7 +12,7 @@
 #include "jobs/jobs.h"
 
 static void
-define_parameters(void)
+node_define_parameters(void)
 {
 	aq_node_settings_define();
 	aq_node_area_define();
@@ -29,7 +29,7 @@ define_parameters(void)
 
 const AqPart aq_node_part = {
 	.name = "node",
-	.define_parameters = define_parameters,
+	.define_parameters = node_define_parameters,
 	.shmem_size = aq_node_area_size,
 	.shmem_init = aq_node_area_init,
 };

@@ -508,7 +508,7 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 
 /* Messages that come while some are gathered go with these. */
 static bool
-woken(AqLinkStream *stream)
+forward_woken(AqLinkStream *stream)
 {
 	Forwarding *forwarding = stream->data;
 	uint32		news = aq_node_area_news(AQ_PEERS_READY);
@@ -536,7 +536,7 @@ note_trouble(AqLinkStream *stream)
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+forward_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Forwarding *forwarding = forwarding_of(stream);
 	TimestampTz now = GetCurrentTimestamp();
@@ -722,7 +722,7 @@ delivered(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+forward_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Forwarding *forwarding = stream->data;
 
@@ -748,7 +748,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 
 /* Whatever it was: ask first what has arrived. */
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+forward_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	Forwarding *forwarding = forwarding_of(stream);
 
@@ -767,10 +767,10 @@ static const AqLinkKind forwards = {
 	.name = "node forward",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
-	.woken = woken,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.woken = forward_woken,
+	.next = forward_next,
+	.done = forward_done,
+	.failed = forward_failed,
 };
 
 void

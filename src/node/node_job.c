@@ -58,7 +58,7 @@ clean_queues(void)
 
 /* Runs at each post of the worker: it looks at the tables only when they have changed. */
 static TimestampTz
-run(void)
+node_job_run(void)
 {
 	static uint32 seen;			/* since the worker's start */
 	static uint32 seen_restored;
@@ -86,7 +86,7 @@ run(void)
 	return again;
 }
 
-static const AqJob job = {.name = "units of nodes",.run = run};
+static const AqJob job = {.name = "units of nodes",.run = node_job_run};
 
 void
 aq_node_job_register(void)

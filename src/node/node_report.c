@@ -223,7 +223,7 @@ find_returning(const Reporting *reporting, TimestampTz *again)
 
 /* Messages that are finished with while some are gathered are in the same report. */
 static bool
-woken(AqLinkStream *stream)
+report_woken(AqLinkStream *stream)
 {
 	Reporting  *reporting = stream->data;
 	uint32		news = aq_node_area_news(AQ_PEERS_FINISHED);
@@ -237,7 +237,7 @@ woken(AqLinkStream *stream)
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+report_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Reporting  *reporting = reporting_of(stream);
 	TimestampTz now = GetCurrentTimestamp();
@@ -309,7 +309,7 @@ pause_stream(Reporting *reporting)
 }
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+report_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Reporting  *reporting = stream->data;
 	ListCell   *lc;
@@ -338,7 +338,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+report_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	(void) reporting_of(stream);
 	return GetCurrentTimestamp() + TROUBLE_PAUSE;
@@ -348,10 +348,10 @@ static const AqLinkKind reports = {
 	.name = "node report",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
-	.woken = woken,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.woken = report_woken,
+	.next = report_next,
+	.done = report_done,
+	.failed = report_failed,
 };
 
 void

@@ -114,7 +114,7 @@ list(void)
 
 /* News are about units: a heartbeat comes at its time. */
 static bool
-woken(AqLinkStream *stream)
+heartbeat_woken(AqLinkStream *stream)
 {
 	return false;
 }
@@ -128,7 +128,7 @@ beat_of(AqLinkStream *stream)
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+heartbeat_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Beat	   *beat = beat_of(stream);
 	AqNodeIdentity own;
@@ -226,7 +226,7 @@ misfit(int32 number, const AqNodeIdentity *other)
 }
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+heartbeat_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	int32		number = (int32) stream->key;
 	AqNodeIdentity other;
@@ -252,7 +252,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+heartbeat_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	note_error((int32) stream->key, failure->phase == AQ_LINK_REFUSED, failure->sqlstate, failure->message, failure->hint);
 	return beat_of(stream)->next;
@@ -269,10 +269,10 @@ static const AqLinkKind heartbeats = {
 	.name = "heartbeat",
 	.exist = aq_node_stream_exist,
 	.list = list,
-	.woken = woken,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.woken = heartbeat_woken,
+	.next = heartbeat_next,
+	.done = heartbeat_done,
+	.failed = heartbeat_failed,
 	.longest_pause = longest_pause,
 };
 

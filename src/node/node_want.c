@@ -169,7 +169,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 }
 
 static bool
-woken(AqLinkStream *stream)
+want_woken(AqLinkStream *stream)
 {
 	Wanting    *wanting = wanting_of(stream);
 	uint32		news = aq_node_area_news(AQ_PEERS_WISH);
@@ -180,7 +180,7 @@ woken(AqLinkStream *stream)
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+want_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Wanting    *wanting = wanting_of(stream);
 	TimestampTz now = GetCurrentTimestamp();
@@ -232,7 +232,7 @@ note_error(AqLinkStream *stream, const char *message, const char *hint)
 }
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+want_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Wanting    *wanting = stream->data;
 
@@ -241,7 +241,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+want_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	Wanting    *wanting = wanting_of(stream);
 
@@ -258,10 +258,10 @@ static const AqLinkKind wishes = {
 	.name = "node want",
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
-	.woken = woken,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.woken = want_woken,
+	.next = want_next,
+	.done = want_done,
+	.failed = want_failed,
 };
 
 void

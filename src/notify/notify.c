@@ -10,7 +10,7 @@
 #include "notify/notify_private.h"
 
 static void
-define_parameters(void)
+notify_define_parameters(void)
 {
 	aq_notify_settings_define();
 	aq_announcement_init();
@@ -22,13 +22,13 @@ define_parameters(void)
 }
 
 static Size
-shmem_size(void)
+notify_shmem_size(void)
 {
 	return add_size(add_size(aq_announcement_shmem_size(), aq_notifier_pool_size()), aq_client_shmem_size());
 }
 
 static void
-shmem_init(void *area, bool found)
+notify_shmem_init(void *area, bool found)
 {
 	aq_announcement_shmem_init(area, found);
 	aq_notifier_pool_init((char *) area + aq_announcement_shmem_size(), found);
@@ -37,8 +37,8 @@ shmem_init(void *area, bool found)
 
 const AqPart aq_notify_part = {
 	.name = "notify",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
+	.define_parameters = notify_define_parameters,
+	.shmem_size = notify_shmem_size,
+	.shmem_init = notify_shmem_init,
 	.session_exit = aq_client_session_exit,
 };

@@ -10,7 +10,7 @@
 #include "oracle/oracle_private.h"
 
 static void
-define_parameters(void)
+oracle_define_parameters(void)
 {
 	aq_caller_path_init();
 	aq_move_on_transform(&aq_transformation_mover);
@@ -19,5 +19,5 @@ define_parameters(void)
 
 const AqPart aq_oracle_part = {
 	.name = "oracle",
-	.define_parameters = define_parameters,
+	.define_parameters = oracle_define_parameters,
 };

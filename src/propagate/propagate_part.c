@@ -10,7 +10,7 @@
 #include "propagate/propagate_private.h"
 
 static void
-define_parameters(void)
+propagate_define_parameters(void)
 {
 	aq_propagator_register();
 	aq_propagation_stream_register();
@@ -20,7 +20,7 @@ define_parameters(void)
 
 const AqPart aq_propagate_part = {
 	.name = "propagate",
-	.define_parameters = define_parameters,
+	.define_parameters = propagate_define_parameters,
 	.shmem_size = aq_propagator_area_size,
 	.shmem_init = aq_propagator_area_init,
 };

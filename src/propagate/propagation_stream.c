@@ -60,7 +60,7 @@ sending_of(AqLinkStream *stream)
 
 /* A command whose first parameter is the schedule; SPI stays connected.  Returns the number of rows. */
 static uint64
-run(const char *command, int64 schedule)
+run_for_schedule(const char *command, int64 schedule)
 {
 	Oid			type = INT8OID;
 	Datum		value = Int64GetDatum(schedule);
@@ -72,7 +72,7 @@ run(const char *command, int64 schedule)
 static void
 execute(const char *command, int64 schedule)
 {
-	(void) run(command, schedule);
+	(void) run_for_schedule(command, schedule);
 	SPI_finish();
 }
 
@@ -99,7 +99,7 @@ exist(void)
 }
 
 static void
-list(void)
+propagation_list(void)
 {
 	bool		isnull;
 
@@ -126,7 +126,7 @@ list(void)
 static bool
 lock_schedule(int64 id)
 {
-	bool		locked = run("SELECT FROM aq_internal.propagation WHERE schedule_id = $1 FOR NO KEY UPDATE SKIP LOCKED", id) == 1;
+	bool		locked = run_for_schedule("SELECT FROM aq_internal.propagation WHERE schedule_id = $1 FOR NO KEY UPDATE SKIP LOCKED", id) == 1;
 
 	SPI_finish();
 	return locked;
@@ -136,8 +136,8 @@ lock_schedule(int64 id)
 static bool
 lock_link(int64 id)
 {
-	bool		locked = run("SELECT FROM aq_internal.propagation p JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id "
-							 "WHERE p.schedule_id = $1 FOR NO KEY UPDATE SKIP LOCKED", id) == 1;
+	bool		locked = run_for_schedule("SELECT FROM aq_internal.propagation p JOIN aq_internal.propagation_link l ON l.schedule_id = p.schedule_id "
+										  "WHERE p.schedule_id = $1 FOR NO KEY UPDATE SKIP LOCKED", id) == 1;
 
 	SPI_finish();
 	return locked;
@@ -180,11 +180,11 @@ ask(AqLinkStream *stream, AqLinkRequest *request)
 	MemoryContext context = CurrentMemoryContext;
 	bool		found;
 
-	found = run("UPDATE aq_internal.propagation_link l SET epoch = greatest(l.epoch + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) "
-				"FROM aq_internal.propagation_batch b "
-				"WHERE l.schedule_id = $1 AND b.schedule_id = $1 AND "
-				"b.number = (SELECT min(o.number) FROM aq_internal.propagation_batch o WHERE o.schedule_id = $1) "
-				"RETURNING l.source, l.epoch, b.number, l.number, b.destination", stream->key) == 1;
+	found = run_for_schedule("UPDATE aq_internal.propagation_link l SET epoch = greatest(l.epoch + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) "
+							 "FROM aq_internal.propagation_batch b "
+							 "WHERE l.schedule_id = $1 AND b.schedule_id = $1 AND "
+							 "b.number = (SELECT min(o.number) FROM aq_internal.propagation_batch o WHERE o.schedule_id = $1) "
+							 "RETURNING l.source, l.epoch, b.number, l.number, b.destination", stream->key) == 1;
 	if (found)
 	{
 		add_parameters(request, 5, context);
@@ -209,11 +209,11 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 	bool		found;
 	bool		isnull;
 
-	found = run("SELECT l.source, l.epoch, b.number, b.batch, b.destination, b.recipient, b.payload_type, b.payloads, b.priorities, "
-				"ARRAY(SELECT (extract(epoch FROM e - clock_timestamp()) * 1000000)::bigint FROM unnest(b.expirations) WITH ORDINALITY AS u (e, n) ORDER BY n), "
-				"b.correlations, b.properties, b.senders, b.exception_queues, b.originals, b.messages "
-				"FROM aq_internal.propagation_link l JOIN aq_internal.propagation_batch b ON b.schedule_id = l.schedule_id "
-				"WHERE l.schedule_id = $1 ORDER BY b.number LIMIT 1", stream->key) == 1;
+	found = run_for_schedule("SELECT l.source, l.epoch, b.number, b.batch, b.destination, b.recipient, b.payload_type, b.payloads, b.priorities, "
+							 "ARRAY(SELECT (extract(epoch FROM e - clock_timestamp()) * 1000000)::bigint FROM unnest(b.expirations) WITH ORDINALITY AS u (e, n) ORDER BY n), "
+							 "b.correlations, b.properties, b.senders, b.exception_queues, b.originals, b.messages "
+							 "FROM aq_internal.propagation_link l JOIN aq_internal.propagation_batch b ON b.schedule_id = l.schedule_id "
+							 "WHERE l.schedule_id = $1 ORDER BY b.number LIMIT 1", stream->key) == 1;
 	if (found)
 	{
 		add_parameters(request, 15, context);
@@ -230,8 +230,8 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 static bool
 has_batch(int64 schedule)
 {
-	bool		found = run("SELECT FROM aq_internal.propagation p WHERE p.schedule_id = $1 AND p.enabled AND "
-							"EXISTS (SELECT FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)", schedule) == 1;
+	bool		found = run_for_schedule("SELECT FROM aq_internal.propagation p WHERE p.schedule_id = $1 AND p.enabled AND "
+										 "EXISTS (SELECT FROM aq_internal.propagation_batch b WHERE b.schedule_id = p.schedule_id)", schedule) == 1;
 
 	SPI_finish();
 	return found;
@@ -241,14 +241,14 @@ has_batch(int64 schedule)
 static bool
 has_failed(int64 schedule, int failures)
 {
-	bool		found = run(psprintf("SELECT FROM aq_internal.propagation WHERE schedule_id = $1 AND failures = %d", failures), schedule) == 1;
+	bool		found = run_for_schedule(psprintf("SELECT FROM aq_internal.propagation WHERE schedule_id = $1 AND failures = %d", failures), schedule) == 1;
 
 	SPI_finish();
 	return found;
 }
 
 static bool
-next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
+propagation_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
 	Sending    *sending = sending_of(stream);
 	bool		found;
@@ -337,16 +337,16 @@ is_possible(const Sending *sending, int64 schedule, int64 number, const char *ba
 
 	if (number < sending->first - 1 || number > sending->last)
 		return false;
-	if (run(psprintf(number < sending->first ? "SELECT arrived FROM aq_internal.propagation_link WHERE schedule_id = $1" :
-					 "SELECT batch FROM aq_internal.propagation_batch WHERE schedule_id = $1 AND number = " INT64_FORMAT, number),
-			schedule) == 1)
+	if (run_for_schedule(psprintf(number < sending->first ? "SELECT arrived FROM aq_internal.propagation_link WHERE schedule_id = $1" :
+								  "SELECT batch FROM aq_internal.propagation_batch WHERE schedule_id = $1 AND number = " INT64_FORMAT, number),
+						 schedule) == 1)
 		expected = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	SPI_finish();
 	return expected == NULL ? number == 0 : batch != NULL && strcmp(expected, batch) == 0;
 }
 
 static void
-done(AqLinkStream *stream, const AqLinkAnswer *answer)
+propagation_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Sending    *sending = stream->data;
 	int64		number = aq_link_answer_value(answer, 0, 0)->number;
@@ -372,7 +372,7 @@ done(AqLinkStream *stream, const AqLinkAnswer *answer)
 }
 
 static TimestampTz
-failed(AqLinkStream *stream, const AqLinkFailure *failure)
+propagation_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	Sending    *sending = sending_of(stream);
 	bool		diverged = failure->phase == AQ_LINK_REFUSED &&
@@ -397,10 +397,10 @@ failed(AqLinkStream *stream, const AqLinkFailure *failure)
 static const AqLinkKind batches = {
 	.name = "propagation",
 	.exist = exist,
-	.list = list,
-	.next = next,
-	.done = done,
-	.failed = failed,
+	.list = propagation_list,
+	.next = propagation_next,
+	.done = propagation_done,
+	.failed = propagation_failed,
 };
 
 void

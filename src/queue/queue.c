@@ -26,7 +26,7 @@ static const struct
 };
 
 static Size
-shmem_size(void)
+queue_shmem_size(void)
 {
 	Size		size = 0;
 
@@ -36,7 +36,7 @@ shmem_size(void)
 }
 
 static void
-shmem_init(void *area, bool found)
+queue_shmem_init(void *area, bool found)
 {
 	char	   *place = area;
 
@@ -49,7 +49,7 @@ shmem_init(void *area, bool found)
 }
 
 static void
-define_parameters(void)
+queue_define_parameters(void)
 {
 	aq_parameters_define();
 	aq_store_register(&aq_convert_store);
@@ -73,7 +73,7 @@ define_parameters(void)
 }
 
 static void
-session_exit(void)
+queue_session_exit(void)
 {
 	aq_temporary_owner_session_exit();
 	aq_pins_session_exit();
@@ -81,8 +81,8 @@ session_exit(void)
 
 const AqPart aq_queue_part = {
 	.name = "queue",
-	.define_parameters = define_parameters,
-	.shmem_size = shmem_size,
-	.shmem_init = shmem_init,
-	.session_exit = session_exit,
+	.define_parameters = queue_define_parameters,
+	.shmem_size = queue_shmem_size,
+	.shmem_init = queue_shmem_init,
+	.session_exit = queue_session_exit,
 };

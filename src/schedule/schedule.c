@@ -12,7 +12,7 @@
 #include "utils/guc.h"
 
 static void
-define_parameters(void)
+schedule_define_parameters(void)
 {
 	DefineCustomBoolVariable("pgaq.run_schedules",
 							 "Enqueues the messages of schedules when they are due.",
@@ -28,7 +28,7 @@ define_parameters(void)
 
 const AqPart aq_schedule_part = {
 	.name = "schedule",
-	.define_parameters = define_parameters,
+	.define_parameters = schedule_define_parameters,
 	.shmem_size = aq_schedule_job_shmem_size,
 	.shmem_init = aq_schedule_job_shmem_init,
 };

@@ -185,7 +185,7 @@ ask_queues(void)
 }
 
 static TimestampTz
-run(void)
+age_job_run(void)
 {
 	if (old_queues == NIL &&
 		(!TransactionIdIsValid(look_at) || TransactionIdFollowsOrEquals(ReadNextTransactionId(), look_at)))
@@ -197,7 +197,7 @@ run(void)
 	return aq_worker_is_leaving() ? 0 : GetCurrentTimestamp() + LOOK_AGAIN;
 }
 
-static const AqJob age_job = {.name = "old tables",.run = run};
+static const AqJob age_job = {.name = "old tables",.run = age_job_run};
 
 void
 aq_age_register(void)

@@ -219,7 +219,7 @@ round_committed(void *round)
 
 /* End a batch of leases, in the transaction that the caller has begun, and commit it; false when none was due. */
 static bool
-run(Round *round)
+run_round(Round *round)
 {
 	collect(round);
 	if (round->n == 0)
@@ -261,7 +261,7 @@ end_leases(int32 id, Oid owner_view, AqQueueShm *shm, Stream *stream, Partition 
 		round->partition = partition;
 		round->now = GetCurrentTimestamp();
 		round->block = block;
-		more = run(round);
+		more = run_round(round);
 	}
 }
 

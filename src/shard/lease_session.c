@@ -181,7 +181,7 @@ post(const SessionBlock *entry)
 }
 
 static TimestampTz
-run(void)
+session_job_run(void)
 {
 	static uint64 seen;			/* since the worker's start */
 	uint64		ended = pg_atomic_read_u64(&aq_area->ended_sessions);
@@ -251,7 +251,7 @@ forget_database(Oid database)
 	}
 }
 
-static const AqJob session_job = {.name = "leases of ended sessions",.run = run};
+static const AqJob session_job = {.name = "leases of ended sessions",.run = session_job_run};
 
 void
 aq_lease_session_register(void)

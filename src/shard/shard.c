@@ -14,7 +14,7 @@
 static const AqStore shard_store;
 
 static void
-define_parameters(void)
+shard_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.max_partitions",
 							"Number of partitions, of all queues, that can exist at a time.",
@@ -64,7 +64,7 @@ define_parameters(void)
 
 const AqPart aq_shard_part = {
 	.name = "shard",
-	.define_parameters = define_parameters,
+	.define_parameters = shard_define_parameters,
 	.shmem_size = aq_area_size,
 	.shmem_init = aq_area_init,
 	.session_exit = aq_lease_session_exit,

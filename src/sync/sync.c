@@ -100,7 +100,7 @@ static const AqXactOps statistics_ends = {
 /* --- parameters, shared memory ------------------------------------------------------ */
 
 static void
-define_parameters(void)
+sync_define_parameters(void)
 {
 	DefineCustomIntVariable("pgaq.spin_count",
 							"Number of polls of a latch before the session sleeps.",
@@ -221,7 +221,7 @@ session_start(void)
 }
 
 static void
-session_exit(void)
+sync_session_exit(void)
 {
 	aq_locks_release_all();
 	aq_time_session_exit();
@@ -234,9 +234,9 @@ session_exit(void)
 
 const AqPart aq_sync_part = {
 	.name = "sync",
-	.define_parameters = define_parameters,
+	.define_parameters = sync_define_parameters,
 	.shmem_size = sync_shmem_size,
 	.shmem_init = sync_shmem_init,
 	.session_start = session_start,
-	.session_exit = session_exit,
+	.session_exit = sync_session_exit,
 };

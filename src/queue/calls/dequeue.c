@@ -624,7 +624,7 @@ run_in_helper(Request *request, int64 timeout)
 
 /* Take messages, or wait for them, when everything is set. */
 static bool
-run(Request *request, const char *navigation, int64 timeout)
+run_request(Request *request, const char *navigation, int64 timeout)
 {
 	request->take.patient |= timeout < 0;
 	if (timeout != 0)
@@ -669,7 +669,7 @@ aq_dequeue_now(const AqDequeue *call)
 	request.take.unit = call->unit;
 	request.take.immediate = call->immediate;
 	remember(&request, call->seen);
-	return run(&request, call->navigation, 0);
+	return run_request(&request, call->navigation, 0);
 }
 
 /*
@@ -713,7 +713,7 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	if (request.helped != NULL)
 		run_in_helper(&request, timeout);
 	else
-		(void) run(&request, aq_args_name_or_null(fcinfo, first + ARG_NAVIGATION, "navigation"), timeout);
+		(void) run_request(&request, aq_args_name_or_null(fcinfo, first + ARG_NAVIGATION, "navigation"), timeout);
 	aq_immediate_settle(&request.immediate);
 	return (Datum) 0;
 }

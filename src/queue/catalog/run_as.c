@@ -529,7 +529,7 @@ aq_run_as_pin_process(void)
 
 /* Runs the code.  Descriptions of queues are not freed meanwhile. */
 static void
-run(Oid role, bool reads, void (*call) (void *arg), void *arg)
+run_call(Oid role, bool reads, void (*call) (void *arg), void *arg)
 {
 	Oid			outer_role = acting_role;
 	Oid			user;
@@ -569,14 +569,14 @@ run(Oid role, bool reads, void (*call) (void *arg), void *arg)
 void
 aq_run_as(Oid role, void (*call) (void *arg), void *arg)
 {
-	run(role, false, call, arg);
+	run_call(role, false, call, arg);
 }
 
 /* The same for a function that reads a text passed by the session. */
 void
 aq_run_as_reading(Oid role, void (*call) (void *arg), void *arg)
 {
-	run(role, true, call, arg);
+	run_call(role, true, call, arg);
 }
 
 void

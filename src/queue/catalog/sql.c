@@ -273,7 +273,7 @@ has_event_triggers(void)
 
 /* Returns the number of rows. */
 static uint64
-run(const Command *command, bool connected)
+run_command(const Command *command, bool connected)
 {
 	ErrorContextCallback explain = {.previous = error_context_stack,.callback = explain_path};
 	Oid			save_user;
@@ -324,7 +324,7 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 {
 	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls};
 
-	return run(&all, connected);
+	return run_command(&all, connected);
 }
 
 /*
@@ -336,7 +336,7 @@ aq_sql_run_kept(AqStatement *statement, Datum *values)
 {
 	Command		all = {.text = statement->command,.nargs = statement->nargs,.types = statement->types,.values = values,.latest = true,.kept = statement};
 
-	return run(&all, true);
+	return run_command(&all, true);
 }
 
 /*
@@ -350,7 +350,7 @@ aq_sql_text(const char *query)
 	Command		all = {.text = query,.latest = true};
 	char	   *text = NULL;
 
-	if (run(&all, true) > 0)
+	if (run_command(&all, true) > 0)
 		text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	if (text != NULL)
 		text = MemoryContextStrdup(context, text);
@@ -368,7 +368,7 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 {
 	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls,.latest = true};
 
-	return run(&all, false);
+	return run_command(&all, false);
 }
 
 /* Makes a view in a schema of users, as its owner, who needs the privilege to create it there. */
@@ -377,7 +377,7 @@ aq_sql_make_view(const AqView *view)
 {
 	Command		all = {.text = view->query,.view = view};
 
-	(void) run(&all, false);
+	(void) run_command(&all, false);
 }
 
 /*
@@ -409,7 +409,7 @@ aq_sql_define(const char *command, Oid payload_type)
 {
 	Command		all = {.text = command,.payload_type = payload_type};
 
-	(void) run(&all, false);
+	(void) run_command(&all, false);
 }
 
 /*
@@ -433,7 +433,7 @@ aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum
 	int			n = 0;
 
 	all.text = psprintf("SELECT array_agg(s.t) FROM (SELECT r.ctid AS t FROM aq_data.%s r %s) s", table, which);
-	(void) run(&all, true);
+	(void) run_command(&all, true);
 	found = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &none);
 	if (!none)
 	{
@@ -490,7 +490,7 @@ first_column(const Command *command, NodeTag kind)
 {
 	MemoryContext context = CurrentMemoryContext;
 	List	   *list = NIL;
-	uint64		rows = run(command, true);
+	uint64		rows = run_command(command, true);
 
 	for (uint64 i = 0; i < rows; i++)
 	{

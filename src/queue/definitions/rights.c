@@ -197,7 +197,7 @@ target_of(const AqQueue *queue, const char *consumer, Oid grantee)
 
 /* $1 the queue, $2 the consumer, $3 the role, null: PUBLIC; $4 the queue's owner view. */
 static void
-run(const Target *target, const char *command)
+run_on_target(const Target *target, const char *command)
 {
 	Oid			types[4] = {INT4OID, TEXTOID, OIDOID, OIDOID};
 	Datum		values[4] = {Int32GetDatum(target->id), CStringGetTextDatum(target->consumer),
@@ -215,10 +215,10 @@ run(const Target *target, const char *command)
 static void
 delete_lost(const Target *target)
 {
-	run(target, "DELETE FROM aq_internal.consumer_grant g WHERE g.queue_id = $1 AND NOT EXISTS ("
-		"SELECT FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a "
-		"WHERE c.oid = $4 AND a.privilege_type = 'REFERENCES' "
-		"AND a.grantee = " GRANTEE ")");
+	run_on_target(target, "DELETE FROM aq_internal.consumer_grant g WHERE g.queue_id = $1 AND NOT EXISTS ("
+				  "SELECT FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a "
+				  "WHERE c.oid = $4 AND a.privilege_type = 'REFERENCES' "
+				  "AND a.grantee = " GRANTEE ")");
 }
 
 /* subscribed: aq.unsubscribe() is to revoke it, unless it was granted before. */
@@ -226,9 +226,9 @@ static void
 grant_consumer(const Target *target, bool subscribed)
 {
 	delete_lost(target);
-	run(target, psprintf("INSERT INTO aq_internal.consumer_grant AS g VALUES ($1, $2, $3, %s) "
-						 "ON CONFLICT (queue_id, consumer, (role::oid)) WHERE role::oid IS DISTINCT FROM 0::oid "
-						 "DO UPDATE SET subscribed = g.subscribed AND excluded.subscribed", subscribed ? "true" : "false"));
+	run_on_target(target, psprintf("INSERT INTO aq_internal.consumer_grant AS g VALUES ($1, $2, $3, %s) "
+								   "ON CONFLICT (queue_id, consumer, (role::oid)) WHERE role::oid IS DISTINCT FROM 0::oid "
+								   "DO UPDATE SET subscribed = g.subscribed AND excluded.subscribed", subscribed ? "true" : "false"));
 	if (target->grantee != target->owner)
 		aq_acl_change(target->view, InvalidOid, target->grantee, ACL_REFERENCES, true, false);
 }
@@ -264,7 +264,7 @@ aq_rights_unsubscribed(AqQueue *queue, const char *consumer)
 {
 	Target		target = target_of(queue, consumer, ACL_ID_PUBLIC);
 
-	run(&target, "DELETE FROM aq_internal.consumer_grant WHERE queue_id = $1 AND consumer = $2 AND subscribed");
+	run_on_target(&target, "DELETE FROM aq_internal.consumer_grant WHERE queue_id = $1 AND consumer = $2 AND subscribed");
 	revoke_signs(&target);
 	note_change(target.view);
 }
@@ -288,8 +288,8 @@ change_consumer_rights(FunctionCallInfo fcinfo, bool grant)
 	}
 	else
 	{
-		run(&target, "DELETE FROM aq_internal.consumer_grant "
-			"WHERE queue_id = $1 AND consumer = $2 AND role::oid IS NOT DISTINCT FROM $3");
+		run_on_target(&target, "DELETE FROM aq_internal.consumer_grant "
+					  "WHERE queue_id = $1 AND consumer = $2 AND role::oid IS NOT DISTINCT FROM $3");
 		revoke_signs(&target);
 		aq_pending_altered(target.id);	/* sessions that wait for it check again */
 	}

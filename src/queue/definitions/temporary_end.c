@@ -263,7 +263,7 @@ remove_ended(void)
 }
 
 static TimestampTz
-run(void)
+temporary_job_run(void)
 {
 	static bool looked;			/* since the worker's start, and since then ... */
 	static uint64 seen_ended;
@@ -285,7 +285,7 @@ run(void)
 	return again;
 }
 
-static const AqJob temporary_job = {.name = "temporary objects",.run = run};
+static const AqJob temporary_job = {.name = "temporary objects",.run = temporary_job_run};
 
 /* After the upkeep, which learns of restored queues. */
 void
