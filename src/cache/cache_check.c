@@ -36,11 +36,13 @@ count_held(uint32 index, Held *held)
 		if (aq_handle_holds(index, AQ_HOLD_PIN, session))
 		{
 			held->pins += session == aq_session_own_number ? aq_object_own_pins(index) : 1;
-			held->dead += aq_session_pid(session) == 0;
+			if (aq_session_pid(session) == 0)
+				held->dead++;
 			held->in_transaction |= session != aq_session_own_number && aq_session_in_transaction(session);
 		}
 		held->locks += aq_handle_holds(index, AQ_HOLD_LOCK, session);
-		held->lock_requests += request->object == index && !request->pin && request->mode == AQ_OBJECT_EXCLUSIVE;
+		if (request->object == index && !request->pin && request->mode == AQ_OBJECT_EXCLUSIVE)
+			held->lock_requests++;
 	}
 }
 
@@ -51,7 +53,8 @@ count_copies(uint32 index)
 	uint32		n = 0;
 
 	for (uint32 i = aq_handle_limit + 1; i <= aq_handle_count(); i++)
-		n += aq_handle_objects[i].state != AQ_OBJECT_FREE && aq_handle_objects[i].master == index && aq_handle_objects[i].copy > 0;
+		if (aq_handle_objects[i].state != AQ_OBJECT_FREE && aq_handle_objects[i].master == index && aq_handle_objects[i].copy > 0)
+			n++;
 	return n;
 }
 
@@ -107,7 +110,8 @@ aq_cache_check(AqFindings *findings)
 		memcpy(&copy, object, sizeof(AqObject));
 		aq_mutex_free(&object->mutex);
 		count_held(i, &held);
-		pinned += i <= aq_handle_limit && copy.pins > 0;
+		if (i <= aq_handle_limit && copy.pins > 0)
+			pinned++;
 		place = psprintf("object %u: queue %d of database %u, copy %u", i, (int32) copy.id, copy.database, copy.copy);
 		check_load(findings, place, &copy);
 		check_locks(findings, place, &copy, &held);
@@ -119,7 +123,8 @@ aq_cache_check(AqFindings *findings)
 		AqWaitNow	now;
 
 		aq_event_read(session, &now);
-		asleep += now.waiting && now.event == AQ_EVENT_OBJECT_CACHE_FULL;
+		if (now.waiting && now.event == AQ_EVENT_OBJECT_CACHE_FULL)
+			asleep++;
 		if (aq_handle_request(session)->object != 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
 					 aq_handle_request(session)->object, AQ_NO_NUMBER, NULL);

@@ -348,7 +348,8 @@ aq_chunks_check(AqFindings *findings, uint32 used)
 			aq_finding_add(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
 					 area->reserves[i], 0, NULL);
 		aq_event_read(i, &now);
-		asleep += now.waiting && now.event == AQ_EVENT_CACHE_FULL;
+		if (now.waiting && now.event == AQ_EVENT_CACHE_FULL)
+			asleep++;
 	}
 	nfree = area->nfree;
 	aq_finding_compare(findings, "message cache", "chunks that are free, reserved or used",

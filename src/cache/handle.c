@@ -308,7 +308,8 @@ aq_handle_take(bool copy)
 	{
 		object = &aq_handle_objects[*list];
 		*list = object->next;
-		aq_handle_area->nfree -= !copy;
+		if (!copy)
+			aq_handle_area->nfree--;
 	}
 	aq_mutex_free(&aq_handle_area->free_mutex);
 	return object;
@@ -348,7 +349,8 @@ aq_handle_give(AqObject *object)
 	aq_mutex_get(&aq_handle_area->free_mutex, AQ_EXCLUSIVE, AQ_LOC_BUCKET_FIND);
 	object->next = *list;
 	*list = object->index;
-	aq_handle_area->nfree += !copy;
+	if (!copy)
+		aq_handle_area->nfree++;
 	aq_mutex_free(&aq_handle_area->free_mutex);
 	aq_handle_tell_unused();
 }

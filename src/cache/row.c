@@ -699,7 +699,8 @@ aq_row_count(AqRowCacheId id, AqRowCounts *counts)
 		if (row->live && row->cache == id)
 		{
 			counts->usage++;
-			counts->clones += row->clone != 0;
+			if (row->clone != 0)
+				counts->clones++;
 			counts->gets += row->gets;
 			aq_mutex_counters(&row->mutex, &gets, &sleeps);
 			counts->sleeps += sleeps - row->sleeps_before;

@@ -43,7 +43,8 @@ chunks_of(const ClassicQueue *cq)
 			continue;
 		n++;
 		for (uint32 j = 0; j < LISTS_PER_CHUNK; j++)
-			n += ((AqChunk *) aq_chunk_ptr(directory))[j] != 0;
+			if (((AqChunk *) aq_chunk_ptr(directory))[j] != 0)
+				n++;
 	}
 	return n;
 }
@@ -78,10 +79,12 @@ add_lease(AqQueue *queue, LeaseRows *leases, TupleTableSlot *slot, const Key *ke
 {
 	TimestampTz end = slot->tts_isnull[COL_NEXT_AT] ? 0 : DatumGetTimestampTz(slot->tts_values[COL_NEXT_AT]);
 
-	leases->nameless += end == 0 || slot->tts_isnull[COL_LEASED_AT] || aq_leased_row_latest_receipt(slot) <= 0;
+	if (end == 0 || slot->tts_isnull[COL_LEASED_AT] || aq_leased_row_latest_receipt(slot) <= 0)
+		leases->nameless++;
 	if (end != 0 && (leases->first == 0 || end < leases->first))
 		leases->first = end;
-	leases->lost += queue->multi && !aq_row_scan_find(&leases->messages, queue->id, 0, key);
+	if (queue->multi && !aq_row_scan_find(&leases->messages, queue->id, 0, key))
+		leases->lost++;
 }
 
 /* Adds a row, of which the columns of both tables have been read. */
@@ -96,8 +99,10 @@ add_row(AqQueue *queue, LeaseRows *leases, TupleTableSlot *slot, const Key *key)
 	if (state == STATE_LEASED)
 		add_lease(queue, leases, slot, key);
 	else if (state != STATE_PROCESSED)
-		leases->left += !slot->tts_isnull[COL_LEASED_AT] || !slot->tts_isnull[COL_HOLDER];
-	leases->silent += failed && (slot->tts_isnull[COL_DIED] || slot->tts_isnull[COL_DEATH]);
+		if (!slot->tts_isnull[COL_LEASED_AT] || !slot->tts_isnull[COL_HOLDER])
+			leases->left++;
+	if (failed && (slot->tts_isnull[COL_DIED] || slot->tts_isnull[COL_DEATH]))
+		leases->silent++;
 }
 
 /* The time from which on the worker looks at rows. */
@@ -371,7 +376,8 @@ other_transactions(void)
 	uint32		n = 0;
 
 	for (int i = 0; i < aq_session_slots(); i++)
-		n += i != aq_session_own_number && aq_session_in_transaction(i);
+		if (i != aq_session_own_number && aq_session_in_transaction(i))
+			n++;
 	return n;
 }
 

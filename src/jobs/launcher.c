@@ -274,8 +274,9 @@ count_probes(void)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
-		probes += OidIsValid(db->oid) && !db->used && db->stops == 0 && db->rest_until <= now &&
-			(db->ask || db->worker_pid != 0 || db->asked_at != 0);
+		if (OidIsValid(db->oid) && !db->used && db->stops == 0 && db->rest_until <= now &&
+			(db->ask || db->worker_pid != 0 || db->asked_at != 0))
+			probes++;
 	}
 	return probes;
 }

@@ -121,7 +121,8 @@ count_staying(void)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
-		staying += OidIsValid(db->oid) && !db->leave && (db->worker_pid != 0 || aq_jobs_is_coming(db, now));
+		if (OidIsValid(db->oid) && !db->leave && (db->worker_pid != 0 || aq_jobs_is_coming(db, now)))
+			staying++;
 	}
 	return staying;
 }

@@ -342,7 +342,8 @@ aq_link_area_take_state(Oid server, Oid role)
 	{
 		AqLinkState *state = &aq_link_area->states[i];
 
-		own += state->used && state->role == role;
+		if (state->used && state->role == role)
+			own++;
 		if (state->database == MyDatabaseId && state->server == server && state->role == role)
 			known = state;
 		/* a free entry is better than one of an unused link */

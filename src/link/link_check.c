@@ -208,7 +208,8 @@ ask(Oid server)
 		if (aq_link_area->checks[i].state == AQ_CHECK_FREE)
 			found = &aq_link_area->checks[i];
 		else
-			own += aq_link_area->checks[i].role == GetUserId();
+			if (aq_link_area->checks[i].role == GetUserId())
+				own++;
 	/* half of them are for other roles */
 	if (own >= AQ_LINK_CHECKS / 2)
 		found = NULL;

@@ -149,7 +149,8 @@ has_enough(Oid role)
 	ListCell   *lc;
 
 	foreach(lc, descriptors)
-		own += lfirst_oid(lc) == role;
+		if (lfirst_oid(lc) == role)
+			own++;
 	return list_length(descriptors) >= most_together() && own >= FEW;
 }
 

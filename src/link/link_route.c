@@ -459,8 +459,10 @@ look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
 		aq_clock_sooner(next, peer->deadline);
 		if (peer->state == AQ_PEER_READY)
 			aq_clock_sooner(next, peer->ready_since + route->target->idle_timeout * INT64CONST(1000000));
-		*in_flight += peer->state == AQ_PEER_BUSY;
-		*connecting += peer->state < AQ_PEER_READY;
+		if (peer->state == AQ_PEER_BUSY)
+			(*in_flight)++;
+		if (peer->state < AQ_PEER_READY)
+			(*connecting)++;
 	}
 	if (route->failures > 0 && !dlist_is_empty(&route->line) && (route->target == NULL || route->target->enabled))
 		aq_clock_sooner(next, Max(route->next_attempt, 1));

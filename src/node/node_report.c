@@ -182,11 +182,11 @@ report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity 
 	{
 		const Reported *reported = lfirst(lc);
 
-		for (uint32 i = 0; i < Max(reported->n, 1); i++, n++)
+		for (uint32 i = 0; i < Max(reported->n, 1); i++)
 		{
 			epochs[n] = Int64GetDatum(reported->held.epoch);
 			ids[n] = UUIDPGetDatum(&reporting->list[reported->first + i].origin_id);
-			nulls[n] = reported->n == 0;
+			nulls[n++] = reported->n == 0;
 		}
 		request->rows += reported->n;
 	}

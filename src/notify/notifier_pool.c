@@ -196,7 +196,8 @@ count_processes(void)
 	int			n = 0;
 
 	for (int i = 0; i < max_worker_processes; i++)
-		n += has_process(&pool->notifiers[i]) && !is_stuck(&pool->notifiers[i]);
+		if (has_process(&pool->notifiers[i]) && !is_stuck(&pool->notifiers[i]))
+			n++;
 	return n;
 }
 

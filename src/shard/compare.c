@@ -119,9 +119,10 @@ compare_hints(AqFindings *findings, const char *place, Stream *stream, const Par
 			partition_at(ssub->hint)->number > copy->partition.number;
 		aq_latch_free(&stream->latch);
 		for (uint32 i = 0; i < p->nslots && passed; i++)
-			n += aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
+			if (aq_bitmap_test(p->todo[position], i) && p->slots[i].state == SLOT_READY &&
 				(p->leases[position] == NULL || p->leases[position][i].receipt == 0) &&
-				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now);
+				!((p->slots[i].flags & SLOT_EXPIRES) && p->slots[i].expires_at <= p->now))
+				n++;
 		/* for messages with a retry delay, a timer will move the hint back */
 		if (n > list_length(p->retry_delays))
 			aq_finding_add(findings, psprintf("%s, consumer %d", place, position), "ready messages before the hint", 0, n, NULL);

@@ -667,7 +667,7 @@ latch_prepared(Stream *stream, Partition *partition, List *slots, List *takes, B
 		DoubtSlot  *slot = lfirst(lc);
 
 		waiting |= slot->ready_at > now;
-		timers += (slot->ready_at > now) + (slot->expires_at != 0);
+		timers += (slot->ready_at > now ? 1 : 0) + (slot->expires_at != 0 ? 1 : 0);
 	}
 	foreach(lc, takes)
 		waiting |= ((DoubtTake *) lfirst(lc))->kind == LOG_RELEASED || ((DoubtTake *) lfirst(lc))->kind == LOG_UNSEEN;

@@ -179,7 +179,8 @@ count_ready(AqQueue *queue, int shard, int position)
 		n += ssub != NULL ? ssub->ready + ssub->away : 0;
 		/* not read since the server's start */
 		for (const Partition *partition = partition_at(stream->head); partition != NULL; partition = partition_at(partition->next))
-			n += !partition->counted;
+			if (!partition->counted)
+				n++;
 	}
 	return (uint32) Min(n, PG_INT32_MAX);
 }

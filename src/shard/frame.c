@@ -27,12 +27,15 @@
 static uint32
 sub_needs(Frame *frame, Stream *stream, int position, int *counted)
 {
-	uint32		needs = frame_sub(frame, position) == NULL;
+	uint32		needs = frame_sub(frame, position) == NULL ? 1 : 0;
 	int			directory = position / SUBS_PER_CHUNK;
 
 	if (position > 0 && directory != *counted)
 	{
-		needs += (frame->subs[directory] == 0) + (stream->subs[directory] == 0);
+		if (frame->subs[directory] == 0)
+			needs++;
+		if (stream->subs[directory] == 0)
+			needs++;
 		*counted = directory;
 	}
 	return needs;
@@ -122,7 +125,8 @@ aq_frame_tags_need(const Frame *frame, uint32 first, uint32 count)
 	uint32		needs = 0;
 
 	for (uint32 page = first / TAGS_PER_CHUNK; page <= (first + count - 1) / TAGS_PER_CHUNK; page++)
-		needs += frame->tags[page] == 0;
+		if (frame->tags[page] == 0)
+			needs++;
 	return needs;
 }
 
@@ -423,7 +427,8 @@ count_chunks(const AqChunk *chunks, uint32 entries)
 	uint32		n = 0;
 
 	for (uint32 i = 0; i < entries; i++)
-		n += chunks[i] != 0;
+		if (chunks[i] != 0)
+			n++;
 	return n;
 }
 
@@ -431,8 +436,8 @@ static uint32
 chunks_of_more(const SubMore *more)
 {
 	return more == NULL ? 0
-		: 1 + count_chunks(more->attempts, ATTEMPT_PAGES) + (more->leased != 0) + (more->alone != 0) +
-		count_chunks(more->leases, LEASE_PAGES);
+		: 1 + count_chunks(more->attempts, ATTEMPT_PAGES) + count_chunks(&more->leased, 1) +
+		count_chunks(&more->alone, 1) + count_chunks(more->leases, LEASE_PAGES);
 }
 
 /* The number of chunks of the frame. */
@@ -450,7 +455,8 @@ aq_frame_chunks(const Partition *partition)
 	{
 		const FrameSub *sub = frame_sub((Frame *) frame, position);
 
-		n += 1 + (sub->retry != 0) + (sub->waiting != 0) + (sub->doubt != 0) + chunks_of_more(sub_more(sub));
+		n += 1 + count_chunks(&sub->retry, 1) + count_chunks(&sub->waiting, 1) + count_chunks(&sub->doubt, 1) +
+			chunks_of_more(sub_more(sub));
 	}
 	n += count_chunks(frame->subs, SUB_DIRECTORY) + count_chunks(frame->tags, TAG_PAGES) +
 		count_chunks(frame->segments, PARTITION_SEGMENTS);

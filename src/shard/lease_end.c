@@ -177,8 +177,10 @@ settle(Round *round, bool over)
 	{
 		const Ending *ending = &round->endings[i];
 
-		ended += over && ending->receipt != 0;
-		failed += over && ending->receipt != 0 && ending->fails;
+		if (over && ending->receipt != 0)
+			ended++;
+		if (over && ending->receipt != 0 && ending->fails)
+			failed++;
 		if (over && ending->fails)
 			aq_settle_failed(round->shm, partition, ending->position, ending->slot);
 		else if (aq_consumer_removed(aq_shm_consumer(round->shm, ending->position)))

@@ -92,7 +92,8 @@ stream_subs_needed(const Contents *p, const Stream *stream)
 
 		for (int i = Max(directory * SUBS_PER_CHUNK, 1); i < (directory + 1) * SUBS_PER_CHUNK; i++)
 			needed |= p->todo[i] != NULL;
-		needs += needed && stream->subs[directory] == 0;
+		if (needed && stream->subs[directory] == 0)
+			needs++;
 	}
 	return needs;
 }
@@ -284,7 +285,11 @@ chunks_needed(Contents *p)
 	{
 		if (p->todo[position] == NULL && p->attempts[position] == NULL)
 			continue;
-		needs += 1 + has_waiting(p, position, delayed) + (p->doubt[position] != NULL);
+		needs++;
+		if (has_waiting(p, position, delayed))
+			needs++;
+		if (p->doubt[position] != NULL)
+			needs++;
 		if (p->attempts[position] != NULL)
 			needs += attempts_needed(p->attempts[position]);
 		if (p->leases[position] != NULL)

@@ -70,7 +70,10 @@ read_lease(LogPicture *p, const LogRow *row, int slot)
 	if (row->kind != LOG_LEASED && row->kind != LOG_OVER && !rests)
 		return false;
 	p->leases[row->position][slot].receipt ^= row->receipt;
-	p->attempts[row->position][slot] += (row->kind == LOG_LEASED) - (row->kind == LOG_UNSEEN);
+	if (row->kind == LOG_LEASED)
+		p->attempts[row->position][slot]++;
+	else if (row->kind == LOG_UNSEEN)
+		p->attempts[row->position][slot]--;
 	if (rests && p->kind[row->position][slot] == '\0')
 		p->when[row->position][slot] = Max(p->when[row->position][slot], row->at);
 	return true;
@@ -131,7 +134,8 @@ read_log_row(LogPicture *p, HeapTuple tuple, TupleDesc desc)
 			p->kind[position][slot] = row.kind;
 		else
 			p->attempts[position][slot]++;
-		p->attempts[position][slot] -= log_death(&row) == DEATH_UNSEEN;
+		if (log_death(&row) == DEATH_UNSEEN)
+			p->attempts[position][slot]--;
 		/* rows have no order */
 		if (row.kind != LOG_RETRY)
 			p->when[position][slot] = row.at;

@@ -252,7 +252,8 @@ failing(const TakeNote *note, bool commit)
 	if (note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA || note->mode == AQ_MODE_LEASE)
 		return commit ? 0 : note->count;
 	for (uint32 i = 0; i < note->count && note->tried != NULL; i++)
-		n += aq_bitmap_test(note->tried, note->slots[i]);
+		if (aq_bitmap_test(note->tried, note->slots[i]))
+			n++;
 	return n;
 }
 
@@ -275,7 +276,8 @@ aq_notes_mark_last(void)
 {
 	TakeNote   *note = take_notes[ntakes - 1];
 
-	nlast += !note->last;
+	if (!note->last)
+		nlast++;
 	note->last = true;
 }
 

@@ -123,9 +123,11 @@ add_told(Told *told, int n, Partition *partition)
 	/* also of one that is not open: it may be opened again */
 	uint32		used = partition->reserved;
 
-	if (used > 0 && n < MOST_TOLD)
+	if (used == 0)
+		return n;
+	if (n < MOST_TOLD)
 		told[n] = (Told) {.partition = partition,.last = used - 1};
-	return n + (used > 0);
+	return n + 1;
 }
 
 /*

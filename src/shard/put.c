@@ -354,7 +354,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		: (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
 	bool		held = options->held != 0;
 	Stream	   *stream = stream_for(queue->shm, stream_number(shard, options->priority, options->ready_at != 0));
-	uint32		timers_each = (options->ready_at != 0) + (options->expires_at != 0);
+	uint32		timers_each = (options->ready_at != 0 ? 1 : 0) + (options->expires_at != 0 ? 1 : 0);
 	Datum		values[MSG_COLUMNS];
 	bool		row_nulls[MSG_COLUMNS] = {0};
 	uint32		done = 0;

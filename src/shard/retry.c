@@ -480,7 +480,8 @@ let_frame_go(void *arg)
 		for (uint32 i = 0; i < batch->n; i++)
 			if (end_retry(retries->shm, batch, i))
 			{
-				resting += batch->rests && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY;
+				if (batch->rests && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY)
+					resting++;
 				aq_slot_give_back(retries->stream, partition, batch->position, batch->slots[i]);
 				if (batch->rests && (partition->next_timer == 0 || batch->retry_at[i] < partition->next_timer))
 					partition->next_timer = batch->retry_at[i];

@@ -51,7 +51,8 @@ copy_lease_page(SubCopy *to, const FrameSub *sub, uint32 page)
 		bool		leased = aq_bitmap_test(to->leased, i);
 		bool		rests = lease->receipt == LEASE_RESTS && aq_bitmap_test(to->waiting, i);
 
-		to->nameless += leased && (lease->receipt <= 0 || lease->until <= 0);
+		if (leased && (lease->receipt <= 0 || lease->until <= 0))
+			to->nameless++;
 		if (rests)
 			(void) aq_bitmap_set(to->rests, i);
 		if ((rests || leased) && (first == 0 || lease->until < first))
@@ -82,7 +83,8 @@ copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
 		first = copy_lease_page(to, sub, page);
 		if (first == 0)
 			continue;
-		to->late_pages += more->ends[page] == 0 || more->ends[page] > first;
+		if (more->ends[page] == 0 || more->ends[page] > first)
+			to->late_pages++;
 		if (copy->first_end == 0 || first < copy->first_end)
 			copy->first_end = first;
 	}
@@ -207,8 +209,10 @@ sum_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, Su
 
 		if (slot->state != SLOT_EMPTY)
 			sums->slots = i + 1;
-		sums->pending += slot->state == SLOT_PENDING || slot->state == SLOT_DOUBT;
-		sums->failed += (slot->flags & SLOT_FAILED) != 0;
+		if (slot->state == SLOT_PENDING || slot->state == SLOT_DOUBT)
+			sums->pending++;
+		if ((slot->flags & SLOT_FAILED) != 0)
+			sums->failed++;
 		sums->open += takeable ? slot->open : 0;
 		wrong += takeable ? slot->open == 0 : slot->state == SLOT_DONE && slot->open > 0;
 		if (slot->state != SLOT_PENDING && slot->state != SLOT_DOUBT)
@@ -219,8 +223,10 @@ sum_slots(AqFindings *findings, const char *place, const PartitionCopy *copy, Su
 			last_runs = slot->state == SLOT_PENDING ? TransactionIdIsInProgress(last)
 				: aq_doubt_table_has(partition_at(copy->partition.index), last);
 		}
-		dead += slot->state == SLOT_PENDING && !last_runs;
-		unknown += slot->state == SLOT_DOUBT && !last_runs;
+		if (slot->state == SLOT_PENDING && !last_runs)
+			dead++;
+		if (slot->state == SLOT_DOUBT && !last_runs)
+			unknown++;
 	}
 	if (dead > 0)
 		aq_finding_add(findings, place, "pending slots of transactions that have ended", dead, 0, NULL);
@@ -261,9 +267,11 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		bool		is_leased = aq_bitmap_test(sub->leased, i);
 		SlotState	state = copy->slots[i].state;
 
-		wrong += (is_ready && state != SLOT_READY) ||
-			((is_waiting || is_retry || is_doubt || is_leased) && state != SLOT_READY && state != SLOT_WAITING);
-		twice += is_ready + is_waiting + is_retry + is_doubt + is_leased > 1;
+		if ((is_ready && state != SLOT_READY) ||
+			((is_waiting || is_retry || is_doubt || is_leased) && state != SLOT_READY && state != SLOT_WAITING))
+			wrong++;
+		if (is_ready + is_waiting + is_retry + is_doubt + is_leased > 1)
+			twice++;
 	}
 	if (wrong > 0)
 		aq_finding_add(findings, at, "messages for consumers whose slot is not ready", wrong, 0, NULL);
@@ -326,10 +334,13 @@ check_timers(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	{
 		const Slot *slot = &copy->slots[i];
 
-		missing += slot->state == SLOT_WAITING && !(has[i] & HAS_READY_TIMER);
-		missing += (slot->state == SLOT_READY || slot->state == SLOT_WAITING) &&
-			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER) && !had_leases(copy);
-		missing += slot->state == SLOT_READY && !delayed[i] && waits_by_retry(copy, i);
+		if (slot->state == SLOT_WAITING && !(has[i] & HAS_READY_TIMER))
+			missing++;
+		if ((slot->state == SLOT_READY || slot->state == SLOT_WAITING) &&
+			(slot->flags & SLOT_EXPIRES) && !(has[i] & HAS_EXPIRE_TIMER) && !had_leases(copy))
+			missing++;
+		if (slot->state == SLOT_READY && !delayed[i] && waits_by_retry(copy, i))
+			missing++;
 	}
 	if (missing > 0)
 		aq_finding_add(findings, place, "messages without a timer", missing, 0, NULL);
@@ -354,7 +365,8 @@ count_doubts(uint32 partition)
 
 	aq_latch_get(&aq_area->doubt_latch, AQ_SHARED, AQ_LOC_VIEW);
 	for (uint32 i = 0; i < aq_area->max_doubts; i++)
-		n += aq_area_doubts[i].partition == partition;
+		if (aq_area_doubts[i].partition == partition)
+			n++;
 	aq_latch_free(&aq_area->doubt_latch);
 	return n;
 }
@@ -479,16 +491,19 @@ check_list(AqFindings *findings, Stream *stream)
 	{
 		const Partition *partition = partition_at(i);
 
-		wrong += partition->stream != stream->index || partition->prev != last ||
+		if (partition->stream != stream->index || partition->prev != last ||
 			(last != 0 && partition->number <= partition_at(last)->number) ||
 			(partition->state != PARTITION_OPEN && partition->state != PARTITION_CLOSED) ||
-			(partition->state == PARTITION_OPEN) != (stream->open == i);
+			(partition->state == PARTITION_OPEN) != (stream->open == i))
+			wrong++;
 		last = i;
 	}
-	wrong += stream->tail != last;
+	if (stream->tail != last)
+		wrong++;
 	open = stream->open;
 	tail = partition_at(open);
-	wrong += tail != NULL && tail->stream != stream->index;
+	if (tail != NULL && tail->stream != stream->index)
+		wrong++;
 	aq_latch_free(&stream->latch);
 	if (wrong > 0)
 		aq_finding_add(findings, psprintf("stream %d", stream->number),
@@ -526,8 +541,9 @@ tally_partitions(uint32 queue, Tally *tally)
 			continue;
 		tally->total++;
 		tally->states[p->state]++;
-		tally->unclaimed += (p->state == PARTITION_TAKEN || p->state == PARTITION_UNUSED) &&
-			!aq_session_in_transaction(p->claimant);
+		if ((p->state == PARTITION_TAKEN || p->state == PARTITION_UNUSED) &&
+			!aq_session_in_transaction(p->claimant))
+			tally->unclaimed++;
 	}
 }
 
@@ -555,9 +571,10 @@ sessions_that_want(int32 queue_id)
 		AqWaitNow	now;
 
 		aq_event_read(i, &now);
-		n += aq_session_in_transaction(i) && now.p1 == (uint64) queue_id &&
+		if (aq_session_in_transaction(i) && now.p1 == (uint64) queue_id &&
 			(now.event == AQ_EVENT_PARTITION_PROVIDE ||
-			 (now.event == AQ_EVENT_WORKER_MISSING && now.p3 == AQ_WAITS_FOR_TABLES));
+			 (now.event == AQ_EVENT_WORKER_MISSING && now.p3 == AQ_WAITS_FOR_TABLES)))
+			n++;
 	}
 	return n;
 }
@@ -580,7 +597,8 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 		listed += list_length_of(stream->head);
 		aq_latch_free(&stream->latch);
 		streams++;
-		numbered += aq_stream_find(queue->shm, stream->number) == stream;
+		if (aq_stream_find(queue->shm, stream->number) == stream)
+			numbered++;
 	}
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 	tally_partitions(queue->shm->object->index, &tally);
@@ -642,14 +660,17 @@ aq_shard_check_pool(AqFindings *findings)
 	{
 		const Partition *p = &aq_area_partitions[i];
 
-		unused += p->queue == 0;
-		lost += p->queue != 0 && aq_shm_by_index(p->queue)->object == NULL;
+		if (p->queue == 0)
+			unused++;
+		if (p->queue != 0 && aq_shm_by_index(p->queue)->object == NULL)
+			lost++;
 	}
 	listed = list_length_of(aq_area->unused_partition);
 	for (uint32 i = aq_area->unused_stream; i != 0 && streams <= (uint32) aq_area_max_streams; i = stream_at(i)->next)
 		streams++;
 	for (uint32 i = 1; i <= (uint32) aq_area_max_streams; i++)
-		used += aq_area_streams[i].queue != 0;
+		if (aq_area_streams[i].queue != 0)
+			used++;
 	aq_latch_free(&aq_area->partitions_latch);
 	aq_finding_compare(findings, "partitions", "unused entries, according to the count", aq_area->nunused_partitions, listed);
 	aq_finding_compare(findings, "partitions", "unused entries", unused, listed);
@@ -667,7 +688,8 @@ aq_shard_check_chunks(AqQueueShm *shm)
 	{
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
 		for (int i = 0; i < SUB_DIRECTORY; i++)
-			n += stream->subs[i] != 0;
+			if (stream->subs[i] != 0)
+				n++;
 		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
 			n += aq_frame_chunks(partition_at(i));
 		aq_latch_free(&stream->latch);

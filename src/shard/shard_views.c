@@ -133,7 +133,8 @@ stream_rows(AqRow *row, AqQueue *queue)
 		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
 		{
 			partitions++;
-			resident += partition_at(i)->frame != 0;
+			if (partition_at(i)->frame != 0)
+				resident++;
 			pending += partition_at(i)->pending;
 			inflight += partition_at(i)->inflight;
 		}
@@ -303,8 +304,10 @@ AQ_ROWS(aq_shard_views_cache)
 
 	for (uint32 i = 1; i <= aq_area->most_partitions; i++)
 	{
-		known += aq_area_partitions[i].state != PARTITION_UNUSED;
-		resident += aq_area_partitions[i].frame != 0;
+		if (aq_area_partitions[i].state != PARTITION_UNUSED)
+			known++;
+		if (aq_area_partitions[i].frame != 0)
+			resident++;
 	}
 	aq_rows_number(row, (int64) aq_chunks_total() * AQ_CHUNK_SIZE);
 	aq_rows_number(row, (int64) aq_chunks_free_count() * AQ_CHUNK_SIZE);
@@ -335,7 +338,8 @@ add_use(CacheUse *use, const Partition *partition)
 {
 	use->partitions++;
 	use->slots += partition->reserved;
-	use->frames += partition->frame != 0;
+	if (partition->frame != 0)
+		use->frames++;
 	use->chunks += aq_frame_chunks(partition);
 	if (partition->frame == 0 && partition->evicted != 0)
 	{

@@ -564,6 +564,12 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 
 /* --- leases -------------------------------------------------------------------------------- */
 
+static inline uint32
+missing(AqChunk chunk)
+{
+	return chunk == 0 ? 1 : 0;
+}
+
 /* Chunks that a lease of the message takes. */
 uint32
 aq_slot_lease_needs(const FrameSub *sub, uint32 number)
@@ -572,8 +578,8 @@ aq_slot_lease_needs(const FrameSub *sub, uint32 number)
 
 	if (more == NULL)
 		return AQ_LEASE_CHUNKS;
-	return (more->attempts[number / ATTEMPTS_PER_CHUNK] == 0) + (more->leased == 0) +
-		(more->leases[number / LEASES_PER_CHUNK] == 0);
+	return missing(more->attempts[number / ATTEMPTS_PER_CHUNK]) + missing(more->leased) +
+		missing(more->leases[number / LEASES_PER_CHUNK]);
 }
 
 /* They are in the session's reserve. */

@@ -113,7 +113,8 @@ count_chunks(void)
 		const AqStore *store;
 
 		for (int j = 0; j < lengthof(shm->more); j++)
-			n += shm->more[j] != 0;
+			if (shm->more[j] != 0)
+				n++;
 		store = shm->object != NULL ? aq_store_of(shm->store) : NULL;
 		if (store != NULL && store->chunks != NULL)
 			n += store->chunks(shm);

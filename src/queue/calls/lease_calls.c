@@ -89,8 +89,10 @@ settle_ids(AqQueue **queue, const char *consumer, AqLeaseOptions *options, const
 	*ndone = 0;
 	for (int i = 0; i < n; i++)
 	{
-		*ndone += results[i] == AQ_LEASE_DONE;
-		stale += results[i] == AQ_LEASE_STALE;
+		if (results[i] == AQ_LEASE_DONE)
+			(*ndone)++;
+		if (results[i] == AQ_LEASE_STALE)
+			stale++;
 	}
 	aq_stat_add(AQ_STAT_LEASES_STALE, stale);
 	if (begins && *ndone == 0)

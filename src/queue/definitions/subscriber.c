@@ -90,8 +90,10 @@ position_for_subscriber(AqQueue *queue)
 
 	for (int i = 0; i < queue->nconsumers; i++)
 	{
-		removed += queue->consumers[i].name == NULL;
-		subscribers += queue->consumers[i].name != NULL && queue->consumers[i].subscriber;
+		if (queue->consumers[i].name == NULL)
+			removed++;
+		if (queue->consumers[i].name != NULL && queue->consumers[i].subscriber)
+			subscribers++;
 	}
 	if (position < 0)
 		ereport(ERROR,
@@ -115,7 +117,8 @@ aq_subscriber_insert_recipient(AqQueue *queue, const char *name)
 	int			recipients = 0;
 
 	for (int i = 0; i < queue->nconsumers; i++)
-		recipients += queue->consumers[i].name != NULL && !queue->consumers[i].subscriber;
+		if (queue->consumers[i].name != NULL && !queue->consumers[i].subscriber)
+			recipients++;
 	if (position < 0 || recipients >= AQ_RECIPIENT_POSITIONS)
 		return false;
 	insert_consumer(queue, position, name, "recipient", NULL, AQ_PERSISTENT_OR_BUFFERED, 0, true);

@@ -558,7 +558,8 @@ aq_helper_pool_check(AqFindings *findings)
 	aq_latch_get(&aq_helper_area->latch, AQ_SHARED, AQ_LOC_VIEW);
 	in_line = aq_helper_area->waiting;
 	for (int i = 0; i < aq_session_slots(); i++)
-		standing += aq_helper_area_calls[i].state == AQ_CALL_IN_LINE;
+		if (aq_helper_area_calls[i].state == AQ_CALL_IN_LINE)
+			standing++;
 	aq_latch_free(&aq_helper_area->latch);
 	aq_finding_compare(findings, "helpers", "sessions in line", standing, in_line);
 	for (int i = 0; i < max_worker_processes; i++)

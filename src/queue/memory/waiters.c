@@ -390,7 +390,8 @@ leave_all(bool pass_on)
 			pg_atomic_fetch_sub_u32(&target->shm->waiting, 1);
 		entries[target->entry].next = AQ_WAKEUP_NONE;
 		aq_latch_free(&target->shm->waiters_latch);
-		wakeups += woken > 0;
+		if (woken > 0)
+			wakeups++;
 		*messages += woken;
 		if (pass_on && *messages > 0 && !target->selective)
 			aq_waiters_wake(target->shm, target->position, *messages);
@@ -557,7 +558,8 @@ aq_waiters_check(AqFindings *findings)
 		AqWaitNow	now;
 
 		for (int i = 0; i < AQ_WAITERS_PER_SESSION; i++)
-			n += ((volatile AqWaitEntry *) entries)[session * AQ_WAITERS_PER_SESSION + i].state != AQ_WAKEUP_FREE;
+			if (((volatile AqWaitEntry *) entries)[session * AQ_WAITERS_PER_SESSION + i].state != AQ_WAKEUP_FREE)
+				n++;
 		if (n > 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
 					 psprintf("process %d", aq_session_pid(session)));
@@ -595,7 +597,8 @@ count_list(const AqWaitList *list, uint32 *strange)
 	for (uint32 i = list->head; i != AQ_WAKEUP_NONE && n <= list->waiting; i = entries[i].next)
 	{
 		n++;
-		*strange += entries[i].state != AQ_WAKEUP_WAITING || !aq_session_in_transaction(entries[i].session);
+		if (entries[i].state != AQ_WAKEUP_WAITING || !aq_session_in_transaction(entries[i].session))
+			(*strange)++;
 	}
 	return n;
 }

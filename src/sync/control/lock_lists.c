@@ -89,6 +89,7 @@ parse_list(const ListKind *kind, const char *text, void *result)
 		char		setting[100];
 		const char *colon;
 		const char *end;
+		bool		valid;
 		int			id;
 
 		while (*p == ',' || isspace((unsigned char) *p))
@@ -107,8 +108,13 @@ parse_list(const ListKind *kind, const char *text, void *result)
 				return false;
 			}
 		}
-		if (colon == NULL || (Size) (end - colon) > sizeof(setting) ||
-			(strlcpy(setting, colon + 1, end - colon), !kind->set(result, id, setting)))
+		valid = colon != NULL && (Size) (end - colon) <= sizeof(setting);
+		if (valid)
+		{
+			strlcpy(setting, colon + 1, end - colon);
+			valid = kind->set(result, id, setting);
+		}
+		if (!valid)
 		{
 			GUC_check_errdetail("Expected the name of a %s, a colon and %s at \"%s\".",
 								kind->what, kind->setting, p);

@@ -44,7 +44,8 @@ check_latch(AqFindings *findings, int id, const AqLatch *latch)
 	if (sharers == 0)
 		return;
 	for (int i = 0; i < aq_sync_shared->nsleepers; i++)
-		known += aq_held_by(i, latch) != NULL;
+		if (aq_held_by(i, latch) != NULL)
+			known++;
 	aq_finding_compare(findings, place, "sessions that share it", sharers, known);
 }
 

@@ -263,7 +263,8 @@ aq_trace_control_start(PG_FUNCTION_ARGS)
 		if (is_running(i, alive))
 		{
 			taken++;
-			own += aq_trace_at(i)->started_by == GetUserId();
+			if (aq_trace_at(i)->started_by == GetUserId())
+				own++;
 			running = running || aq_trace_at(i)->pid == pid;
 		}
 	if (!running && taken < places && own < most)
