@@ -94,13 +94,13 @@ aq_link_add(int64 key, Oid server, Oid role)
 void
 aq_link_wake_stream(AqLinkStream *stream)
 {
-	aq_link_stream_wake((AqStream *) stream);
+	aq_link_stream_wake((AqLinkStreamState *) stream);
 }
 
-static const AqRoute *
+static const AqLinkRoute *
 route_of(const AqLinkStream *stream)
 {
-	return ((const AqStream *) stream)->route;
+	return ((const AqLinkStreamState *) stream)->route;
 }
 
 const AqLinkRemote *

@@ -275,21 +275,21 @@ extern int	aq_link_error_remote(void);
 
 /* --- link_stream.c: kinds and streams --------------------------------------------- */
 
-struct AqRoute;
+struct AqLinkRoute;
 
 /* A stream; the parts above see its first member. */
-typedef struct AqStream
+typedef struct AqLinkStreamState
 {
 	AqLinkStream public;
-	struct AqRoute *route;
+	struct AqLinkRoute *route;
 	bool		listed;			/* by the last round of list callbacks */
-	bool		woken;			/* in the line of its route */
+	bool		woken;			/* in the list of its route */
 	bool		in_flight;
-	dlist_node	node;			/* in the line */
+	dlist_node	node;			/* in that list */
 	MemoryContext request_context;
 	AqTrouble	trouble;		/* errors of its callbacks */
 	TimestampTz again;			/* it is woken then; 0: not */
-} AqStream;
+} AqLinkStreamState;
 
 typedef enum AqCallResult
 {
@@ -300,22 +300,22 @@ typedef enum AqCallResult
 
 extern void aq_link_stream_register(const AqLinkKind *kind);
 extern bool aq_link_stream_exist(void);
-extern AqStream *aq_link_stream_add(int64 key, Oid server, Oid role);
-extern AqStream *aq_link_stream_find(const AqLinkKind *kind, int64 key);
-extern void aq_link_stream_wake(AqStream *stream);
+extern AqLinkStreamState *aq_link_stream_add(int64 key, Oid server, Oid role);
+extern AqLinkStreamState *aq_link_stream_find(const AqLinkKind *kind, int64 key);
+extern void aq_link_stream_wake(AqLinkStreamState *stream);
 extern List *aq_link_stream_all(void);
 extern bool aq_link_stream_list(void);
-extern void aq_link_stream_remove(AqStream *stream);
+extern void aq_link_stream_remove(AqLinkStreamState *stream);
 extern void aq_link_stream_woken(void);
-extern AqCallResult aq_link_stream_next(AqStream *stream, AqLinkRequest *request);
-extern AqCallResult aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer);
-extern AqCallResult aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error);
+extern AqCallResult aq_link_stream_next(AqLinkStreamState *stream, AqLinkRequest *request);
+extern AqCallResult aq_link_stream_done(AqLinkStreamState *stream, const AqLinkAnswer *answer);
+extern AqCallResult aq_link_stream_failed(AqLinkStreamState *stream, AqLinkPhase phase, const AqLinkError *error);
 extern void aq_link_stream_flush(void);
 extern bool aq_link_stream_in_transaction(void (*work) (void *), void *argument, AqTrouble *trouble);
 
 /* --- link_route.c: links in the worker ---------------------------------------------- */
 
-typedef struct AqRoute
+typedef struct AqLinkRoute
 {
 	Oid			server;
 	Oid			role;
@@ -324,14 +324,14 @@ typedef struct AqRoute
 	AqLinkState *state;
 	bool		shown;			/* state is in shared memory */
 	int			nstreams;
-	dlist_head	line;			/* of streams that have been woken */
-	List	   *lines;			/* of Line: its connections */
+	dlist_head	woken;			/* streams that have been woken */
+	List	   *connections;	/* of Connection */
 	AqLinkError error;			/* why target is NULL */
 	AqLinkRemote remote;		/* of the latest connection */
 	int			failures;		/* in a row */
 	bool		doubtful;		/* the latest request was lost: being connected is not enough to forget that */
 	int64		next_attempt;	/* while failures is not 0 */
-} AqRoute;
+} AqLinkRoute;
 
 extern void aq_link_route_attach(void);
 extern void aq_link_route_refresh(void);

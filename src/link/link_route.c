@@ -2,7 +2,7 @@
  *
  * link_route.c
  *	  The links in the link worker's memory, called routes: their definitions,
- *	  their connections, the line of streams that want to send, back-off, and
+ *	  their connections, the streams that want to send, back-off, and
  *	  what aq.links shows of them.
  *
  * A route has one connection as long as that is enough, and more, up to the
@@ -28,28 +28,28 @@
 #define JITTER 0.2
 
 /* A connection of a route, with the stream whose request is in flight. */
-typedef struct Line
+typedef struct Connection
 {
 	AqPeer	   *peer;
-	AqStream   *stream;
+	AqLinkStreamState *stream;
 	int64		rows;			/* of the request */
-} Line;
+} Connection;
 
-static List *routes;			/* of AqRoute, in TopMemoryContext */
+static List *routes;			/* of AqLinkRoute, in TopMemoryContext */
 static bool worked;				/* a request was answered since the worker started */
 static bool warned;				/* that not all links are shown */
 
 /* --- what aq.links shows ------------------------------------------------------------- */
 
 static AqLinkCondition
-condition_of(const AqRoute *route)
+condition_of(const AqLinkRoute *route)
 {
 	bool		connecting = false;
 	ListCell   *lc;
 
-	foreach(lc, route->lines)
+	foreach(lc, route->connections)
 	{
-		AqPeer	   *peer = ((Line *) lfirst(lc))->peer;
+		AqPeer	   *peer = ((Connection *) lfirst(lc))->peer;
 
 		if (peer->state >= AQ_PEER_READY)
 			return AQ_LINK_CONNECTED;
@@ -71,7 +71,7 @@ timestamp_of(int64 clock)
 }
 
 static void
-publish(AqRoute *route)
+publish(AqLinkRoute *route)
 {
 	AqLinkState *state = route->state;
 	AqLinkCondition condition = condition_of(route);
@@ -81,14 +81,14 @@ publish(AqRoute *route)
 	if (state->condition != condition || state->since == 0)
 		state->since = GetCurrentTimestamp();
 	state->condition = condition;
-	state->connections = list_length(route->lines);
+	state->connections = list_length(route->connections);
 	state->failures = route->failures;
 	state->next_attempt = next;
 	aq_link_area_free();
 }
 
 static void
-publish_error(AqRoute *route, const AqLinkError *error)
+publish_error(AqLinkRoute *route, const AqLinkError *error)
 {
 	aq_link_area_get(AQ_EXCLUSIVE);
 	route->state->error = *error;
@@ -106,29 +106,29 @@ bucket_of(int64 us)
 }
 
 static void
-count_answer(AqRoute *route, const Line *line)
+count_answer(AqLinkRoute *route, const Connection *connection)
 {
 	AqLinkState *state = route->state;
-	int64		latency = Max(aq_clock_us() - line->peer->began, 0);
+	int64		latency = Max(aq_clock_us() - connection->peer->began, 0);
 
 	aq_link_area_get(AQ_EXCLUSIVE);
 	state->requests++;
-	state->refused += line->peer->refused;
-	state->rows += line->peer->refused ? 0 : line->rows;
-	state->bytes_sent += line->peer->sent;
-	state->bytes_received += line->peer->answer.bytes;
+	state->refused += connection->peer->refused;
+	state->rows += connection->peer->refused ? 0 : connection->rows;
+	state->bytes_sent += connection->peer->sent;
+	state->bytes_received += connection->peer->answer.bytes;
 	state->latency_us += latency;
 	state->histogram[bucket_of(latency)]++;
 	aq_link_area_free();
 }
 
-static void refresh(AqRoute *route);
+static void refresh(AqLinkRoute *route);
 
 /* --- failures ------------------------------------------------------------------------- */
 
 /* The longest one that all kinds of the route's streams allow. */
 static int64
-longest_pause(const AqRoute *route)
+longest_pause(const AqLinkRoute *route)
 {
 	List	   *all = aq_link_stream_all();
 	int64		longest = LONGEST_PAUSE;
@@ -136,7 +136,7 @@ longest_pause(const AqRoute *route)
 
 	foreach(lc, all)
 	{
-		AqStream   *stream = lfirst(lc);
+		AqLinkStreamState *stream = lfirst(lc);
 
 		if (stream->route == route && stream->public.kind->longest_pause != NULL)
 			longest = Min(longest, stream->public.kind->longest_pause());
@@ -146,7 +146,7 @@ longest_pause(const AqRoute *route)
 }
 
 static int64
-pause_after(const AqRoute *route)
+pause_after(const AqLinkRoute *route)
 {
 	int64		pause = Min(FIRST_PAUSE << Min(route->failures - 1, 20), longest_pause(route));
 
@@ -154,7 +154,7 @@ pause_after(const AqRoute *route)
 }
 
 static void
-note_failure(AqRoute *route, const AqLinkError *error)
+note_failure(AqLinkRoute *route, const AqLinkError *error)
 {
 	route->failures++;
 	route->next_attempt = aq_clock_us() + pause_after(route);
@@ -163,18 +163,18 @@ note_failure(AqRoute *route, const AqLinkError *error)
 
 /* The route could not connect: the streams that wait for it get to know. */
 static void
-cannot_connect(AqRoute *route, const AqLinkError *error)
+cannot_connect(AqLinkRoute *route, const AqLinkError *error)
 {
 	dlist_mutable_iter iter;
 	AqLinkError copy = *error;
 
 	note_failure(route, &copy);
-	dlist_foreach_modify(iter, &route->line)
+	dlist_foreach_modify(iter, &route->woken)
 	{
-		AqStream   *stream = dlist_container(AqStream, node, iter.cur);
+		AqLinkStreamState *stream = dlist_container(AqLinkStreamState, node, iter.cur);
 
 		(void) aq_link_stream_failed(stream, AQ_LINK_NOT_SENT, &copy);
-		stream->again = 0;		/* it stays in the line */
+		stream->again = 0;		/* it stays in the list */
 	}
 }
 
@@ -182,25 +182,25 @@ cannot_connect(AqRoute *route, const AqLinkError *error)
 
 /* The stream has no request in flight now. */
 static void
-land(AqStream *stream)
+land(AqLinkStreamState *stream)
 {
 	stream->in_flight = false;
 	if (stream->woken)
-		dlist_push_tail(&stream->route->line, &stream->node);
+		dlist_push_tail(&stream->route->woken, &stream->node);
 }
 
 /* Its request has failed, or its stream: closes the connection. */
 static void
-close_line(AqRoute *route, Line *line, const AqLinkError *error)
+close_connection(AqLinkRoute *route, Connection *connection, const AqLinkError *error)
 {
-	AqStream   *stream = line->stream;
+	AqLinkStreamState *stream = connection->stream;
 
 	if (stream != NULL)
 	{
 		aq_link_area_get(AQ_EXCLUSIVE);
 		route->state->lost++;
 		aq_link_area_free();
-		line->stream = NULL;
+		connection->stream = NULL;
 		if (error != NULL)
 		{
 			(void) aq_link_stream_failed(stream, AQ_LINK_LOST, error);
@@ -210,38 +210,38 @@ close_line(AqRoute *route, Line *line, const AqLinkError *error)
 		}
 		land(stream);
 	}
-	route->lines = list_delete_ptr(route->lines, line);
-	aq_link_peer_close(line->peer);
-	pfree(line);
+	route->connections = list_delete_ptr(route->connections, connection);
+	aq_link_peer_close(connection->peer);
+	pfree(connection);
 }
 
 static void
-close_all(AqRoute *route, const AqLinkError *error)
+close_all(AqLinkRoute *route, const AqLinkError *error)
 {
-	while (route->lines != NIL)
-		close_line(route, linitial(route->lines), error);
+	while (route->connections != NIL)
+		close_connection(route, linitial(route->connections), error);
 }
 
 static void
-open_line(AqRoute *route)
+open_connection(AqLinkRoute *route)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	Line	   *line = palloc0(sizeof(Line));
+	Connection *connection = palloc0(sizeof(Connection));
 
-	line->peer = aq_link_peer_start(route->target);
-	route->lines = lappend(route->lines, line);
+	connection->peer = aq_link_peer_start(route->target);
+	route->connections = lappend(route->connections, connection);
 	MemoryContextSwitchTo(old);
 }
 
 /* Is there something new to say of a connection that is ready? */
 static bool
-is_news(const AqRoute *route, const AqPeer *peer)
+is_news(const AqLinkRoute *route, const AqPeer *peer)
 {
 	return (route->failures > 0 && !route->doubtful) || memcmp(&route->remote, &peer->remote, sizeof(AqLinkRemote)) != 0;
 }
 
 static void
-note_connected(AqRoute *route, const AqPeer *peer)
+note_connected(AqLinkRoute *route, const AqPeer *peer)
 {
 	if (!route->doubtful)
 		route->failures = 0;
@@ -254,31 +254,31 @@ note_connected(AqRoute *route, const AqPeer *peer)
 }
 
 static bool
-is_connecting(const AqRoute *route)
+is_connecting(const AqLinkRoute *route)
 {
 	ListCell   *lc;
 
-	foreach(lc, route->lines)
-		if (((Line *) lfirst(lc))->peer->state < AQ_PEER_READY)
+	foreach(lc, route->connections)
+		if (((Connection *) lfirst(lc))->peer->state < AQ_PEER_READY)
 			return true;
 	return false;
 }
 
 static void
-broken(AqRoute *route, Line *line)
+broken(AqLinkRoute *route, Connection *connection)
 {
-	AqLinkError error = line->peer->error;
-	bool		was_in_use = line->peer->ready_since != 0;
+	AqLinkError error = connection->peer->error;
+	bool		was_in_use = connection->peer->ready_since != 0;
 
-	if (line->stream != NULL)
+	if (connection->stream != NULL)
 	{
 		route->doubtful = true;
 		note_failure(route, &error);
-		close_line(route, line, &error);
+		close_connection(route, connection, &error);
 	}
 	else
 	{
-		close_line(route, line, NULL);
+		close_connection(route, connection, NULL);
 		/* a connection that was idle is simply made again when it is needed */
 		if (!was_in_use)
 			cannot_connect(route, &error);
@@ -286,35 +286,35 @@ broken(AqRoute *route, Line *line)
 }
 
 static void
-answered(AqRoute *route, Line *line)
+answered(AqLinkRoute *route, Connection *connection)
 {
-	AqStream   *stream = line->stream;
+	AqLinkStreamState *stream = connection->stream;
 
-	count_answer(route, line);
+	count_answer(route, connection);
 	route->doubtful = false;
 	route->failures = 0;
 	worked = true;
-	line->stream = NULL;
+	connection->stream = NULL;
 	aq_point("link-answered");
-	if (line->peer->refused)
+	if (connection->peer->refused)
 	{
-		publish_error(route, &line->peer->error);
-		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &line->peer->error);
+		publish_error(route, &connection->peer->error);
+		(void) aq_link_stream_failed(stream, AQ_LINK_REFUSED, &connection->peer->error);
 	}
-	else if (aq_link_stream_done(stream, &line->peer->answer) == AQ_CALL_DONE)
+	else if (aq_link_stream_done(stream, &connection->peer->answer) == AQ_CALL_DONE)
 		stream->woken = true;
-	aq_link_peer_answered(line->peer);
+	aq_link_peer_answered(connection->peer);
 	land(stream);
 	aq_point("link-settled");
 }
 
-/* Gives the connection to the first stream in line that has a request. */
+/* Gives the connection to the first of the woken streams that has a request. */
 static bool
-give(AqRoute *route, Line *line)
+give(AqLinkRoute *route, Connection *connection)
 {
-	while (!dlist_is_empty(&route->line))
+	while (!dlist_is_empty(&route->woken))
 	{
-		AqStream   *stream = dlist_container(AqStream, node, dlist_pop_head_node(&route->line));
+		AqLinkStreamState *stream = dlist_container(AqLinkStreamState, node, dlist_pop_head_node(&route->woken));
 		AqLinkRequest request;
 
 		stream->woken = false;
@@ -323,9 +323,9 @@ give(AqRoute *route, Line *line)
 			continue;
 		aq_point("link-send");
 		stream->in_flight = true;
-		line->stream = stream;
-		line->rows = request.rows;
-		aq_link_peer_send(line->peer, &request);
+		connection->stream = stream;
+		connection->rows = request.rows;
+		aq_link_peer_send(connection->peer, &request);
 		aq_point("link-sent");
 		return true;
 	}
@@ -336,43 +336,43 @@ give(AqRoute *route, Line *line)
 
 /* Handles what has happened to a connection; false: it is closed. */
 static bool
-attend(AqRoute *route, Line *line)
+attend(AqLinkRoute *route, Connection *connection)
 {
-	AqPeer	   *peer = line->peer;
+	AqPeer	   *peer = connection->peer;
 
 	if (peer->state == AQ_PEER_ANSWERED)
-		answered(route, line);
+		answered(route, connection);
 	if (peer->state == AQ_PEER_BROKEN)
 	{
-		broken(route, line);
+		broken(route, connection);
 		return false;
 	}
 	return true;
 }
 
 static void
-serve(AqRoute *route, int64 now)
+serve(AqLinkRoute *route, int64 now)
 {
-	List	   *lines = list_copy(route->lines);
+	List	   *connections = list_copy(route->connections);
 	ListCell   *lc;
 
-	foreach(lc, lines)
+	foreach(lc, connections)
 	{
-		Line	   *line = lfirst(lc);
+		Connection *connection = lfirst(lc);
 
-		aq_link_peer_advance(line->peer, now, false);
-		if (!attend(route, line))
+		aq_link_peer_advance(connection->peer, now, false);
+		if (!attend(route, connection))
 			continue;
-		if (line->peer->state != AQ_PEER_READY)
+		if (connection->peer->state != AQ_PEER_READY)
 			continue;
-		if (is_news(route, line->peer))
-			note_connected(route, line->peer);
-		if (!give(route, line) && now - line->peer->ready_since >= route->target->idle_timeout * INT64CONST(1000000))
-			close_line(route, line, NULL);
-		else if (line->peer->state == AQ_PEER_BROKEN)
-			broken(route, line);
+		if (is_news(route, connection->peer))
+			note_connected(route, connection->peer);
+		if (!give(route, connection) && now - connection->peer->ready_since >= route->target->idle_timeout * INT64CONST(1000000))
+			close_connection(route, connection, NULL);
+		else if (connection->peer->state == AQ_PEER_BROKEN)
+			broken(route, connection);
 	}
-	list_free(lines);
+	list_free(connections);
 }
 
 /*
@@ -381,7 +381,7 @@ serve(AqRoute *route, int64 now)
  * definition follows.  So it is read again with each try.
  */
 static void
-read_again(AqRoute *route)
+read_again(AqLinkRoute *route)
 {
 	int			failures = route->failures;
 
@@ -394,18 +394,18 @@ read_again(AqRoute *route)
 
 /* Connects if streams wait, and it is time. */
 static void
-connect_if_needed(AqRoute *route, int64 now)
+connect_if_needed(AqLinkRoute *route, int64 now)
 {
-	if (dlist_is_empty(&route->line) || (route->failures > 0 && now < route->next_attempt))
+	if (dlist_is_empty(&route->woken) || (route->failures > 0 && now < route->next_attempt))
 		return;
 	if (route->target == NULL)
 		read_again(route);
 	if (route->target == NULL)
 		return;
-	if (route->target->enabled && !is_connecting(route) && list_length(route->lines) < route->target->connections)
+	if (route->target->enabled && !is_connecting(route) && list_length(route->connections) < route->target->connections)
 	{
-		open_line(route);
-		(void) attend(route, llast(route->lines));
+		open_connection(route);
+		(void) attend(route, llast(route->connections));
 	}
 }
 
@@ -419,7 +419,7 @@ wake_due(void)
 
 	foreach(lc, all)
 	{
-		AqStream   *stream = lfirst(lc);
+		AqLinkStreamState *stream = lfirst(lc);
 
 		if (stream->again != 0 && stream->again <= now)
 			aq_link_stream_wake(stream);
@@ -435,7 +435,7 @@ aq_link_route_work(int64 now)
 	wake_due();
 	foreach(lc, routes)
 	{
-		AqRoute    *route = lfirst(lc);
+		AqLinkRoute *route = lfirst(lc);
 
 		serve(route, now);
 		connect_if_needed(route, now);
@@ -446,13 +446,13 @@ aq_link_route_work(int64 now)
 /* --- waiting --------------------------------------------------------------------------------- */
 
 static void
-look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
+look_at(AqLinkRoute *route, int *in_flight, int *connecting, int64 *next)
 {
 	ListCell   *lc;
 
-	foreach(lc, route->lines)
+	foreach(lc, route->connections)
 	{
-		AqPeer	   *peer = ((Line *) lfirst(lc))->peer;
+		AqPeer	   *peer = ((Connection *) lfirst(lc))->peer;
 
 		if (peer->state == AQ_PEER_ANSWERED || peer->state == AQ_PEER_BROKEN)
 			aq_clock_sooner(next, 1);	/* at once */
@@ -464,7 +464,7 @@ look_at(AqRoute *route, int *in_flight, int *connecting, int64 *next)
 		if (peer->state < AQ_PEER_READY)
 			(*connecting)++;
 	}
-	if (route->failures > 0 && !dlist_is_empty(&route->line) && (route->target == NULL || route->target->enabled))
+	if (route->failures > 0 && !dlist_is_empty(&route->woken) && (route->target == NULL || route->target->enabled))
 		aq_clock_sooner(next, Max(route->next_attempt, 1));
 }
 
@@ -482,13 +482,13 @@ aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecti
 
 	foreach(lc, routes)
 	{
-		AqRoute    *route = lfirst(lc);
+		AqLinkRoute *route = lfirst(lc);
 		ListCell   *lc2;
 
 		look_at(route, in_flight, connecting, next);
-		foreach(lc2, route->lines)
+		foreach(lc2, route->connections)
 		{
-			AqPeer	   *peer = ((Line *) lfirst(lc2))->peer;
+			AqPeer	   *peer = ((Connection *) lfirst(lc2))->peer;
 
 			if (peer->state == AQ_PEER_BROKEN || !aq_link_peer_wants(peer, &wanted))
 				continue;
@@ -499,7 +499,7 @@ aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecti
 	}
 	foreach(lc, all)
 	{
-		AqStream   *stream = lfirst(lc);
+		AqLinkStreamState *stream = lfirst(lc);
 
 		if (stream->again != 0)
 			aq_clock_sooner(next, aq_clock_us() + Max(stream->again - GetCurrentTimestamp(), 0));
@@ -510,14 +510,14 @@ aq_link_route_sockets(AqSocket *sockets, int room, int *in_flight, int *connecti
 
 /* --- definitions ------------------------------------------------------------------------------- */
 
-static AqRoute *
+static AqLinkRoute *
 find_route(Oid server, Oid role)
 {
 	ListCell   *lc;
 
 	foreach(lc, routes)
 	{
-		AqRoute    *route = lfirst(lc);
+		AqLinkRoute *route = lfirst(lc);
 
 		if (route->server == server && route->role == role)
 			return route;
@@ -525,15 +525,15 @@ find_route(Oid server, Oid role)
 	return NULL;
 }
 
-static AqRoute *
+static AqLinkRoute *
 make_route(Oid server, Oid role)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	AqRoute    *route = palloc0(sizeof(AqRoute));
+	AqLinkRoute *route = palloc0(sizeof(AqLinkRoute));
 
 	route->server = server;
 	route->role = role;
-	dlist_init(&route->line);
+	dlist_init(&route->woken);
 	route->state = aq_link_area_take_state(server, role);
 	route->shown = route->state != NULL;
 	if (!route->shown)
@@ -550,7 +550,7 @@ make_route(Oid server, Oid role)
 }
 
 static void
-remove_route(AqRoute *route)
+remove_route(AqLinkRoute *route)
 {
 	close_all(route, NULL);
 	if (route->shown)
@@ -565,7 +565,7 @@ remove_route(AqRoute *route)
 
 /* Reads the route's definition again. */
 static void
-refresh(AqRoute *route)
+refresh(AqLinkRoute *route)
 {
 	MemoryContext fresh = AllocSetContextCreate(TopMemoryContext, "pgaq link", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(fresh);
@@ -585,8 +585,8 @@ refresh(AqRoute *route)
 	{
 		ListCell   *lc;
 
-		foreach(lc, route->lines)
-			((Line *) lfirst(lc))->peer->target = target;
+		foreach(lc, route->connections)
+			((Connection *) lfirst(lc))->peer->target = target;
 	}
 	if (route->target_context != NULL)
 		MemoryContextDelete(route->target_context);
@@ -606,22 +606,22 @@ aq_link_route_refresh(void)
 
 /* The stream leaves its route; a request in flight is abandoned with its connection. */
 static void
-detach(AqStream *stream)
+detach(AqLinkStreamState *stream)
 {
-	AqRoute    *route = stream->route;
+	AqLinkRoute *route = stream->route;
 	ListCell   *lc;
 
 	if (route == NULL)
 		return;
 	if (stream->in_flight)
-		foreach(lc, route->lines)
+		foreach(lc, route->connections)
 		{
-			Line	   *line = lfirst(lc);
+			Connection *connection = lfirst(lc);
 
-			if (line->stream == stream)
+			if (connection->stream == stream)
 			{
 				stream->woken = false;
-				close_line(route, line, NULL);
+				close_connection(route, connection, NULL);
 				break;
 			}
 		}
@@ -632,8 +632,8 @@ detach(AqStream *stream)
 }
 
 /*
- * Brings the routes in line with the streams that were listed: new ones are
- * woken, those that are no longer listed are closed.
+ * Adapts the routes to the streams that were listed: new ones are woken, those
+ * that are no longer listed are closed.
  */
 void
 aq_link_route_attach(void)
@@ -643,7 +643,7 @@ aq_link_route_attach(void)
 
 	foreach(lc, all)
 	{
-		AqStream   *stream = lfirst(lc);
+		AqLinkStreamState *stream = lfirst(lc);
 
 		if (!stream->listed)
 		{
@@ -666,7 +666,7 @@ aq_link_route_attach(void)
 	list_free(all);
 	foreach(lc, routes)
 	{
-		AqRoute    *route = lfirst(lc);
+		AqLinkRoute *route = lfirst(lc);
 
 		if (route->nstreams == 0)
 		{
@@ -692,7 +692,7 @@ aq_link_route_has_worked(void)
 void
 aq_link_route_retry(Oid server, Oid role)
 {
-	AqRoute    *route = find_route(server, role);
+	AqLinkRoute *route = find_route(server, role);
 
 	if (route != NULL && route->failures > 0)
 		route->next_attempt = aq_clock_us();
@@ -704,16 +704,16 @@ aq_link_route_close(void)
 {
 	while (routes != NIL)
 	{
-		AqRoute    *route = linitial(routes);
+		AqLinkRoute *route = linitial(routes);
 		ListCell   *lc;
 
-		foreach(lc, route->lines)
+		foreach(lc, route->connections)
 		{
-			Line	   *line = lfirst(lc);
+			Connection *connection = lfirst(lc);
 
-			aq_link_peer_close(line->peer);
+			aq_link_peer_close(connection->peer);
 		}
-		route->lines = NIL;
+		route->connections = NIL;
 		if (route->shown)
 			aq_link_area_release_state(route->state);
 		routes = list_delete_first(routes);

@@ -32,7 +32,7 @@ typedef struct StreamKey
 typedef struct StreamEntry
 {
 	StreamKey	key;
-	AqStream   *stream;
+	AqLinkStreamState *stream;
 } StreamEntry;
 
 static const AqLinkKind *kinds[AQ_LINK_KINDS];
@@ -81,7 +81,7 @@ key_of(const AqLinkKind *kind, int64 key)
 	return whole;
 }
 
-AqStream *
+AqLinkStreamState *
 aq_link_stream_find(const AqLinkKind *kind, int64 key)
 {
 	StreamKey	whole = key_of(kind, key);
@@ -91,13 +91,13 @@ aq_link_stream_find(const AqLinkKind *kind, int64 key)
 }
 
 /* Called by a kind's list: the stream is new, or the one with this key. */
-AqStream *
+AqLinkStreamState *
 aq_link_stream_add(int64 key, Oid server, Oid role)
 {
 	StreamKey	whole = key_of(listing, key);
 	StreamEntry *entry;
 	MemoryContext context;
-	AqStream   *stream;
+	AqLinkStreamState *stream;
 	bool		found;
 
 	if (listing == NULL)
@@ -113,7 +113,7 @@ aq_link_stream_add(int64 key, Oid server, Oid role)
 	if (stream == NULL)
 	{
 		context = AllocSetContextCreate(TopMemoryContext, "pgaq stream of a link", ALLOCSET_SMALL_SIZES);
-		stream = MemoryContextAllocZero(context, sizeof(AqStream));
+		stream = MemoryContextAllocZero(context, sizeof(AqLinkStreamState));
 		stream->public = (AqLinkStream) {.kind = listing,.key = key,.server = server,.role = role,.context = context};
 		stream->request_context = AllocSetContextCreate(context, "pgaq request of a link", ALLOCSET_DEFAULT_SIZES);
 		entry = hash_search(all_streams(), &whole, HASH_ENTER, &found);
@@ -137,9 +137,9 @@ aq_link_stream_all(void)
 	return all;
 }
 
-/* The stream is in no line, and has no request in flight. */
+/* The stream is in no list, and has no request in flight. */
 void
-aq_link_stream_remove(AqStream *stream)
+aq_link_stream_remove(AqLinkStreamState *stream)
 {
 	StreamKey	whole = key_of(stream->public.kind, stream->public.key);
 
@@ -147,16 +147,16 @@ aq_link_stream_remove(AqStream *stream)
 	MemoryContextDelete(stream->public.context);
 }
 
-/* Puts the stream into the line of its route, unless it is there, or in flight. */
+/* Puts the stream into the list of its route, unless it is there, or in flight. */
 void
-aq_link_stream_wake(AqStream *stream)
+aq_link_stream_wake(AqLinkStreamState *stream)
 {
 	stream->again = 0;
 	if (stream->woken)
 		return;
 	stream->woken = true;
 	if (stream->route != NULL && !stream->in_flight)
-		dlist_push_tail(&stream->route->line, &stream->node);
+		dlist_push_tail(&stream->route->woken, &stream->node);
 }
 
 /* --- calls --------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ aq_link_stream_woken(void)
 
 typedef struct Call
 {
-	AqStream   *stream;
+	AqLinkStreamState *stream;
 	AqLinkRequest *request;
 	const AqLinkAnswer *answer;
 	const AqLinkFailure *failure;
@@ -305,7 +305,7 @@ run_call(Call *call, void (*work) (void *), const char *what)
 
 /* The stream's next request; it is valid until the end of its answer's call. */
 AqCallResult
-aq_link_stream_next(AqStream *stream, AqLinkRequest *request)
+aq_link_stream_next(AqLinkStreamState *stream, AqLinkRequest *request)
 {
 	Call		call = {.stream = stream,.request = request};
 	AqCallResult result;
@@ -320,7 +320,7 @@ aq_link_stream_next(AqStream *stream, AqLinkRequest *request)
 }
 
 AqCallResult
-aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer)
+aq_link_stream_done(AqLinkStreamState *stream, const AqLinkAnswer *answer)
 {
 	Call		call = {.stream = stream,.answer = answer};
 
@@ -328,7 +328,7 @@ aq_link_stream_done(AqStream *stream, const AqLinkAnswer *answer)
 }
 
 AqCallResult
-aq_link_stream_failed(AqStream *stream, AqLinkPhase phase, const AqLinkError *error)
+aq_link_stream_failed(AqLinkStreamState *stream, AqLinkPhase phase, const AqLinkError *error)
 {
 	AqLinkFailure failure = {
 		.phase = phase,
