@@ -123,6 +123,34 @@ aq_node_area_free(void)
 	aq_latch_free(&area->latch);
 }
 
+/* A queue has an error with the node: of its messages there that are wanted here, or of messages that are sent. */
+void
+aq_node_area_queue_failed(int32 number, bool of_wish, const char *message, const char *hint)
+{
+	char	   *error = psprintf("%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
+	AqNodeState *state = aq_node_area_get(number);
+
+	if (state != NULL)
+	{
+		state->queue_error_time = GetCurrentTimestamp();
+		state->queue_error_of_wish = of_wish;
+		aq_clip_copy(state->queue_error, error, sizeof(state->queue_error));
+	}
+	aq_node_area_free();
+	pfree(error);
+}
+
+/* The error that is shown, if it is of this kind, is over. */
+void
+aq_node_area_queue_works(int32 number, bool of_wish)
+{
+	AqNodeState *state = aq_node_area_get(number);
+
+	if (state != NULL && state->queue_error_of_wish == of_wish)
+		state->queue_error_time = 0;
+	aq_node_area_free();
+}
+
 /* A copy of the entry; false: there is none. */
 bool
 aq_node_area_copy(int32 number, AqNodeState *copy)

@@ -280,17 +280,7 @@ lifetimes(Datum array)
 static void
 note_error(const AqLinkStream *stream, const char *message, const char *hint)
 {
-	char	   *error = psprintf("%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
-	AqNodeState *state = aq_node_area_get(node_of(stream));
-
-	if (state != NULL)
-	{
-		state->queue_error_time = GetCurrentTimestamp();
-		state->queue_error_of_wish = false;
-		aq_clip_copy(state->queue_error, error, sizeof(state->queue_error));
-	}
-	aq_node_area_free();
-	pfree(error);
+	aq_node_area_queue_failed(node_of(stream), false, message, hint);
 }
 
 /* The role as which the node asks for the unit, or has asked when it was granted. */
@@ -668,10 +658,10 @@ note_arrived(AqLinkStream *stream, uint32 n)
 	{
 		state->forwarded += n;
 		state->batches++;
-		if (!state->queue_error_of_wish && !trouble)
-			state->queue_error_time = 0;
 	}
 	aq_node_area_free();
+	if (!trouble)
+		aq_node_area_queue_works(node_of(stream), false);
 }
 
 /* The other node does not have the unit, so nothing of it can be consumed there. */

@@ -85,6 +85,8 @@ extern void aq_node_area_init(void *area, bool found);
 extern AqNodeState *aq_node_area_get(int32 number);
 extern bool aq_node_area_copy(int32 number, AqNodeState *copy);
 extern void aq_node_area_free(void);
+extern void aq_node_area_queue_failed(int32 number, bool of_wish, const char *message, const char *hint);
+extern void aq_node_area_queue_works(int32 number, bool of_wish);
 extern void aq_node_area_keep(const int32 *numbers, int n);
 extern void aq_node_area_forget(Oid database);
 /* a consumer that has dequeued, or waited, within this time is wanted by its node, microseconds */

@@ -214,30 +214,13 @@ want_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	return false;
 }
 
-/* message NULL: the queue has no error now. */
-static void
-note_error(AqLinkStream *stream, const char *message, const char *hint)
-{
-	char	   *error = message == NULL ? pstrdup("") : psprintf("%s%s%s", message, hint != NULL ? "; " : "", hint != NULL ? hint : "");
-	AqNodeState *state = aq_node_area_get((int32) stream->key);
-
-	if (state != NULL && (message != NULL || state->queue_error_of_wish))
-	{
-		state->queue_error_of_wish = message != NULL;
-		state->queue_error_time = message != NULL ? GetCurrentTimestamp() : 0;
-		aq_clip_copy(state->queue_error, error, sizeof(state->queue_error));
-	}
-	aq_node_area_free();
-	pfree(error);
-}
-
 static void
 want_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 {
 	Wanting    *wanting = stream->data;
 
 	wanting->asking->told = GetCurrentTimestamp();
-	note_error(stream, NULL, NULL);
+	aq_node_area_queue_works((int32) stream->key, true);
 }
 
 static TimestampTz
@@ -249,7 +232,7 @@ want_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 	{
 		if (wanting->asking != NULL)
 			wanting->asking->told = GetCurrentTimestamp();
-		note_error(stream, failure->message, failure->hint);
+		aq_node_area_queue_failed((int32) stream->key, true, failure->message, failure->hint);
 	}
 	return GetCurrentTimestamp() + TELL_AGAIN;
 }
