@@ -15,6 +15,8 @@ from pgaq.places import SurroundingsError
 
 RESULTS = places.ROOT / "bench" / "results"
 
+WIDTH = 800  # of a line of a file: one round
+
 # Settings of every measured server.
 SETTINGS = {
     "synchronous_commit": "on",
@@ -77,8 +79,21 @@ def save(name: str, content: dict[str, Any], claims: list[Claim] | None = None, 
     path = directory / f"{content['date']}-{name}.json"
     if claims is not None:
         content = {**content, "claims": [asdict(claim) for claim in claims]}
-    path.write_text(json.dumps(rounded(content), indent=1) + "\n")
+    path.write_text(layout(rounded(content)) + "\n")
     return path
+
+
+def layout(value: Any, indent: str = "") -> str:
+    """JSON: a list or an object is on one line if it fits, else each of its elements has lines of its own."""
+    flat = json.dumps(value)
+    if len(flat) <= WIDTH or not isinstance(value, (dict, list)):
+        return flat
+    deeper = indent + " "
+    if isinstance(value, dict):
+        elements, brackets = [f"{json.dumps(k)}: {layout(v, deeper)}" for k, v in value.items()], "{}"
+    else:
+        elements, brackets = [layout(v, deeper) for v in value], "[]"
+    return brackets[0] + "\n" + ",\n".join(deeper + element for element in elements) + "\n" + indent + brackets[1]
 
 
 def rounded(value: Any) -> Any:
