@@ -98,6 +98,7 @@ login_thread(void *arg)
 		while (next != PGRES_POLLING_FAILED && next != PGRES_POLLING_OK && wait_for(login, next))
 			next = PQconnectPoll(login->conn);
 	}
+	pg_write_barrier();			/* the connection before "done" */
 	pg_atomic_write_u32(&login->done, 1);
 	pg_memory_barrier();
 	SetLatch(login->latch);
