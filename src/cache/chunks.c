@@ -187,7 +187,7 @@ aq_chunks_try(uint32 count)
 	}
 	/*
 	 * chunks of an evicted frame are ours; but two sessions that take what is
-	 * not enough, and return it, would wake each other for ever
+	 * not enough, and return it, would wake each other forever
 	 */
 	fill_reserve(count - nreserve, kept() / 2, false);
 	while (nreserve < count && pressure != NULL && pressure())
