@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "base/base.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -177,4 +178,19 @@ int64
 aq_rows_name_hash(const char *name)
 {
 	return (int64) hash_bytes((const unsigned char *) name, (int) strlen(name));
+}
+
+void
+aq_rows_read(HeapTuple tuple, TupleDesc desc, int n, Datum *values, bool *nulls)
+{
+	if (likely(desc->natts == n))
+	{
+		heap_deform_tuple(tuple, desc, values, nulls);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		nulls[i] = true;
+		values[i] = i < desc->natts ? heap_getattr(tuple, i + 1, desc, &nulls[i]) : (Datum) 0;
+	}
 }

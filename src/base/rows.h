@@ -1,7 +1,7 @@
 /*
  * rows.h
  *	  Result rows of SQL functions: sets (begin, put column by column, end) or
- *	  one row.
+ *	  one row.  Reading the rows of the extension's tables.
  *
  * Included through base.h.
  *
@@ -10,6 +10,8 @@
 #ifndef AQ_ROWS_H
 #define AQ_ROWS_H
 
+#include "access/htup.h"
+#include "access/tupdesc.h"
 #include "fmgr.h"
 
 #define AQ_MAX_COLUMNS 48
@@ -72,6 +74,14 @@ extern void aq_rows_end_nulls(AqRow *row);	/* sets the remaining columns to null
 
 /* The return value of a function whose result is one row. */
 extern Datum aq_rows_one(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+
+/*
+ * Reads the first n columns of a row.  Use it for tables, in place of
+ * heap_deform_tuple, which writes as many values as the table has columns: a
+ * newer version of the extension, or a superuser, may have added some.
+ * Columns that the table lacks are null.
+ */
+extern void aq_rows_read(HeapTuple tuple, TupleDesc desc, int n, Datum *values, bool *nulls);
 
 /* The identifier that views show for a name: a hash of it. */
 extern int64 aq_rows_name_hash(const char *name);

@@ -139,7 +139,7 @@ read_message(Contents *p, HeapTuple tuple, TupleDesc desc)
 	RowStatus	status = row_status(tuple->t_data, &xid);
 
 	p->young |= is_young(tuple->t_data);
-	heap_deform_tuple(tuple, desc, values, nulls);
+	aq_rows_read(tuple, desc, MSG_COLUMNS, values, nulls);
 	chunk = DatumGetInt64(values[MSG_ORDINAL]) < 0;
 	ordinal = message_ordinal(DatumGetInt64(values[MSG_ORDINAL]));
 	if (DatumGetInt16(values[MSG_STREAM]) != p->stream)

@@ -240,7 +240,7 @@ read_slot(Relation rel, DoubtSlot *doubt)
 	tuple.t_self = doubt->tid;
 	if (!ItemPointerIsValid(&tuple.t_self) || !heap_fetch(rel, SnapshotAny, &tuple, &buffer, false))
 		return;					/* rolled back and already pruned */
-	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, nulls);
+	aq_rows_read(&tuple, RelationGetDescr(rel), MSG_COLUMNS, values, nulls);
 	doubt->targets = nulls[MSG_TARGETS] ? NULL : targets_set(DatumGetByteaPP(values[MSG_TARGETS]));
 	doubt->ready_at = nulls[MSG_READY_AT] ? 0 : DatumGetTimestampTz(values[MSG_READY_AT]);
 	doubt->expires_at = nulls[MSG_EXPIRES_AT] ? 0 : DatumGetTimestampTz(values[MSG_EXPIRES_AT]);

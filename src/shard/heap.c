@@ -255,7 +255,7 @@ aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, Tupl
 				AqMessage *m, Datum *values, bool *nulls)
 {
 	aq_payload_check_column(queue, desc, MSG_PAYLOAD);
-	heap_deform_tuple(tuple, desc, values, nulls);
+	aq_rows_read(tuple, desc, MSG_COLUMNS, values, nulls);
 	m->ordinal = DatumGetInt64(values[MSG_ORDINAL]);
 	m->id = aq_message_id(queue->shard_key, stream->number, m->ordinal);
 	m->priority = stream->priority;
@@ -312,7 +312,7 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 	ArrayType  *array;
 	int64		receipt;
 
-	heap_deform_tuple(tuple, desc, values, nulls);
+	aq_rows_read(tuple, desc, LOG_COLUMNS, values, nulls);
 	if (DatumGetInt16(values[LOG_CONSUMER]) < 0 || DatumGetInt16(values[LOG_CONSUMER]) >= AQ_MAX_CONSUMERS)
 		aq_catalog_refuse_row(NULL, tuple->t_tableOid, "consumer", DatumGetInt16(values[LOG_CONSUMER]));
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);

@@ -279,7 +279,7 @@ row_time(HeapTuple tuple, TupleDesc desc, int64 ordinal)
 	bool		nulls[MSG_COLUMNS];
 	TimestampTz time;
 
-	heap_deform_tuple(tuple, desc, values, nulls);
+	aq_rows_read(tuple, desc, MSG_COLUMNS, values, nulls);
 	if (DatumGetInt64(values[MSG_ORDINAL]) != ordinal)
 		return 0;
 	time = DatumGetTimestampTz(values[MSG_ENQUEUE_TIME]);

@@ -350,7 +350,7 @@ message_rows(MessageRows *rows, HeapTuple tuple, TupleDesc desc)
 	int			position = -1;
 
 	/* the row may belong to a partition that is no longer in memory */
-	heap_deform_tuple(tuple, desc, values, nulls);
+	aq_rows_read(tuple, desc, MSG_COLUMNS, values, nulls);
 	stream.number = DatumGetInt16(values[MSG_STREAM]);
 	stream.shard = stream.number / (2 * AQ_PRIORITIES);
 	stream.priority = stream.number / 2 % AQ_PRIORITIES;

@@ -30,6 +30,12 @@ UPGRADE = {
     "pgaq": """
 ALTER TABLE aq_internal.queue ADD COLUMN colour text CHECK (colour <> '');
 COMMENT ON COLUMN aq_internal.queue.colour IS 'made up';
+ALTER TABLE aq_internal.subscriber ADD COLUMN colour text DEFAULT 'red';
+ALTER TABLE aq_internal.queue_table ADD COLUMN colour text DEFAULT 'red';
+ALTER TABLE aq_internal.consumer_grant ADD COLUMN colour text DEFAULT 'red';
+COMMENT ON COLUMN aq_internal.subscriber.colour IS 'made up';
+COMMENT ON COLUMN aq_internal.queue_table.colour IS 'made up';
+COMMENT ON COLUMN aq_internal.consumer_grant.colour IS 'made up';
 CREATE TABLE aq_internal.made_up (queue_id integer PRIMARY KEY, note text NOT NULL);
 COMMENT ON TABLE aq_internal.made_up IS 'made up';
 SELECT pg_catalog.pg_extension_config_dump('aq_internal.made_up', '');

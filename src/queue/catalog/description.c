@@ -77,7 +77,7 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 		AqConsumer *consumer;
 		const char *kind;
 
-		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+		aq_rows_read(tuple, RelationGetDescr(rel), SUBSCRIBER_COLUMNS, values, nulls);
 		if (queue->nconsumers == size)
 		{
 			size *= 2;
@@ -155,7 +155,7 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 	tuple = systable_getnext(scan);
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "queue table %d does not exist", id);
-	heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+	aq_rows_read(tuple, RelationGetDescr(rel), TABLE_COLUMNS, values, nulls);
 	table->id = id;
 	table->multi = DatumGetBool(values[TABLE_MULTI]);
 	table->grouping = DatumGetBool(values[TABLE_GROUPING]);
@@ -180,9 +180,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	char		view[NAMEDATALEN];
 	Oid			input;
 
-	/* not heap_deform_tuple: a newer version of the extension may have more columns */
-	for (int i = 0; i < AQ_QUEUE_COLUMNS; i++)
-		values[i] = heap_getattr(tuple, i + 1, desc, &nulls[i]);
+	aq_rows_read(tuple, desc, AQ_QUEUE_COLUMNS, values, nulls);
 #define PROPERTY(id, name, type, nullable, check) queue->name = READ_##type(values[AQ_QUEUE_##id], nulls[AQ_QUEUE_##id]);
 #include "queue/catalog/queue_column_list.h"
 	queue->id = DatumGetInt32(values[AQ_QUEUE_ID]);

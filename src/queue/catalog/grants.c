@@ -61,7 +61,7 @@ read_rows(AqQueue *queue)
 		bool		nulls[GRANT_COLUMNS];
 		AqGrant    *grant;
 
-		heap_deform_tuple(tuple, RelationGetDescr(rel), values, nulls);
+		aq_rows_read(tuple, RelationGetDescr(rel), GRANT_COLUMNS, values, nulls);
 		if (!nulls[GRANT_ROLE] && !OidIsValid(DatumGetObjectId(values[GRANT_ROLE])))
 			continue;
 		grant = palloc0(sizeof(AqGrant));
