@@ -79,7 +79,8 @@ named_exception_queue(AqQueue *queue, const char *name)
 	if (strcmp(name, "none") == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE, "queue \"%s\" cannot be the exception queue of \"%s\"", name, queue->name),
-				errhint("A queue can be without an exception queue, not a message: aq.create_queue or aq.alter_queue with exception_queue => 'none'."));
+				aq_error_hint("A queue can be without an exception queue, not a message: aq.create_queue or aq.alter_queue with exception_queue => 'none'.",
+							  "Leave exception_queue null, or name a queue."));
 	target = aq_catalog_get(name, AQ_RIGHT_ENQUEUE);
 	if (target->multi || target->payload_type != queue->payload_type || target->non_persistent)
 		ereport(ERROR,

@@ -454,8 +454,9 @@ aq_catalog_refuse_consumer(AqQueue *queue, const char *consumer)
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for consumer \"%s\" of queue \"%s\"", aq_error_clip(consumer), queue->name),
-			 errhint("The owner of the queue can grant it: aq.grant_consumer(%s, %s, %s).", quote_literal_cstr(queue->name),
-					 quote_literal_cstr(aq_error_clip(consumer)), quoted_user())));
+			 aq_error_hint(psprintf("The owner of the queue can grant it: aq.grant_consumer(%s, %s, %s).", quote_literal_cstr(queue->name),
+									quote_literal_cstr(aq_error_clip(consumer)), quoted_user()),
+						   "The owner of the queue can grant the DEQUEUE privilege with dbms_aqadm.grant_queue_privilege.")));
 }
 
 AqQueue *

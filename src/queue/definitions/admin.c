@@ -423,8 +423,9 @@ check_not_exception_queue(int32 id, const char *name, int32 dropped)
 	if (user != NULL)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue \"%s\" is the exception queue of \"%s\"", name, user),
-				errhint("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
-						user));
+				aq_error_hint(psprintf("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
+									   user),
+							  psprintf("Drop queue \"%s\" first, with dbms_aqadm.drop_queue.", user)));
 }
 
 /* Drops the queue, which the caller must own, and its default exception queue. */

@@ -417,7 +417,8 @@ queue_to_convert(FunctionCallInfo fcinfo, LOCKMODE lock)
 	if (queue->store->kind != AQ_STORE_CLASSIC || aq_pending_is_converted(queue->id))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "queue \"%s\" is already a sharded queue", queue->name),
-				errhint("The column \"converting\" of aq.queues shows whether it still has messages in its queue table."));
+				aq_error_hint("The column \"converting\" of aq.queues shows whether it still has messages in its queue table.",
+							  "dbms_aqmigtool.check_status shows whether it still has messages in its queue table."));
 	return queue;
 }
 

@@ -100,7 +100,8 @@ check_max_retries(int32 max_retries, bool alters, bool sharded)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_retries\" of a sharded queue must be at most %d, not %d",
 						 AQ_MAX_ATTEMPTS, max_retries),
-				errhint("Set no limit (null in aq.create_queue, -1 in aq.alter_queue), or put the queue into a queue table."));
+				aq_error_hint("Set no limit (null in aq.create_queue, -1 in aq.alter_queue), or put the queue into a queue table.",
+							  "Lower it, or put the queue into a queue table."));
 }
 
 static void

@@ -292,8 +292,9 @@ check_not_in_use(int32 id, const char *name)
 		ereport(ERROR,
 				aq_error(AQ_ERR_EXCEPTION_QUEUE_NAMED, "queue table \"%s\" holds the exception queue of \"%s\"",
 						 name, user),
-				errhint("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
-						user));
+				aq_error_hint(psprintf("Give queue \"%s\" another exception queue, or none, with aq.alter_queue, or drop that queue first.",
+									   user),
+							  psprintf("Drop queue \"%s\" first, with dbms_aqadm.drop_queue.", user)));
 }
 
 PG_FUNCTION_INFO_V1(aq_queue_table_drop);
