@@ -619,6 +619,38 @@ aq_rule_role(Oid writer)
 	return role;
 }
 
+/* What helps against this error, which is not the same for each: what exists, what is allowed, or what the server says. */
+static int
+hint_for(const AqRule *rule, const ErrorData *error)
+{
+	switch (error->sqlerrcode)
+	{
+		case ERRCODE_UNDEFINED_COLUMN:
+			return errhint("%sA condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
+						   "payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
+						   "msgid, original_msgid, dead_letter (dead_letter ->> 'queue', 'consumer', 'reason', 'error', 'attempts', 'died'), "
+						   "state, delay, expiration, exception_queue and the fields of a composite payload.",
+						   rule->payload_type == JSONBOID ? "A key of the payload is read with payload ->> 'key'. " : "");
+		case ERRCODE_UNDEFINED_FUNCTION:
+		case ERRCODE_UNDEFINED_OBJECT:
+			if (OidIsValid(rule->role))
+				return errhint("Functions, operators and types are looked up in pg_catalog: qualify "
+							   "others with their schema, and cast arguments that do not match.");
+			break;
+		case ERRCODE_SYNTAX_ERROR:
+			return errhint("A condition is one SQL expression, for example: priority < 3 AND correlation LIKE 'order%%'.");
+		case ERRCODE_DATATYPE_MISMATCH:
+			return errhint("A condition is true or false: compare values, for example: priority < 3.");
+		case ERRCODE_FEATURE_NOT_SUPPORTED:
+		case ERRCODE_GROUPING_ERROR:
+		case ERRCODE_WINDOWING_ERROR:
+			return errhint("A condition is about one message, without subqueries, aggregates and sets. A function that it calls can read tables.");
+		default:
+			break;
+	}
+	return error->hint != NULL ? errhint("%s", error->hint) : 0;
+}
+
 /*
  * Raises the error again for the condition: its position is within the
  * condition, not within the command.
@@ -628,13 +660,7 @@ raise_invalid(const AqRule *rule, const ErrorData *error)
 {
 	ereport(ERROR,
 			aq_error(AQ_ERR_RULE_INVALID, "condition \"%s\" is not valid: %s", rule->text, in_our_words(error->message)),
-			error->sqlerrcode == ERRCODE_UNDEFINED_FUNCTION && OidIsValid(rule->role) ?
-			errhint("Functions, operators and types are looked up in pg_catalog: qualify "
-					"others with their schema, and cast arguments that do not match.") :
-			errhint("A condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
-					"payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
-					"msgid, original_msgid, dead_letter (dead_letter ->> 'queue', 'consumer', 'reason', 'error', 'attempts', 'died'), "
-					"state, delay, expiration, exception_queue and the fields of a composite payload."));
+			hint_for(rule, error));
 }
 
 static void
