@@ -10,7 +10,16 @@ CREATE ROLE regress_aq_other;
 SET ROLE regress_aq_owner;
 SELECT split_part(t.error($$SELECT aq.create_queue('q')$$), ' | ', 1);
 SELECT split_part(t.error($$SELECT aq.create_queue_table('q_tab')$$), ' | ', 1);
+SELECT aq.create_queue('q');
+DO $$ BEGIN PERFORM aq.create_queue_table('q_tab'); END $$;
 RESET ROLE;
+-- a function of others with the same name
+CREATE FUNCTION t.create_queue() RETURNS void LANGUAGE sql AS '';
+REVOKE EXECUTE ON FUNCTION t.create_queue FROM PUBLIC;
+SET ROLE regress_aq_owner;
+SELECT t.create_queue();
+RESET ROLE;
+DROP FUNCTION t.create_queue;
 DO $$
 DECLARE f regprocedure;
 BEGIN

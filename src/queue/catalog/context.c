@@ -23,7 +23,11 @@
 #include <ctype.h>
 
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
 
 static emit_log_hook_type previous_hook;
 
@@ -148,6 +152,42 @@ explain_locks(ErrorData *error)
 							   "CALL aq.drop_queues(...) drops many queues, and commits in between.", max_locks_per_xact);
 }
 
+/* The current role, if that can be told without the catalog. */
+static const char *
+role_name(void)
+{
+	const char *role = GetConfigOption("role", true, false);
+
+	if (role == NULL || strcmp(role, "none") == 0)
+		role = GetConfigOption("session_authorization", true, false);
+	return role != NULL && !InLocalUserIdChange() ? quote_identifier(role) : "...";
+}
+
+/*
+ * EXECUTE on two functions decides which roles create queues, so the server
+ * itself refuses the others, and does not say what to do.  The message has the
+ * function's name, in each language; the statement, or the context of one inside
+ * a function, says that it is ours.
+ */
+static void
+explain_permission(ErrorData *error)
+{
+	static const char *const names[] = {"create_queue_table", "create_queue"};
+
+	for (int i = 0; i < lengthof(names) && error->hint == NULL; i++)
+	{
+		char	   *ours = psprintf("aq.%s", names[i]);
+
+		if (strstr(error->message, names[i]) == NULL)
+			continue;
+		if (error->context != NULL && strstr(error->context, FUNCTION_PREFIX "dbms_aqadm.") != NULL)
+			error->hint = psprintf("A superuser can grant it: GRANT aq_administrator_role TO %s.", role_name());
+		else if ((debug_query_string != NULL && strstr(debug_query_string, ours) != NULL) ||
+				 (error->context != NULL && strstr(error->context, ours) != NULL))
+			error->hint = psprintf("A superuser can grant it: GRANT EXECUTE ON FUNCTION %s TO %s.", ours, role_name());
+	}
+}
+
 /* A relation of aq_data in a text: its name's beginning and length, and the number in it. */
 typedef struct Named
 {
@@ -236,6 +276,8 @@ context_hook(ErrorData *error)
 {
 	if (error->sqlerrcode == ERRCODE_OUT_OF_MEMORY)
 		explain_locks(error);
+	if (error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE && error->message != NULL)
+		explain_permission(error);
 	if (error->context != NULL && (strstr(error->context, FUNCTION_PREFIX "aq.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "aq_internal.") != NULL ||
 								   strstr(error->context, FUNCTION_PREFIX "sys.") != NULL ||
