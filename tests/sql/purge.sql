@@ -33,7 +33,7 @@ SELECT t.look('g_topic', 'a') IS NULL, t.look('g_topic', 'b');
 SELECT t.put('g_topic', 4);
 SELECT aq.purge_queue('g_topic');
 SELECT t.look('g_topic', 'a') IS NULL, t.look('g_topic', 'b') IS NULL;
-SELECT aq.purge_queue('g_topic', 'nobody');
+SELECT aq.purge_queue('g_topic', consumer => 'nobody');
 -- refused
 SELECT t.error($$SELECT aq.purge_queue('no such queue')$$);
 SELECT t.error($$SELECT aq.purge_queue('g', 'a')$$);

@@ -2,9 +2,18 @@
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('n', multiple_consumers => true, retry_delay => '0');
--- no subscriber: no id, and nothing is stored
+-- no subscriber: no id, and nothing is stored; a session is told so once for each topic
 SELECT aq.enqueue('n', '1') IS NULL, aq.enqueue_array('n', ARRAY['1', '2']), aq.enqueue('n', '1', recipients => '{}') IS NULL;
 SELECT count(*) FROM aq.messages WHERE queue_name = 'n';
+SELECT aq.create_queue('n_empty', multiple_consumers => true);
+SELECT aq.enqueue_array('n_empty', ARRAY[]::text[]);
+SELECT aq.enqueue('n_empty', '1', recipients => '{guest}') IS NULL;
+SELECT aq.subscribe('n_empty', 'ann', 'priority = 0');
+SELECT aq.enqueue('n_empty', '1') IS NULL;
+SELECT aq.unsubscribe('n_empty', 'ann');
+SELECT aq.enqueue('n_empty', '1', delivery_mode => 'buffered') IS NULL;
+SELECT aq.enqueue('n_empty', '1') IS NULL;
+SELECT aq.drop_queue('n_empty', force => true);
 SELECT aq.subscribe('n', 'ann');
 SELECT aq.subscribe('n', 'bob', comment => 'second');
 SELECT consumer, kind, rule, comment FROM aq_internal.subscriber ORDER BY 1;

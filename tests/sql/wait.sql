@@ -86,3 +86,5 @@ SELECT t.error($$CALL aq.listen(ARRAY['t'], ARRAY['x'], '0', NULL, NULL)$$);
 SELECT aq.drop_queue('t'), aq.drop_queue('t2'), aq.drop_queue('t_topic', true);
 -- a session stands in 256 lists at most
 SELECT t.error(format('CALL aq.listen(%L, NULL, ''0'', NULL, NULL)', (SELECT array_agg('none' || n) FROM generate_series(1, 257) n)));
+-- an unknown queue is an error, also behind one that has a message
+SELECT t.error($$CALL aq.listen(ARRAY['t2', 'no such queue'], timeout => '10 s')$$);

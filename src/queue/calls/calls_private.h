@@ -19,9 +19,6 @@ extern AqQueue *aq_use_begin(AqQueue *queue, bool enqueue, bool *begins);
 extern AqQueue *aq_use_settle(AqQueue *queue, bool *begins);
 extern void aq_use_undo(AqQueue *queue);
 
-/* --- unknown.c */
-extern void aq_unknown_consumer(AqQueue *queue, const char *consumer);
-
 /* --- lease_calls.c */
 extern void aq_lease_calls_check(AqQueue *queue);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,

@@ -231,7 +231,7 @@ set_max(Request *request, int max)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "max_messages must be positive, not %d", max));
 	request->take.max = max;
 	if (request->take.position < 0)
-		aq_unknown_consumer(request->queue, request->consumer);
+		aq_notice_unknown_consumer(request->queue, request->consumer);
 }
 
 static void

@@ -497,11 +497,16 @@ choose_targets(const AqEnqueue *call, AqQueue **queue, const AqPutOptions *optio
 		return targets;
 	}
 	else
+	{
+		if (bms_is_empty((*queue)->without_rule) && n > 0)
+			aq_notice_no_subscriber(*queue);
+
 		/*
 		 * a copy, because the description may be read again before the
 		 * transaction ends
 		 */
 		all = bms_copy((*queue)->without_rule);
+	}
 	for (uint32 i = 0; i < n; i++)
 		targets[i] = all;
 	return targets;

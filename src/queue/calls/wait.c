@@ -212,7 +212,7 @@ check_queues(void *arg)
 		aq_pins_pin(queue);
 		position = aq_args_consumer_position(queue, listening->consumers[i]);
 		if (position < 0)
-			aq_unknown_consumer(queue, listening->consumers[i]);
+			aq_notice_unknown_consumer(queue, listening->consumers[i]);
 		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)
@@ -422,6 +422,10 @@ aq_wait_listen_released(int n, char **queues, char **consumers, int *delivery, i
 	found = listen_to(&listening, false, timeout_us);
 	if (found < 0)
 		return found;
+	/* a message does not hide that a later queue of the list does not exist */
+	for (int i = found + 1; i < listening.n; i++)
+		if (listening.known[i] == 0)
+			(void) queue_of(&listening, i);
 	*delivery = listening.deliveries[found];
 	return found / (listening.n / n);
 }

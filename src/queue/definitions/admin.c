@@ -523,6 +523,8 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(4) && PG_GETARG_BOOL(4))
 		queue->store->lock(queue);
 	queue = hold_consumer(queue, consumer);
+	if (queue->multi && consumer != NULL && aq_catalog_consumer(queue, consumer) == NULL)
+		aq_notice_unknown_consumer(queue, consumer);
 	if (!PG_ARGISNULL(2))
 	{
 		options.filter = matches;

@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ *
+ * notice.c
+ *	  Notices for calls that are allowed and may be mistakes, once in a session
+ *	  for each name.
+ *
+ * A consumer that is not known is no error, because a recipient is known only
+ * while it has messages: a program may well wait for one before the first
+ * message names it.  A name that was granted to a role counts as known.  Nor is a topic
+ * without subscribers an error: they may come later.
+ *
+ * A program can use a new name for each request, so a session is not told of
+ * more than a maximum number of names.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/catalog/catalog_private.h"
+
+#include "common/hashfn.h"
+
+/* names that a session is told of */
+#define NAMES_MAX 32
+
+/* Hashes of queue and consumer, or of queues. */
+static uint64 told[NAMES_MAX];
+static int	ntold;
+
+static uint64
+hash_of(const AqQueue *queue, const char *consumer)
+{
+	return hash_bytes_extended((const unsigned char *) consumer, strlen(consumer),
+							   queue->persistent != NULL ? queue->persistent->key : queue->key);
+}
+
+static bool
+was_told(uint64 name)
+{
+	for (int i = 0; i < ntold; i++)
+		if (told[i] == name)
+			return true;
+	return ntold == NAMES_MAX;
+}
+
+/* The session uses a consumer that is not known. */
+void
+aq_notice_unknown_consumer(AqQueue *queue, const char *consumer)
+{
+	uint64		name = hash_of(queue, consumer);
+
+	if (was_told(name) || aq_grants_exist(queue, consumer))
+		return;
+	told[ntold++] = name;
+	ereport(NOTICE,
+			(errmsg("consumer \"%s\" of queue \"%s\" is not a subscriber and has no messages", aq_error_clip(consumer), queue->name),
+			 aq_error_hint("Check the spelling, also upper and lower case: aq.subscribers lists the consumers. "
+						   "A subscriber is added with aq.subscribe; a recipient is known while it has messages.",
+						   "Check the spelling: sys.all_queue_subscribers lists the subscribers. "
+						   "A subscriber is added with dbms_aqadm.add_subscriber; a recipient is known while it has messages.")));
+}
+
+/* The session enqueues without recipients into a topic that has no subscriber; Oracle's packages raise an error for it. */
+void
+aq_notice_no_subscriber(const AqQueue *queue)
+{
+	uint64		name = ~hash_of(queue, "");	/* not that of a consumer */
+
+	if (aq_error_oracle || was_told(name))
+		return;
+	told[ntold++] = name;
+	ereport(NOTICE,
+			(errmsg(queue->delivery == AQ_BUFFERED ? "queue \"%s\" has no subscriber for buffered messages, so the message is not kept" :
+					"queue \"%s\" has no subscriber, so the message is not kept", queue->name),
+			 errdetail("A subscriber gets only messages that are enqueued after it was added."),
+			 errhint("Add subscribers with aq.subscribe first, or name recipients.")));
+}
