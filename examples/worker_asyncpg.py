@@ -107,7 +107,7 @@ class Waiting:
                 if stopping.is_set():
                     break
                 self.task = asyncio.create_task(self.database.run(
-                    lambda db: db.execute("CALL aq.wait($1, $2)", QUEUE, timedelta(seconds=30))))
+                    lambda db: db.execute("CALL aq.wait($1, '30 seconds')", QUEUE)))
                 await asyncio.wait([self.task])
                 if not self.task.cancelled():
                     self.task.result()

@@ -67,10 +67,11 @@ VALUES = {
     "double precision": ["0", "-1", "'NaN'", "'infinity'", "'-infinity'", "0.001"], "numeric": ["0", "-1", "'NaN'", "'infinity'", "'-infinity'", "1e100", "0.5"],
     "bytea": ["''", "'\\x00ff'"],
     "anyelement": ["'x'::text", "1", "NULL::jsonb", "'{}'::jsonb", "ROW(1, 'a')", "ROW(1, 'a')::public.fuzzed_pair", "'{1,2}'::int[]", "'x'::name", "'a'::\"char\""],
+    "anycompatible": ["'0'", "'-1 s'", "'1 ms'::interval", "'1000'", "1000", "'{}'", "'{NULL}'::uuid[]", "(SELECT id FROM public.fuzzed_ids ORDER BY pg_catalog.random() LIMIT 1)", "'x'::name"],
     "record": ["ROW(1, 2)", "ROW()", "ROW(1, 'a')::public.fuzzed_pair"], "\"any\"": ["1", "'x'::text", "NULL::jsonb"],
     "anyarray": ["ARRAY[1, 2]", "'{}'::text[]", "ARRAY[NULL]::jsonb[]", "'{{1,2},{3,4}}'::int[]", "ARRAY[ROW(1, 'a')::public.fuzzed_pair]"],
 }  # fmt: skip
-PSEUDO = ("anyelement", "anyarray", "record", '"any"')
+PSEUDO = ("anyelement", "anyarray", "anycompatible", "record", '"any"')
 
 
 class Arguments:

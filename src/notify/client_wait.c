@@ -257,7 +257,7 @@ aq_client_wait(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_LISTEN);
 	Waiting		waiting = {.wanted = PG_ARGISNULL(0) ? NULL : PG_GETARG_ARRAYTYPE_P_COPY(0)};
-	int64		timeout = PG_ARGISNULL(1) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(1));
+	int64		timeout = PG_ARGISNULL(1) ? -1 : aq_args_timeout(fcinfo, 1, "timeout");
 	Datum		value = 0;
 	bool		isnull;
 

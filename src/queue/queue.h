@@ -364,6 +364,7 @@ extern char *aq_args_name_or_null(FunctionCallInfo fcinfo, int arg, const char *
 extern void aq_args_check_name(const char *name, const char *what);
 extern bool aq_args_if_not_exists(FunctionCallInfo fcinfo, int arg, const char *what, const char *name);
 extern int	aq_args_consumer_position(AqQueue *queue, const char *consumer);
+extern int64 aq_args_timeout(FunctionCallInfo fcinfo, int arg, const char *what);	/* microseconds */
 extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n);
 
 /* --- interval.c: the length of an interval, in microseconds */

@@ -119,9 +119,11 @@ EXPECTED = {
     "SELECT * FROM aq.dequeue($1, $2, max_messages => $3)": "text text integer",
     "SELECT * FROM aq.dequeue($1, max_messages => $2, msgid => $3)": "text integer uuid",
     "SELECT * FROM aq.dequeue($1, as_type => null::bytea, max_messages => $2)": "text integer",
-    "CALL aq.wait($1, $2)": "text interval",
-    "CALL aq.receive($1, max_messages => $2, timeout => $3)": "text integer interval",
-    "CALL aq.listen($1, $2, $3, null, null)": "text[] text[] interval",
+    "CALL aq.wait($1, $2)": "text text",
+    "CALL aq.wait($1, $2, $3)": "text text text",
+    "CALL aq.receive($1, max_messages => $2, timeout => $3)": "text integer text",
+    "CALL aq.listen($1, $2, $3, null, null)": "text[] text[] text",
+    "SELECT * FROM aq.acknowledge($1, $2, $3)": "text text bigint",
 }
 
 

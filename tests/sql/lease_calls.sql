@@ -21,6 +21,28 @@ SELECT array_agg(msgid) AS ids, max(receipt) AS receipt FROM aq.dequeue('lc', ma
 SELECT pg_sleep(3.1);
 SELECT result FROM aq.release('lc', :'ids', :receipt);
 SELECT t.drain('lc');
+-- one message by its id; ids of any type whose text is one, or an array
+CREATE FUNCTION t.single_lease(OUT id uuid, OUT receipt bigint) LANGUAGE sql AS $$ SELECT msgid, receipt FROM aq.dequeue('lc', lease => '1 hour') $$;
+SELECT t.put('lc', 1, 6);
+SELECT * FROM t.single_lease() \gset
+SELECT result, msgid = :'id' FROM aq.acknowledge('lc', :'id'::uuid, :receipt);
+SELECT * FROM t.single_lease() \gset
+SELECT result FROM aq.reject('lc', :'id'::varchar, :receipt);
+SELECT * FROM t.single_lease() \gset
+SELECT result FROM aq.reject('lc', '{' || :'id' || '}', :receipt);
+SELECT * FROM t.single_lease() \gset
+SELECT result FROM aq.acknowledge('lc', ARRAY[:'id'], :receipt);
+SELECT * FROM t.single_lease() \gset
+SELECT result FROM aq.extend('lc', :'id', :receipt, '2 hours');
+SELECT result FROM aq.release('lc', :'id', :receipt, count => false);
+SELECT result FROM aq.acknowledge('lc', :'id', :receipt);
+SELECT * FROM t.single_lease() \gset
+SELECT result FROM aq.end_leases('lc', :'id');
+SELECT t.error($$SELECT * FROM aq.acknowledge('lc', 'x', 1)$$);
+SELECT t.error($$SELECT * FROM aq.acknowledge('lc', 5, 1)$$);
+SELECT t.error($$SELECT * FROM aq.acknowledge('lc', NULL, 1)$$);
+SELECT t.drain('lc');
+DROP FUNCTION t.single_lease;
 -- with the next messages, in one statement
 CREATE FUNCTION t.next(acknowledge uuid[], receipt bigint, lease interval DEFAULT '1 hour', wait interval DEFAULT NULL,
 	OUT payloads text, OUT ids uuid[], OUT receipt bigint) LANGUAGE sql AS $$

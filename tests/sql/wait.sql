@@ -24,13 +24,17 @@ CALL aq.wait('t', timeout => '0');
 CALL aq.wait('t_topic', '0');
 SELECT t.put('t', 1);
 CALL aq.wait('t');
-CALL aq.wait('t', '0', NULL);
+CALL aq.wait('t', interval '0', NULL);
 DO $$DECLARE ready boolean; BEGIN CALL aq.wait('t', '0', ready); RAISE NOTICE '%', ready; END$$;
 SELECT t.drain('t');
 -- per consumer
 SELECT aq.enqueue('t_topic', '1', recipients => ARRAY['b']) IS NOT NULL;
 CALL aq.wait('t_topic', 'a', '0', NULL);
 CALL aq.wait('t_topic', 'b', '0', NULL);
+CALL aq.wait('t_topic', 'b', '0');
+CALL aq.wait('t_topic', 'b', interval '0');
+CALL aq.wait(timeout => '0', consumer => 'b', queue_name => 't_topic');
+CALL aq.wait('t_topic', consumer => 'a', timeout => interval '0');
 SELECT t.drain('t_topic', 'b');
 -- in a transaction block it is a statement like others
 BEGIN;
@@ -64,6 +68,21 @@ SELECT t.error($$CALL aq.wait('no such queue', NULL, '0', NULL)$$);
 SELECT t.error($$CALL aq.wait(NULL, NULL, '0', NULL)$$);
 SELECT t.error($$CALL aq.wait('t', 'consumer', '0', NULL)$$);
 SELECT t.error($$CALL aq.wait('t_topic', NULL, '0', NULL)$$);
+SELECT t.error($$CALL aq.wait('t', '0', NULL)$$);
+-- a timeout has a unit: an interval would read 1000 as seconds
+SELECT t.error($$CALL aq.wait('t', '1000')$$);
+SELECT t.error($$CALL aq.wait('t', 1000)$$);
+SELECT t.error($$CALL aq.wait('t_topic', 'a', '1.5e3')$$);
+SELECT t.error($$CALL aq.wait('t_topic', 'a', 1000.5)$$);
+SELECT t.error($$CALL aq.wait('t', NULL, '5', 'persistent', NULL)$$);
+SELECT t.error($$CALL aq.wait(NULL::bigint[], 1000)$$);
+SELECT t.error($$CALL aq.listen('{t}', timeout => '1000')$$);
+SELECT t.error($$CALL aq.receive('t', timeout => 1000)$$);
+SELECT t.error($$CALL aq.wait('t', 'soon')$$);
+SELECT t.error($$CALL aq.wait('t', true)$$);
+CALL aq.wait('t', 0);
+CALL aq.wait('t', '00:00:00.01');
+CALL aq.wait('t', '10 ms'::varchar);
 -- listen: the first of the list that has a message
 CALL aq.listen(ARRAY['t', 't2', 't_topic'], ARRAY[NULL, NULL, 'a'], '10 ms', NULL, NULL);
 SELECT t.put('t2', 1), t.put('t_topic', 1);
@@ -72,8 +91,11 @@ CALL aq.listen(ARRAY['t_topic', 't', 't2'], ARRAY['a', NULL, NULL], '10 s', NULL
 CALL aq.listen(ARRAY['t', 't_topic', 't_topic'], ARRAY[NULL, 'nobody', 'b'], NULL, NULL, NULL);
 SELECT t.drain('t2');
 CALL aq.listen(ARRAY['t', 't2'], NULL, '10 ms', NULL, NULL);
+CALL aq.listen(ARRAY['t', 't2'], timeout => '10 ms');
 SELECT aq.enqueue('t2', '2', delay => '0.1 s') IS NOT NULL;
 CALL aq.listen(ARRAY['t', 't2'], ARRAY[NULL, NULL], '60 s', NULL, NULL);
+-- an unknown queue is an error, also behind one that has a message
+SELECT t.error($$CALL aq.listen(ARRAY['t2', 'no such queue'], timeout => '10 s')$$);
 SELECT t.drain('t2');
 SELECT t.error($$CALL aq.listen(ARRAY['t', 't2'], ARRAY[NULL], '0', NULL, NULL)$$);
 SELECT t.error($$CALL aq.listen('{}', '{}', '0', NULL, NULL)$$);
@@ -86,5 +108,3 @@ SELECT t.error($$CALL aq.listen(ARRAY['t'], ARRAY['x'], '0', NULL, NULL)$$);
 SELECT aq.drop_queue('t'), aq.drop_queue('t2'), aq.drop_queue('t_topic', true);
 -- a session stands in 256 lists at most
 SELECT t.error(format('CALL aq.listen(%L, NULL, ''0'', NULL, NULL)', (SELECT array_agg('none' || n) FROM generate_series(1, 257) n)));
--- an unknown queue is an error, also behind one that has a message
-SELECT t.error($$CALL aq.listen(ARRAY['t2', 'no such queue'], timeout => '10 s')$$);

@@ -30,16 +30,16 @@ An existing registration of the role for the same queue, consumer and callback i
   address the privilege to enqueue into pgaq_outgoing and LOGIN.
 Errors 22004, 22023, 42501, 42602, 42704, 42809, 54000';
 
-CREATE PROCEDURE aq.wait(INOUT registration_ids bigint[], timeout interval DEFAULT NULL)
+CREATE PROCEDURE aq.wait(INOUT registration_ids bigint[], timeout anycompatible DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_client_wait';
-COMMENT ON PROCEDURE aq.wait(bigint[], interval) IS
+COMMENT ON PROCEDURE aq.wait(bigint[], anycompatible) IS
 'Wait until a client registration has notifications.
 registration_ids: the registrations to wait for (null: all client registrations of the current role);
   as result, those that have notifications, null after the timeout
-timeout: null or negative: forever
+timeout: an interval with a unit; null or negative: forever
 Holds no snapshot while it waits, when called by CALL outside a function. Takes nothing: call
   aq.notifications afterwards. Another session may be faster.
-Errors 22004, 42501, 42704';
+Errors 22004, 22023, 42501, 42704';
 
 CREATE FUNCTION aq.notifications(registration_ids bigint[] DEFAULT NULL, max_notifications integer DEFAULT 100) RETURNS SETOF aq.notification
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'aq_client_news_take';

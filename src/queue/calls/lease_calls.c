@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 #include "utils/uuid.h"
 
@@ -37,6 +38,39 @@ aq_lease_calls_check(AqQueue *queue)
 			: errdetail("The queue is being converted."));
 }
 
+static Datum
+read_text(Oid type, char *text)
+{
+	Oid			input;
+	Oid			io_param;
+
+	getTypeInputInfo(type, &input, &io_param);
+	return OidInputFunctionCall(input, text, io_param, -1);
+}
+
+/* The ids: an array, one id, or the text of either.  An id in braces reads as an array of it. */
+static ArrayType *
+ids_argument(FunctionCallInfo fcinfo, int arg)
+{
+	Oid			type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, arg));
+	Datum		id = PG_GETARG_DATUM(arg);
+	Oid			output;
+	bool		varlena;
+	char	   *text;
+
+	if (type == UUIDARRAYOID)
+		return PG_GETARG_ARRAYTYPE_P(arg);
+	if (type != UUIDOID)
+	{
+		getTypeOutputInfo(type, &output, &varlena);
+		text = OidOutputFunctionCall(output, id);
+		if (strchr(text, '{') != NULL)
+			return DatumGetArrayTypeP(read_text(UUIDARRAYOID, text));
+		id = read_text(UUIDOID, text);
+	}
+	return construct_array(&id, 1, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR);
+}
+
 /* name: of the argument */
 static pg_uuid_t *
 read_ids(FunctionCallInfo fcinfo, int arg, const char *name, int *n)
@@ -47,7 +81,7 @@ read_ids(FunctionCallInfo fcinfo, int arg, const char *name, int *n)
 
 	if (PG_ARGISNULL(arg))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"%s\" must not be null", name));
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(arg), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, n);
+	deconstruct_array(ids_argument(fcinfo, arg), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, n);
 	ids = palloc(Max(*n, 1) * sizeof(pg_uuid_t));
 	for (int i = 0; i < *n; i++)
 	{

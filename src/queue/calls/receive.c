@@ -217,7 +217,7 @@ aq_receive(PG_FUNCTION_ARGS)
 	(void) aq_wait_released(receiving.queue, aq_args_name_or_null(fcinfo, ARG_CONSUMER, "consumer"), delivery,
 							!PG_ARGISNULL(ARG_CORRELATION) || !PG_ARGISNULL(ARG_CONDITION),
 							PG_ARGISNULL(ARG_CORRELATION) ? AQ_ANY_KEY : aq_waiters_pattern_key(PG_GETARG_TEXT_PP(ARG_CORRELATION)),
-							PG_ARGISNULL(ARG_TIMEOUT) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(ARG_TIMEOUT)),
+							PG_ARGISNULL(ARG_TIMEOUT) ? -1 : aq_args_timeout(fcinfo, ARG_TIMEOUT, "timeout"),
 							attempt, &receiving);
 	if (receiving.messages == 0)
 		receiving.messages = DirectFunctionCall1(jsonb_in, CStringGetDatum("[]"));

@@ -376,10 +376,10 @@ aq_wait_released_any(int n, char **queues, char **consumers, const bool *selecti
 static int64
 timeout_arg(FunctionCallInfo fcinfo, int arg)
 {
-	return PG_ARGISNULL(arg) ? -1 : aq_interval_to_us(PG_GETARG_DATUM(arg));
+	return PG_ARGISNULL(arg) ? -1 : aq_args_timeout(fcinfo, arg, "timeout");
 }
 
-/* aq.wait(queue_name, timeout, ready) or aq.wait(queue_name, consumer, timeout [, delivery_mode], ready) */
+/* aq.wait(queue_name, timeout, ready) or aq.wait(queue_name, consumer, timeout [, delivery_mode], ready), see wait.sql */
 PG_FUNCTION_INFO_V1(aq_wait);
 Datum
 aq_wait(PG_FUNCTION_ARGS)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * args.c
- *	  Arguments of SQL functions: names, consumers, delivery modes.
+ *	  Arguments of SQL functions: names, consumers, delivery modes, timeouts.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -9,8 +9,10 @@
  */
 #include "queue/catalog/catalog_private.h"
 
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -148,4 +150,38 @@ aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int *n)
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &byval, &align);
 	deconstruct_array(array, ARR_ELEMTYPE(array), length, byval, align, values, nulls, n);
+}
+
+/* --- timeouts ----------------------------------------------------------------------- */
+
+/* Is the text only a number above zero?  Zero, and less, means the same in each unit. */
+static bool
+is_plain_number(const char *text)
+{
+	return strspn(text, " +.0123456789eE") == strlen(text) && strtod(text, NULL) > 0;
+}
+
+/*
+ * The argument, an interval, or a value whose text is one, in microseconds.  A
+ * number without a unit is refused: an interval of PostgreSQL reads seconds, and
+ * most programs count timeouts in milliseconds.
+ */
+int64
+aq_args_timeout(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	Oid			type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, arg));
+	Oid			output;
+	bool		varlena;
+	char	   *text;
+
+	if (type == INTERVALOID)
+		return aq_interval_to_us(PG_GETARG_DATUM(arg));
+	getTypeOutputInfo(type, &output, &varlena);
+	text = OidOutputFunctionCall(output, PG_GETARG_DATUM(arg));
+	if (is_plain_number(text))
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"%s\" has no unit: %s", what, text),
+				errhint("Specify an interval, for example '%s ms' or '%s s'.", aq_error_clip(text), aq_error_clip(text)));
+	return aq_interval_to_us(DirectFunctionCall3(interval_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
+												 Int32GetDatum(-1)));
 }

@@ -146,11 +146,11 @@ extern void aq_description_adopt_rules(AqQueue *queue, AqQueue *from);
 extern bool aq_grants_allow(AqQueue *queue, const char *consumer);
 extern bool aq_grants_exist(AqQueue *queue, const char *consumer);
 
-/* --- privilege.c */
 /* --- notice.c */
 extern void aq_notice_unknown_consumer(AqQueue *queue, const char *consumer);
 extern void aq_notice_no_subscriber(const AqQueue *queue);
 
+/* --- privilege.c */
 extern bool aq_privilege_manages_any(void);
 extern bool aq_privilege_takes_part(void);
 
