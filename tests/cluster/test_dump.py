@@ -227,6 +227,8 @@ def test_dump_by_the_owner_of_the_database(server, other, tmp_path):
             put(conn, "tabled", "secret, too")
         done = server.run("pg_dump", *as_owner, dbname=other)
         assert done.returncode != 0 and "permission denied for" in done.stderr and "aq_data" in done.stderr, done.stderr
+        done = server.run("pg_dump", "--exclude-schema=aq_data", *as_owner, dbname=other)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
         with server.connect() as conn:
             conn.execute("GRANT pg_read_all_data TO owning")
         done = server.run("pg_dump", *as_owner, dbname=other)
