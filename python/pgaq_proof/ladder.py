@@ -29,7 +29,7 @@ from pgaq.server import log_problems
 
 ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-# these wait more than they compute: three files at a time, also on two processors; those of cluster wait for more than half of the time
+# these wait a good part of their time: three files at a time, also on two processors, and five of cluster, whose files take longest
 SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
 MORE_SIDE_BY_SIDE = ["-n", "5", "--dist", "loadfile"]
 LANES = 2  # rungs at a time if none is wide
