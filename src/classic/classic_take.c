@@ -230,8 +230,20 @@ can_be_had(Take *take, int state, const Key *key)
 }
 
 /*
+ * Is this a transaction of the worker that changes rows of the queue?  The
+ * worker may have begun another one since the row was read.
+ */
+static bool
+is_workers(Take *take, TransactionId xid)
+{
+	return xid == take->worker || xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
+}
+
+/*
  * Was the row written after the walk began?  Then earlier rows may have been
- * written, too, after the walk had passed their positions.
+ * written, too, after the walk had passed their positions.  A row that the
+ * worker has written, with its retry count, was there before: the walk begins
+ * again also if the call already has messages.
  */
 static bool
 is_too_new(Take *take)
@@ -241,7 +253,7 @@ is_too_new(Take *take)
 	if (take->snapshot == NULL || TransactionIdIsCurrentTransactionId(xmin) ||
 		!XidInMVCCSnapshot(xmin, take->snapshot))
 		return false;
-	if (take->taken == 0 && !aq_wait_take_uses_snapshot())
+	if ((take->taken == 0 || is_workers(take, xmin)) && !aq_wait_take_uses_snapshot())
 		take->again = take->overtaken++ < OVERTAKEN_MAX;
 	return true;
 }
@@ -486,16 +498,6 @@ is_announced(Take *take, TransactionId xid)
 	if (xid != take->announcer && aq_takers_announce(xid))
 		take->announcer = xid;
 	return xid == take->announcer;
-}
-
-/*
- * Is this a transaction of the worker that changes rows of the queue?  The
- * worker may have begun another one since the row was read.
- */
-static bool
-is_workers(Take *take, TransactionId xid)
-{
-	return xid == take->worker || xid == pg_atomic_read_u32(&classic_queue(take->queue->shm)->worker);
 }
 
 /*

@@ -28,12 +28,11 @@ POINTS = faults.test_points(*faults.TRAFFIC)
 # test_propagate.py, test_rules.py, test_temporary.py or test_workers.py
 RARE = {
     "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
-    "lease-found", "leases-held", "leases-found", "leases-over", "queues-restoring",
+    "leases-held", "leases-found", "leases-over", "queues-restoring",
     "immediate-taken", "row-frozen", "row-durable",
     "helper-next", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
-    "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made", "redriven",
-    "move-taken", "move-put",
+    "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made",
     "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
     "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
@@ -126,7 +125,7 @@ def test_points_exist():
 def test_other_parts_have_tests_of_their_points():
     """A point of a part that traffic does not go through is named by a test."""
     tests = "".join(path.read_text() for path in places.ROOT.glob("tests/cluster/*.py"))
-    assert [point for point in set(faults.test_points()) - set(POINTS) if not re.search(f"[\"']{point}[\"']", tests)] == []
+    assert [point for point in set(faults.test_points()) - set(POINTS) if not re.search(f"[\"']{point}[\"':]", tests)] == []
 
 
 def test_crash_at_points(points_server, seed):
@@ -374,6 +373,27 @@ def test_counted_while_a_dequeue_looks(points_server):
             until(lambda: db.value(third, "SELECT attempts FROM aq.messages WHERE queue_name = 'looked'") == 1, "the count")
             assert look(conn, "looked") == [1]  # waits until the count is off the worker's list
         assert found.result(PATIENCE) == [1]
+
+
+def test_counted_while_a_dequeue_has_others(points_server):
+    """A dequeue that has one message, and meets another whose retry count was committed since it began, takes that one, too."""
+    with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as gate, ThreadPoolExecutor() as pool:
+        db.execute(conn, "SELECT aq.create_queue_table('public.overtaken_t'), aq.create_queue('overtaken', queue_table => 'public.overtaken_t', retry_delay => '0')")
+        put_many(conn, "overtaken", 1, 3)
+        db.execute(gate, "SELECT pg_advisory_lock(34)")
+        waits = "pg_advisory_xact_lock_shared(34) IS NOT NULL"
+        with held(points_server, "retries-written") as third:
+            conn.execute("BEGIN")
+            assert db.value(conn, "SELECT payload FROM aq.dequeue('overtaken', condition => 'payload::int = 2')") == 2
+            conn.execute("ROLLBACK")
+            assert db.value(third, "SELECT aq.point_await('retries-written')")
+            found = pool.submit(db.value, other, f"SELECT array_agg(payload::int) FROM aq.dequeue('overtaken', max_messages => 12, condition => '{waits}')")
+            until(lambda: db.value(third, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1, "the dequeue is at the first message")
+            db.execute(third, "SELECT aq.point_release('retries-written')")
+            until(lambda: db.value(third, "SELECT max(attempts) FROM aq.messages WHERE queue_name = 'overtaken'") == 1, "the count")
+            assert look(conn, "overtaken") == [1, 2, 3]  # waits until the count is off the worker's list
+            db.execute(gate, "SELECT pg_advisory_unlock(34)")
+            assert found.result(PATIENCE) == [1, 2, 3]
 
 
 @pytest.mark.sharded("a queue table asks the transaction's status")
