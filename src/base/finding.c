@@ -45,6 +45,17 @@ is_same(const AqFinding *a, const AqFinding *b)
 }
 
 void
+aq_finding_waiting(AqFindings *findings, const char *place, const char *what,
+				   uint32 before, pg_atomic_uint32 *waiting)
+{
+	uint32		most = Max(aq_session_count_in_transactions() - 1, 0);	/* not the caller */
+	uint32		still = Min(before, pg_atomic_read_u32(waiting));
+
+	if (still > most)
+		aq_finding_add(findings, place, what, still, most, NULL);
+}
+
+void
 aq_finding_keep(AqFindings *findings, const AqFindings *again)
 {
 	List	   *kept = NIL;

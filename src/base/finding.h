@@ -10,6 +10,8 @@
 #ifndef AQ_FINDING_H
 #define AQ_FINDING_H
 
+#include "port/atomics.h"
+
 /* For in_memory or expected: the finding has no such number. */
 #define AQ_NO_NUMBER PG_INT64_MIN
 
@@ -38,6 +40,14 @@ extern void aq_finding_add(AqFindings *findings, const char *place, const char *
 /* Adds a finding if the numbers differ. */
 extern void aq_finding_compare(AqFindings *findings, const char *place, const char *what,
 					   int64 in_memory, int64 expected);
+
+/*
+ * Adds a finding if more sessions are counted as waiting than can be: a session
+ * that waits is in a transaction, asleep or trying again just now.  before: the
+ * count when the check began; sessions may have ended their wait since.
+ */
+extern void aq_finding_waiting(AqFindings *findings, const char *place, const char *what,
+					   uint32 before, pg_atomic_uint32 *waiting);
 
 /*
  * Keeps only findings that are in both lists, with the same place and the same

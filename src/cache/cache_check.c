@@ -94,7 +94,6 @@ aq_cache_check(AqFindings *findings)
 {
 	uint32		pinned = 0;
 	uint32		waiting = pg_atomic_read_u32(&aq_handle_area->waiting);
-	uint32		asleep = 0;
 
 	for (uint32 i = 1; i <= aq_handle_count(); i++)
 	{
@@ -120,15 +119,9 @@ aq_cache_check(AqFindings *findings)
 	aq_finding_compare(findings, "object cache", "objects that are pinned", pg_atomic_read_u32(&aq_handle_area->npinned), pinned);
 	for (int session = 0; session < aq_session_slots(); session++)
 	{
-		AqWaitNow	now;
-
-		aq_event_read(session, &now);
-		if (now.waiting && now.event == AQ_EVENT_OBJECT_CACHE_FULL)
-			asleep++;
 		if (aq_handle_request(session)->object != 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
 					 aq_handle_request(session)->object, AQ_NO_NUMBER, NULL);
 	}
-	if (waiting > 0 && asleep == 0)
-		aq_finding_add(findings, "object cache", "sessions that wait for a handle", waiting, 0, NULL);
+	aq_finding_waiting(findings, "object cache", "sessions that wait for a handle", waiting, &aq_handle_area->waiting);
 }

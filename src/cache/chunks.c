@@ -31,6 +31,12 @@
  */
 #define PATIENCE ((int64) 10000000)
 
+/*
+ * A frame is not evicted while its stream's latch is held, and nothing is told
+ * when it is released: it is tried again so much later, in microseconds.
+ */
+#define BUSY_PAUSE ((int64) 100000)
+
 typedef struct MemoryArea
 {
 	AqLatch		latch;
@@ -220,7 +226,7 @@ aq_chunks_wait(AqChunkWait *wait, uint32 count)
 			return false;
 		aq_deadlock_check(&wait->watch, AQ_EVENT_CACHE_FULL, count);
 		(void) aq_cond_sleep_unseen(&area->freed, wait->seen, AQ_EVENT_CACHE_FULL, count, 0, 0,
-									Min(wait->deadline - now, aq_deadlock_pause()));
+									Min(Min(wait->deadline - now, aq_deadlock_pause()), BUSY_PAUSE));
 	}
 	wait->seen = aq_cond_seen(&area->freed);
 	return true;
@@ -337,23 +343,17 @@ aq_chunks_check(AqFindings *findings, uint32 used)
 {
 	uint32		reserved = 0;
 	uint32		nfree;
-	uint32		asleep = 0;
+	uint32		waiting = pg_atomic_read_u32(&area->waiting);
 
 	for (int i = 0; i < aq_session_slots(); i++)
 	{
-		AqWaitNow	now;
-
 		reserved += area->reserves[i];
 		if (area->reserves[i] > 0 && aq_session_pid(i) == 0)
 			aq_finding_add(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
 					 area->reserves[i], 0, NULL);
-		aq_event_read(i, &now);
-		if (now.waiting && now.event == AQ_EVENT_CACHE_FULL)
-			asleep++;
 	}
 	nfree = area->nfree;
 	aq_finding_compare(findings, "message cache", "chunks that are free, reserved or used",
 			   (int64) nfree + reserved + used, area->total);
-	if (pg_atomic_read_u32(&area->waiting) > 0 && asleep == 0)
-		aq_finding_add(findings, "message cache", "sessions that wait for chunks", pg_atomic_read_u32(&area->waiting), 0, NULL);
+	aq_finding_waiting(findings, "message cache", "sessions that wait for chunks", waiting, &area->waiting);
 }

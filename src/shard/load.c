@@ -430,6 +430,7 @@ stop_loading(void *ptr, int64 unused)
 		loading.partition->loading = false;
 	aq_latch_free(&loading.stream->latch);
 	aq_cond_broadcast(&loading.shm->changed);
+	aq_chunks_tell();			/* the frame can be evicted now */
 }
 
 /*
@@ -578,6 +579,7 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	aq_settle_check_done(stream, partition);
 	aq_latch_free(&stream->latch);
 	aq_cond_broadcast(&shm->changed);
+	aq_chunks_tell();			/* the frame can be evicted now */
 
 	if (partition->next_timer != 0)
 		aq_work_announce_time(shm, partition->next_timer);

@@ -154,6 +154,7 @@ prepare(void)
 {
 	aq_doubt_prepared();
 	forget_everything();
+	tell_let_go();
 }
 
 static void

@@ -12,6 +12,9 @@
 #include "sync/common/held.h"
 #include "sync/waits/cond.h"
 
+/* in microseconds */
+#define BRIEFLY 1000
+
 void
 aq_cond_init(AqCond *cond)
 {
@@ -66,19 +69,24 @@ aq_cond_seen(AqCond *cond)
 	return seen;
 }
 
-/* As aq_cond_sleep, without a sleep if there was a broadcast since. */
+/*
+ * As aq_cond_sleep; if there was a broadcast since, sleeps only briefly: where
+ * broadcasts come faster than the caller can check, it must not keep a processor
+ * busy, and interrupts are still processed.
+ */
 bool
 aq_cond_sleep_unseen(AqCond *cond, uint32 seen, AqEvent event,
 					 uint64 p1, uint64 p2, uint64 p3, int64 timeout_us)
 {
-	bool		told = true;
+	bool		unseen;
+	bool		told;
 
 	aq_cond_prepare(cond);
 	pg_memory_barrier();		/* a broadcast is counted, or finds this session in the list */
-	if (pg_atomic_read_u32(&cond->broadcasts) == seen)
-		told = aq_cond_sleep(cond, event, p1, p2, p3, timeout_us);
+	unseen = pg_atomic_read_u32(&cond->broadcasts) != seen;
+	told = aq_cond_sleep(cond, event, p1, p2, p3, unseen ? BRIEFLY : timeout_us);
 	aq_cond_cancel();
-	return told;
+	return unseen || told;
 }
 
 void
