@@ -10,7 +10,7 @@
  * without subscribers an error: they may come later.
  *
  * A program can use a new name for each request, so a session is not told of
- * more than a maximum number of names.
+ * more than a maximum number of names of each kind.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -23,9 +23,15 @@
 /* names that a session is told of */
 #define NAMES_MAX 32
 
-/* Hashes of queue and consumer, or of queues. */
-static uint64 told[NAMES_MAX];
-static int	ntold;
+/* Hashes: of topics without subscribers, and of queue and consumer. */
+typedef struct Told
+{
+	uint64		names[NAMES_MAX];
+	int			n;
+}			Told;
+
+static Told topics,
+			consumers;
 
 static uint64
 hash_of(const AqQueue *queue, const char *consumer)
@@ -35,12 +41,12 @@ hash_of(const AqQueue *queue, const char *consumer)
 }
 
 static bool
-was_told(uint64 name)
+was_told(const Told *told, uint64 name)
 {
-	for (int i = 0; i < ntold; i++)
-		if (told[i] == name)
+	for (int i = 0; i < told->n; i++)
+		if (told->names[i] == name)
 			return true;
-	return ntold == NAMES_MAX;
+	return told->n == NAMES_MAX;
 }
 
 /* The session uses a consumer that is not known. */
@@ -49,9 +55,9 @@ aq_notice_unknown_consumer(AqQueue *queue, const char *consumer)
 {
 	uint64		name = hash_of(queue, consumer);
 
-	if (was_told(name) || aq_grants_exist(queue, consumer))
+	if (was_told(&consumers, name) || aq_grants_exist(queue, consumer))
 		return;
-	told[ntold++] = name;
+	consumers.names[consumers.n++] = name;
 	ereport(NOTICE,
 			(errmsg("consumer \"%s\" of queue \"%s\" is not a subscriber and has no messages", aq_error_clip(consumer), queue->name),
 			 aq_error_hint("Check the spelling, also upper and lower case: aq.subscribers lists the consumers. "
@@ -64,11 +70,11 @@ aq_notice_unknown_consumer(AqQueue *queue, const char *consumer)
 void
 aq_notice_no_subscriber(const AqQueue *queue)
 {
-	uint64		name = ~hash_of(queue, "");	/* not that of a consumer */
+	uint64		name = hash_of(queue, queue->delivery == AQ_BUFFERED ? "buffered" : "");
 
-	if (aq_error_oracle || was_told(name))
+	if (aq_error_oracle || was_told(&topics, name))
 		return;
-	told[ntold++] = name;
+	topics.names[topics.n++] = name;
 	ereport(NOTICE,
 			(errmsg(queue->delivery == AQ_BUFFERED ? "queue \"%s\" has no subscriber for buffered messages, so the message is not kept" :
 					"queue \"%s\" has no subscriber, so the message is not kept", queue->name),
