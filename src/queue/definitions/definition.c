@@ -176,10 +176,6 @@ aq_definition_create(const AqQueueDefinition *definition)
 	}
 }
 
-/*
- * The caller has locked the queue, and its store has dropped the messages.
- * own_view: it has its own owner view.
- */
 /* of other parts, in the order in which they have registered */
 #define MAX_OTHERS 8
 static const AqQueueRows *others[MAX_OTHERS];
@@ -188,10 +184,15 @@ static int	nothers;
 void
 aq_definition_add_rows(const AqQueueRows *rows)
 {
-	Assert(nothers < MAX_OTHERS);
+	if (nothers == MAX_OTHERS)
+		elog(FATAL, "too many parts with rows of queues");
 	others[nothers++] = rows;
 }
 
+/*
+ * The caller has locked the queue, and its store has dropped the messages.
+ * own_view: it has its own owner view.
+ */
 static void
 drop_definition(int32 id, bool own_view)
 {
