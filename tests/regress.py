@@ -58,7 +58,7 @@ class Suite:
             expected = gathered / "expected" / f"{path.stem}.out"
             if path.suffix == ".diff":
                 expected.unlink()
-                subprocess.run(["patch", "--silent", f"--output={expected}", self.like / "expected" / expected.name, path], check=True)
+                subprocess.run(["patch", "--silent", "--fuzz=0", f"--output={expected}", self.like / "expected" / expected.name, path], check=True)
             else:
                 expected.symlink_to(path)
         return gathered

@@ -285,7 +285,7 @@ class Server:
         pid = self.postmaster_pid()
         if pid is None:
             return
-        os.kill(pid, SHUTDOWN[mode])
+        _kill(pid, SHUTDOWN[mode])
         if not _wait_for(lambda: not _alive(pid), timeout):
             raise RuntimeError(f"the server in {self.directory} did not stop within {timeout} seconds")
         self._reap()

@@ -283,7 +283,7 @@ COMMANDS = (
 def as_commands(hint: str) -> str:
     """A hint of the server with commands instead of functions, where there is a command."""
     for function, words in COMMANDS:
-        call = re.compile(rf"(\bcall )?{re.escape(function)}(?![\w])(?:\(([^()]*)\))?")
+        call = re.compile(rf"(?<!ON FUNCTION )(\bcall )?{re.escape(function)}(?![\w])(?:\(([^()]*)\))?")
         hint = call.sub(lambda found: f"{'use ' if found[1] else ''}{words}{_arguments(found[2])}", hint)
     return hint
 

@@ -185,7 +185,7 @@ LEASE2 = replace(
     name="lease2",
     title="pgaq, leases, two statements",
     dequeue=lambda shape: _pgaq_dequeue(shape, LEASE),
-    finish="SELECT result FROM aq.acknowledge($1, $3, $4, consumer => $2)",
+    finish="SELECT result FROM aq.acknowledge($1, $3::uuid[], $4, consumer => $2)",
     explicit=False,
     note="dequeue with a lease, then aq.acknowledge, each in a transaction of its own",
 )

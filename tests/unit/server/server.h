@@ -24,6 +24,10 @@ typedef uint32 BlockNumber;
 typedef uint16 OffsetNumber;
 typedef uint64 XLogRecPtr;
 typedef struct AqPart AqPart;
+typedef struct AqDeadlockWatch
+{
+	int64		since;
+} AqDeadlockWatch;
 struct config_enum_entry
 {
 	const char *name;

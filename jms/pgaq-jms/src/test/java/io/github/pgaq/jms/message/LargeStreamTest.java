@@ -115,7 +115,8 @@ class LargeStreamTest {
                 (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
         assertThrows(JMSException.class, received::readObject);
         received.fetch(to -> { });
-        assertTrue(assertThrows(JMSException.class, received::readObject).getMessage().contains("no longer on the server"));
+        JMSException gone = assertThrows(JMSException.class, received::readObject);
+        assertTrue(gone.getMessage().contains("no longer on the server"));
         PgaqStreamMessage damaged =
                 (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
         damaged.fetch(to -> {
