@@ -369,8 +369,14 @@ def test_grant_is_durable(new_server):
         conn.execute("SELECT aq.create_queue('q', distributed => true), aq.node_add('b')")
         conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
         conn.execute("SET synchronous_commit = off")
-        conn.execute("SELECT aq.node_want(%s, 'q', NULL, 'pg_catalog.jsonb')", [holder])
         epochs = "SELECT array_agg(epoch ORDER BY shard) FROM aq.node_units WHERE server = 'b'"
+
+        def wanted() -> bool:
+            """A node says so again and again: a call does nothing while another session distributes the queue's units."""
+            db.execute(conn, "SELECT aq.node_want(%s, 'q', NULL, 'pg_catalog.jsonb')", [holder])
+            return db.value(conn, epochs) is not None
+
+        until(wanted, "the units")
         granted = db.value(conn, epochs)
         assert len(granted) == 4
         own.kill()
