@@ -29,9 +29,8 @@ from pgaq.server import log_problems
 
 ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-# these wait a good part of their time: three files at a time, also on two processors, and five of cluster, whose files take longest
+# these wait a good part of their time: three files at a time, also on two processors
 SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
-MORE_SIDE_BY_SIDE = ["-n", "5", "--dist", "loadfile"]
 LANES = 2  # rungs at a time if none is wide
 
 
@@ -98,7 +97,7 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
         Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")], wide=True),
         Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True, wide=True),
         Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True, wide=True),
-        Rung("cluster", "crash, restart, standby, load", [*PYTEST, *MORE_SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True, wide=True),
+        Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True, wide=True),
     ]
 
 
