@@ -503,6 +503,13 @@ def check_product():
                 yield f"{relative(path)}:{number}: use pgaq.db instead of {name}"
 
 
+def check_format():
+    """The C and the Python code are formatted: tools/format mends it, and after a commit tools/format --all."""
+    result = subprocess.run([sys.executable, str(ROOT / "tools" / "format"), "--check"], capture_output=True, text=True)
+    for line in (result.stdout + result.stderr).splitlines() if result.returncode != 0 else ():
+        yield f"{line}: run tools/format --all" if (ROOT / line).exists() else line
+
+
 # --- documentation -----------------------------------------------------------
 
 def markdown_files():
@@ -758,7 +765,7 @@ def check_pairs():
 CHECKS = [check_layers, check_parts, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java, check_words,
           check_stems, check_guards, check_comments, check_lists, check_queue_columns, check_waiting, check_transactions, check_answers, check_slots,
           check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
-          check_links, check_columns, check_problems, check_site, check_docs, check_examples]
+          check_format, check_links, check_columns, check_problems, check_site, check_docs, check_examples]
 
 
 def main():
