@@ -202,4 +202,3 @@ payload_check(const char *p, int length, uint32_t *session, uint64_t *seq, uint6
 	}
 	return true;
 }
-

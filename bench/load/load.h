@@ -177,7 +177,7 @@ struct totals
 	uint64_t	waits;
 	uint64_t	reported_errors;
 	uint64_t	latency[HIST_BUCKETS];	/* us from the enqueue call to the receipt */
-	uint64_t	duration[HIST_BUCKETS];	/* us of a transaction */
+	uint64_t	duration[HIST_BUCKETS]; /* us of a transaction */
 };
 
 /* main.c */
@@ -189,7 +189,7 @@ extern bool producer;
 extern bool ticker;
 extern int	epfd;
 extern bool is_leaving(void);
-extern void die(const char *format,...) __attribute__((noreturn, format(printf, 1, 2)));
+extern void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* book.c: the ledger and the payloads */
 extern void ledger_open(struct session *s);

@@ -58,12 +58,14 @@ struct totals totals;
 bool		producer;
 bool		ticker;
 int			epfd;
-static struct rusage usage_start, usage_end;
-static bool usage_started, usage_ended;
+static struct rusage usage_start,
+			usage_end;
+static bool usage_started,
+			usage_ended;
 static volatile sig_atomic_t leaving;
 
 void
-die(const char *format,...)
+die(const char *format, ...)
 {
 	va_list		args;
 
@@ -277,43 +279,99 @@ parse_options(int argc, char **argv)
 	{
 		switch (c)
 		{
-			case 0: break;
-			case OPT_CONNINFO: opt.conninfo = optarg; break;
-			case OPT_CONTROL: opt.control = optarg; break;
-			case OPT_ROLE: opt.role = optarg; break;
-			case OPT_QUEUE: opt.queue = optarg; break;
-			case OPT_ENQUEUE: opt.enqueue = optarg; break;
-			case OPT_DEQUEUE: opt.dequeue = optarg; break;
-			case OPT_OPEN: opt.open = optarg; break;
-			case OPT_CLOSE: opt.close = optarg; break;
-			case OPT_FINISH: opt.finish = optarg; break;
-			case OPT_WAIT: opt.wait = optarg; break;
-			case OPT_SETUP: opt.setup = optarg; break;
-			case OPT_LEDGER: opt.ledger = optarg; break;
-			case OPT_LABEL: opt.label = optarg; break;
+			case 0:
+				break;
+			case OPT_CONNINFO:
+				opt.conninfo = optarg;
+				break;
+			case OPT_CONTROL:
+				opt.control = optarg;
+				break;
+			case OPT_ROLE:
+				opt.role = optarg;
+				break;
+			case OPT_QUEUE:
+				opt.queue = optarg;
+				break;
+			case OPT_ENQUEUE:
+				opt.enqueue = optarg;
+				break;
+			case OPT_DEQUEUE:
+				opt.dequeue = optarg;
+				break;
+			case OPT_OPEN:
+				opt.open = optarg;
+				break;
+			case OPT_CLOSE:
+				opt.close = optarg;
+				break;
+			case OPT_FINISH:
+				opt.finish = optarg;
+				break;
+			case OPT_WAIT:
+				opt.wait = optarg;
+				break;
+			case OPT_SETUP:
+				opt.setup = optarg;
+				break;
+			case OPT_LEDGER:
+				opt.ledger = optarg;
+				break;
+			case OPT_LABEL:
+				opt.label = optarg;
+				break;
 			case OPT_CONSUMER:
 				if (opt.nconsumers == MAX_CONSUMERS)
 					die("too many consumers");
 				opt.consumers[opt.nconsumers++] = optarg;
 				break;
-			case OPT_SESSIONS: opt.sessions = atoi(optarg); break;
-			case OPT_FIRST: opt.first_session = atoi(optarg); break;
-			case OPT_BATCH: opt.batch = atoi(optarg); break;
-			case OPT_PAYLOAD: opt.payload = atoi(optarg); break;
-			case OPT_ROLLBACK: opt.rollback = atoi(optarg); break;
-			case OPT_SAVEPOINT: opt.savepoint = atoi(optarg); break;
-			case OPT_PREPARE: opt.prepare = atoi(optarg); break;
-			case OPT_DELAY: opt.delay_ms = atoi(optarg); break;
-			case OPT_POLL: opt.poll_us = atoi(optarg); break;
-			case OPT_TICK: opt.tick_us = atoi(optarg); break;
-			case OPT_RATE: opt.rate = atof(optarg); break;
-			case OPT_BACKLOG: opt.backlog = strtoull(optarg, NULL, 10); break;
-			case OPT_MESSAGES: opt.messages = strtoull(optarg, NULL, 10); break;
+			case OPT_SESSIONS:
+				opt.sessions = atoi(optarg);
+				break;
+			case OPT_FIRST:
+				opt.first_session = atoi(optarg);
+				break;
+			case OPT_BATCH:
+				opt.batch = atoi(optarg);
+				break;
+			case OPT_PAYLOAD:
+				opt.payload = atoi(optarg);
+				break;
+			case OPT_ROLLBACK:
+				opt.rollback = atoi(optarg);
+				break;
+			case OPT_SAVEPOINT:
+				opt.savepoint = atoi(optarg);
+				break;
+			case OPT_PREPARE:
+				opt.prepare = atoi(optarg);
+				break;
+			case OPT_DELAY:
+				opt.delay_ms = atoi(optarg);
+				break;
+			case OPT_POLL:
+				opt.poll_us = atoi(optarg);
+				break;
+			case OPT_TICK:
+				opt.tick_us = atoi(optarg);
+				break;
+			case OPT_RATE:
+				opt.rate = atof(optarg);
+				break;
+			case OPT_BACKLOG:
+				opt.backlog = strtoull(optarg, NULL, 10);
+				break;
+			case OPT_MESSAGES:
+				opt.messages = strtoull(optarg, NULL, 10);
+				break;
 			case OPT_FSYNC:
 				opt.fsync = strcmp(optarg, "each") == 0 ? FSYNC_EACH : strcmp(optarg, "end") == 0 ? FSYNC_END : FSYNC_NONE;
 				break;
-			case OPT_SEED: opt.seed = (unsigned) strtoul(optarg, NULL, 10); break;
-			default: die("see the head of main.c for what can be said");
+			case OPT_SEED:
+				opt.seed = (unsigned) strtoul(optarg, NULL, 10);
+				break;
+			default:
+				die("see the head of main.c for what can be said");
 		}
 	}
 	producer = strcmp(opt.role, "producer") == 0;

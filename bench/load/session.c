@@ -828,4 +828,3 @@ session_ready(struct session *s, uint32_t events)
 	if (PQstatus(s->conn) == CONNECTION_BAD)
 		connection_lost(s);
 }
-

@@ -158,8 +158,8 @@ aq_clock_sooner(int64 *next, int64 time)
 		*next = time;
 }
 extern int64 aq_clock_ns(void); /* monotonic, nanoseconds */
-extern int64 aq_clock_cpu_ns(void);	/* CPU time of this process */
-extern int64 aq_clock_cpu_ns_of(int pid); /* of another process; -1: not known */
+extern int64 aq_clock_cpu_ns(void); /* CPU time of this process */
+extern int64 aq_clock_cpu_ns_of(int pid);	/* of another process; -1: not known */
 
 /* --- background workers --------------------------------------------------- */
 struct BackgroundWorker;
@@ -197,7 +197,7 @@ typedef enum AqErrorId
 
 extern bool aq_error_oracle;	/* pgaq.oracle_errors: errors have Oracle's form now */
 
-extern int	aq_error(AqErrorId id, const char *fmt,...) pg_attribute_printf(2, 3);
+extern int	aq_error(AqErrorId id, const char *fmt, ...) pg_attribute_printf(2, 3);
 extern int	aq_error_limit(const char *message, const char *parameter);
 extern const char *aq_error_clip(const char *text);
 extern int	aq_error_hint(const char *native, const char *oracle);

@@ -156,7 +156,7 @@ aq_error_hint(const char *native, const char *oracle)
  * because errno may have changed.
  */
 int
-aq_error(AqErrorId id, const char *fmt,...)
+aq_error(AqErrorId id, const char *fmt, ...)
 {
 	bool		oracle = has_oracle_form(id);
 	StringInfoData text;

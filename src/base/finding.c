@@ -14,7 +14,7 @@
 
 void
 aq_finding_add(AqFindings *findings, const char *place, const char *what,
-		 int64 in_memory, int64 expected, const char *detail)
+			   int64 in_memory, int64 expected, const char *detail)
 {
 	AqFinding  *finding = palloc(sizeof(AqFinding));
 
@@ -30,7 +30,7 @@ aq_finding_add(AqFindings *findings, const char *place, const char *what,
 
 void
 aq_finding_compare(AqFindings *findings, const char *place, const char *what,
-		   int64 in_memory, int64 expected)
+				   int64 in_memory, int64 expected)
 {
 	if (in_memory != expected)
 		aq_finding_add(findings, place, what, in_memory, expected, NULL);

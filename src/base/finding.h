@@ -35,11 +35,11 @@ typedef struct AqFindings
 } AqFindings;
 
 extern void aq_finding_add(AqFindings *findings, const char *place, const char *what,
-					 int64 in_memory, int64 expected, const char *detail);
+						   int64 in_memory, int64 expected, const char *detail);
 
 /* Adds a finding if the numbers differ. */
 extern void aq_finding_compare(AqFindings *findings, const char *place, const char *what,
-					   int64 in_memory, int64 expected);
+							   int64 in_memory, int64 expected);
 
 /*
  * Adds a finding if more sessions are counted as waiting than can be: a session
@@ -47,7 +47,7 @@ extern void aq_finding_compare(AqFindings *findings, const char *place, const ch
  * count when the check began; sessions may have ended their wait since.
  */
 extern void aq_finding_waiting(AqFindings *findings, const char *place, const char *what,
-					   uint32 before, pg_atomic_uint32 *waiting);
+							   uint32 before, pg_atomic_uint32 *waiting);
 
 /*
  * Keeps only findings that are in both lists, with the same place and the same

@@ -85,7 +85,7 @@ aq_process_set_parameters(const char *application)
 	aq_process_set_parameter("default_transaction_read_only", "off");
 	aq_process_set_parameter("default_transaction_deferrable", "off");
 	aq_process_set_parameter("idle_in_transaction_session_timeout", "0");
-	aq_process_set_parameter("transaction_timeout", "0"); /* from PostgreSQL 17 on */
+	aq_process_set_parameter("transaction_timeout", "0");	/* from PostgreSQL 17 on */
 }
 
 /*

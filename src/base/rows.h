@@ -39,11 +39,11 @@ extern void aq_rows_null(AqRow *row);
 extern void aq_rows_int(AqRow *row, int32 value);
 extern void aq_rows_number(AqRow *row, int64 value);
 extern void aq_rows_bool(AqRow *row, bool value);
-extern void aq_rows_text(AqRow *row, const char *value); /* NULL: null */
+extern void aq_rows_text(AqRow *row, const char *value);	/* NULL: null */
 extern void aq_rows_raw(AqRow *row, uint64 value);	/* hexadecimal, as in Oracle's RAW columns */
-extern void aq_rows_time(AqRow *row, int64 time); /* a TimestampTz; 0: null */
+extern void aq_rows_time(AqRow *row, int64 time);	/* a TimestampTz; 0: null */
 extern void aq_rows_pointer(AqRow *row, const void *value); /* a value passed by reference; NULL: null */
-extern void aq_rows_session(AqRow *row, int number); /* sessions count from 1 in views; below 0: null */
+extern void aq_rows_session(AqRow *row, int number);	/* sessions count from 1 in views; below 0: null */
 
 /* Null if the value is not known. */
 extern void aq_rows_put_if(AqRow *row, bool known, Datum value);

@@ -274,7 +274,7 @@ extern void aq_row_flush_database(Oid database);
 typedef uint32 AqChunk;			/* 0: none */
 
 extern char *aq_chunks_base;
-extern int	aq_chunks_cache_kb;	/* pgaq.message_cache_size */
+extern int	aq_chunks_cache_kb; /* pgaq.message_cache_size */
 
 static inline void *
 aq_chunk_ptr(AqChunk chunk)
@@ -316,15 +316,16 @@ typedef struct AqChunkWait
  */
 extern bool aq_chunks_wait(AqChunkWait *wait, uint32 count);
 extern void aq_chunks_end_wait(AqChunkWait *wait);
+
 /*
  * Frames can be evicted that could not be before: sessions that wait try again.
  * The caller holds no latch; raises no error.
  */
 extern void aq_chunks_tell(void);
-extern bool aq_chunks_impatient; /* others wait for this session, so it raises an error instead of waiting */
+extern bool aq_chunks_impatient;	/* others wait for this session, so it raises an error instead of waiting */
 extern bool aq_chunks_set_impatient(bool on);	/* returns the previous value */
 extern uint32 aq_chunks_reserved(void);
-extern AqChunk aq_chunks_take(void); /* zeroed; from the reserve */
+extern AqChunk aq_chunks_take(void);	/* zeroed; from the reserve */
 extern void aq_chunks_free(const AqChunk *chunks, uint32 count);	/* 0s are skipped */
 extern void aq_chunks_trim(void);	/* returns most of the reserve to the pool */
 

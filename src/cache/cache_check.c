@@ -86,7 +86,7 @@ check_load(AqFindings *findings, const char *place, const AqObject *object)
 	if ((object->state == AQ_OBJECT_LOADING || object->state == AQ_OBJECT_AGING) &&
 		(object->pin_holder < 0 || !aq_session_in_transaction(object->pin_holder)))
 		aq_finding_add(findings, place, object->state == AQ_OBJECT_LOADING ? "loaded by no session" : "freed by no session",
-				 object->pin_holder + 1, AQ_NO_NUMBER, NULL);
+					   object->pin_holder + 1, AQ_NO_NUMBER, NULL);
 }
 
 void
@@ -121,7 +121,7 @@ aq_cache_check(AqFindings *findings)
 	{
 		if (aq_handle_request(session)->object != 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for an object without a transaction",
-					 aq_handle_request(session)->object, AQ_NO_NUMBER, NULL);
+						   aq_handle_request(session)->object, AQ_NO_NUMBER, NULL);
 	}
 	aq_finding_waiting(findings, "object cache", "sessions that wait for a handle", waiting, &aq_handle_area->waiting);
 }

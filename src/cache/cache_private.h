@@ -70,14 +70,14 @@ typedef struct AqObjectArea
 
 extern AqObjectArea *aq_handle_area;
 extern Size aq_handle_value_size;
-extern AqObject *aq_handle_objects;	/* 1 .. aq_handle_limit, then copies */
+extern AqObject *aq_handle_objects; /* 1 .. aq_handle_limit, then copies */
 
 extern Size aq_handle_shmem_size(void);
 extern void aq_handle_shmem_init(void *area, bool found);
 extern uint32 aq_handle_count(void);
 extern bool aq_handle_is_scarce(void);
 extern bool aq_handle_holds(uint32 index, AqHold kind, int session);
-extern uint32 *aq_handle_hold_words(uint32 index, AqHold kind);	/* a bit for each session */
+extern uint32 *aq_handle_hold_words(uint32 index, AqHold kind); /* a bit for each session */
 extern AqObjectRequest *aq_handle_request(int session);
 
 /*

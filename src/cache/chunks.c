@@ -350,10 +350,10 @@ aq_chunks_check(AqFindings *findings, uint32 used)
 		reserved += area->reserves[i];
 		if (area->reserves[i] > 0 && aq_session_pid(i) == 0)
 			aq_finding_add(findings, psprintf("session %d", i + 1), "chunks reserved by a session that has ended",
-					 area->reserves[i], 0, NULL);
+						   area->reserves[i], 0, NULL);
 	}
 	nfree = area->nfree;
 	aq_finding_compare(findings, "message cache", "chunks that are free, reserved or used",
-			   (int64) nfree + reserved + used, area->total);
+					   (int64) nfree + reserved + used, area->total);
 	aq_finding_waiting(findings, "message cache", "sessions that wait for chunks", waiting, &area->waiting);
 }

@@ -76,7 +76,7 @@ clear_hold(AqObject *object, AqHold kind)
 static AqTraceObjectId
 traced(const AqObject *object)
 {
-	AqTraceObjectId id = {.handle = object->index,.database = object->database,.id = object->id};
+	AqTraceObjectId id = {.handle = object->index, .database = object->database, .id = object->id};
 
 	return id;
 }
@@ -126,9 +126,9 @@ sleep_for(AqObject *object, bool pin, AqObjectMode mode, int64 timeout)
 	request->object = object->index;
 	aq_claim_enter(end_request, request, 0);
 	(void) aq_cond_sleep(&object->changed, pin ? AQ_EVENT_LIBCACHE_PIN : AQ_EVENT_LIBCACHE_LOCK,
-				  (uint64) (uintptr_t) object,
-				  (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
-				  100 * mode + AQ_NAMESPACE_QUEUE, timeout);
+						 (uint64) (uintptr_t) object,
+						 (uint64) (uintptr_t) (pin ? &object->pin_holder : &object->lock_holder),
+						 100 * mode + AQ_NAMESPACE_QUEUE, timeout);
 	request->object = 0;
 	aq_claim_end(end_request, request);
 }

@@ -212,8 +212,8 @@ check_row(AqQueue *queue, RangeCopies *ranges, TupleTableSlot *slot, const Key *
 	aq_ranges_read(ranges->shm, position, now);
 	if (is_covered(now, key))
 		aq_finding_add(findings, psprintf("consumer %d", position), "a ready message lies in a range that is passed by",
-				 AQ_NO_NUMBER, AQ_NO_NUMBER,
-				 psprintf("key %lld, %lld, step %lld", (long long) key->key1, (long long) key->key2, (long long) key->step));
+					   AQ_NO_NUMBER, AQ_NO_NUMBER,
+					   psprintf("key %lld, %lld, step %lld", (long long) key->key1, (long long) key->key2, (long long) key->step));
 	pfree(now);
 }
 

@@ -298,8 +298,8 @@ void
 aq_classic_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 						AqLeaseResult *results)
 {
-	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp(),
-	.random = aq_retry_delay_random()};
+	Settling	settling = {.queue = queue, .options = options, .now = GetCurrentTimestamp(),
+		.random = aq_retry_delay_random()};
 	bool		unused = true;
 
 	aq_row_scan_open(&settling.messages, queue, queue->table.messages, RowExclusiveLock);

@@ -122,9 +122,9 @@ pass_count(Note *note, TransactionId doubt)
 void
 aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 {
-	Note		note = {.shm = shm,.first = doubt->xid,.last = doubt->xid,
-		.lowest = doubt->lowest,.highest = doubt->highest,
-	.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE,.position = doubt->position,.n = Max(doubt->n, 0),.consumed = doubt->consumed}};
+	Note		note = {.shm = shm, .first = doubt->xid, .last = doubt->xid,
+		.lowest = doubt->lowest, .highest = doubt->highest,
+		.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE, .position = doubt->position, .n = Max(doubt->n, 0), .consumed = doubt->consumed}};
 
 	note.retry = aq_retry_list_reserve();
 	if (note.retry == 0)
@@ -532,7 +532,7 @@ pre_prepare(void)
 		return;
 	aq_commit_order_number();
 	add_doubts();
-	aq_takers_end();				/* a rollback of the prepared transaction announces nothing */
+	aq_takers_end();			/* a rollback of the prepared transaction announces nothing */
 }
 
 static void

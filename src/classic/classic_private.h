@@ -203,8 +203,8 @@ typedef struct ClassicQueue
 	AqLatch		latch;			/* held by sessions that change the following members, up to the other atomics */
 	pg_atomic_uint64 nannounced;	/* number of announcements made */
 	AqChunk		announced;		/* Announced, a ring buffer */
-	AqChunk		lists[LIST_CHUNKS]; /* arrays of AqChunks, one for each consumer's RangeList; 0: none.  Once
-								 * set, an entry keeps its value until the queue is unloaded. */
+	AqChunk		lists[LIST_CHUNKS]; /* arrays of AqChunks, one for each consumer's RangeList; 0: none.  Once set, an
+									 * entry keeps its value until the queue is unloaded. */
 	uint32		retries;		/* to be written */
 	pg_atomic_uint32 nretries;
 	pg_atomic_uint64 step;		/* the latest step */
@@ -237,7 +237,7 @@ typedef struct ClassicArea
 extern ClassicArea *aq_classic_area;
 extern ClassicQueue *aq_classic_area_queues;
 extern Retry *aq_classic_area_retries;
-extern pg_atomic_uint32 *aq_classic_area_takers; /* by session: see takers.c */
+extern pg_atomic_uint32 *aq_classic_area_takers;	/* by session: see takers.c */
 
 static inline ClassicQueue *
 classic_queue(const AqQueueShm *shm)

@@ -373,7 +373,7 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			   const Datum *payloads, const bool *nulls,
 			   Bitmapset *const *targets, pg_uuid_t *ids)
 {
-	Put			put = {.queue = queue,.options = options};
+	Put			put = {.queue = queue, .options = options};
 	Datum		values[COL_MESSAGE_COLUMNS];
 	bool		row_nulls[COL_MESSAGE_COLUMNS] = {0};
 	Bitmapset  *last_targets = NULL;

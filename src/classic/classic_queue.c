@@ -53,7 +53,7 @@ count_messages(AqQueue *queue, AqQueueShm *shm)
 	{
 		if (DatumGetInt16(result_value(i, 1)) >= AQ_MAX_CONSUMERS)
 			aq_catalog_refuse_row(queue->name, queue->multi ? queue->table.consumers : queue->table.messages, "position",
-								 DatumGetInt16(result_value(i, 1)));
+								  DatumGetInt16(result_value(i, 1)));
 		aq_traffic_found(shm, DatumGetInt16(result_value(i, 1)), DatumGetInt64(result_value(i, 2)));
 		latest = Max(latest, DatumGetInt64(result_value(i, 3)));
 	}
@@ -68,7 +68,7 @@ static bool
 any_locks(Oid table)
 {
 	return aq_sql_finds(psprintf("SELECT 1 FROM pg_catalog.pg_locks WHERE pid IS NULL AND relation = %u "
-									"AND mode = 'RowExclusiveLock' LIMIT 1", table));
+								 "AND mode = 'RowExclusiveLock' LIMIT 1", table));
 }
 
 /* Finds or adds the entry for this row. */
@@ -76,7 +76,7 @@ static InDoubt *
 doubt_of(List **found, int position, TransactionId xid, bool put)
 {
 	ListCell   *lc;
-	InDoubt	   *doubt;
+	InDoubt    *doubt;
 
 	foreach(lc, *found)
 	{
@@ -155,7 +155,7 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 		TransactionId xid = put ? dirty.xmin : dirty.xmax;
 		int			position;
 		TimestampTz enqueued;
-		InDoubt	   *doubt;
+		InDoubt    *doubt;
 		Key			key;
 
 		if (!TransactionIdIsValid(xid) || !aq_classic_doubts_has(xid))

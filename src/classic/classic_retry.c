@@ -112,7 +112,7 @@ count_attempt(QueueScans *scans, RowScan *rows, int position, bool alone)
 static bool
 count_retry(QueueScans *scans, Retry *retry)
 {
-	RowScan	   *rows = scans->queue->multi ? &scans->consumers : &scans->messages;
+	RowScan    *rows = scans->queue->multi ? &scans->consumers : &scans->messages;
 	Key			key;
 	bool		alone = retry->alone || scans->queue->table.grouping;
 	bool		all = true;
@@ -140,7 +140,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 	bool		committed[RETRIES_MAX];
 	int			n = aq_retry_list_read(shm, indexes);
 	AqQueue    *queue;
-	QueueScans		scans;
+	QueueScans	scans;
 
 	if (n == 0)
 		return;

@@ -126,11 +126,11 @@ holds_messages(AqQueue *queue)
 {
 	if (queue->multi)
 		return aq_sql_finds(psprintf("SELECT 1 FROM aq_data.%s c JOIN aq_internal.subscriber s "
-										"ON s.queue_id = abs(c.queue_id) AND s.\"position\" = c.\"position\" "
-										"WHERE c.queue_id = %d AND s.kind <> 'removed' AND c.state <> %d LIMIT 1",
-										aq_schema_consumer_table(queue->table.id), queue->id, STATE_PROCESSED));
+									 "ON s.queue_id = abs(c.queue_id) AND s.\"position\" = c.\"position\" "
+									 "WHERE c.queue_id = %d AND s.kind <> 'removed' AND c.state <> %d LIMIT 1",
+									 aq_schema_consumer_table(queue->table.id), queue->id, STATE_PROCESSED));
 	return aq_sql_finds(psprintf("SELECT 1 FROM aq_data.%s WHERE queue_id = %d AND state <> %d LIMIT 1",
-									aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED));
+								 aq_schema_message_table(queue->table.id), queue->id, STATE_PROCESSED));
 }
 
 /* Waits for transactions that have taken or enqueued messages of the queue. */

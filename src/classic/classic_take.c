@@ -53,7 +53,8 @@ typedef struct Take
 	AqQueue    *queue;
 	const AqTakeOptions *options;
 	uint32		taken;
-	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has failed */
+	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has
+								 * failed */
 	TimestampTz now;
 	Snapshot	snapshot;		/* a message's transaction must be visible to it; NULL: no condition */
 	bool		peek;			/* only find out whether there is a message */
@@ -80,7 +81,7 @@ typedef struct Take
 	}		   *held;
 	int			nheld,
 				held_size;
-	bool		only_checks;		/* this walk only fills "held" */
+	bool		only_checks;	/* this walk only fills "held" */
 	RowScan		rows;
 	RowScan		messages;		/* for a topic: scans table t, while "rows" scans table c */
 	RowScan		probe;			/* for a topic: scans c for the message's other consumers */
@@ -517,7 +518,7 @@ check_version(Take *take, const Key *key, TransactionId xid)
 static void
 examine_row(Take *take)
 {
-	RowScan	   *rows = &take->rows;
+	RowScan    *rows = &take->rows;
 	Key			key = aq_table_row_key(rows->slot);
 	int			state = DatumGetInt16(value_of(rows->slot, COL_STATE));
 	bool		may_wait = take->options->mode == AQ_MODE_PURGE;
@@ -580,7 +581,7 @@ goes_on(const Take *take)
 static void
 walk(Take *take, const Key *low, const Key *high)
 {
-	RowScan	   *rows = &take->rows;
+	RowScan    *rows = &take->rows;
 	Key			key;
 
 	aq_row_scan_seek(rows, take->queue->id, take->options->position, low, ForwardScanDirection);
@@ -667,7 +668,7 @@ find_by_id(Take *take, const pg_uuid_t *id)
 static void
 take_by_id(Take *take)
 {
-	RowScan	   *rows = &take->rows;
+	RowScan    *rows = &take->rows;
 	Key			key;
 	int			state;
 
@@ -709,7 +710,7 @@ key_behind(Take *take)
 	const pg_uuid_t *id = take->options->after;
 	const AqPlace *place = take->options->place;
 	Key			key = {0, 0, 0};
-	RowScan	   *messages = take->topic ? &take->messages : &take->rows;
+	RowScan    *messages = take->topic ? &take->messages : &take->rows;
 
 	if (place != NULL)
 		return (Key) {place->key[0], place->key[1], place->key[2]};
@@ -875,7 +876,7 @@ aq_classic_take(AqQueue *queue, const AqTakeOptions *options)
 bool
 aq_classic_take_ready(AqQueue *queue, int position, int64 until)
 {
-	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
+	AqTakeOptions options = {.position = position, .max = 1, .mode = AQ_MODE_REMOVE};
 	Take		take;
 
 	begin_take(&take, queue, &options, true);

@@ -28,7 +28,7 @@
 
 typedef struct Due
 {
-	QueueScans		scans;
+	QueueScans	scans;
 	AqQueueShm *shm;
 	TimestampTz now;
 	TimestampTz from;			/* rows may be due from here on */
@@ -238,7 +238,7 @@ work_on(int32 id, AqQueueShm *shm)
 {
 	ClassicQueue *cq = classic_queue(shm);
 	AqQueue    *queue;
-	Due			due = {.shm = shm,.now = GetCurrentTimestamp()};
+	Due			due = {.shm = shm, .now = GetCurrentTimestamp()};
 
 	aq_job_begin();
 	queue = aq_catalog_get_by_id(id, true);

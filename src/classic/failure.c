@@ -96,7 +96,7 @@ static Failed
 failed_message(QueueScans *scans, const AqDeath *deaths, int n)
 {
 	TupleTableSlot *slot = scans->messages.slot;
-	Failed		failed = {.slot = slot,.n = n,.letters = palloc0(n * sizeof(AqPutOptions))};
+	Failed		failed = {.slot = slot, .n = n, .letters = palloc0(n * sizeof(AqPutOptions))};
 	pg_uuid_t  *original = palloc(sizeof(pg_uuid_t));
 	AqMessage	m = {0};
 
@@ -126,11 +126,11 @@ move_within(QueueScans *scans, AqQueue *target, const AqPutOptions *letter)
 {
 	const int	columns[] = {COL_QUEUE, COL_STATE, COL_ATTEMPTS, COL_STEP, COL_ODD, COL_DEAD_LETTER, COL_EARLIER,
 		COL_NEXT_AT, COL_LEASED_AT, COL_HOLDER, COL_LAST_ERROR, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT, COL_DIED, COL_DEATH,
-	COL_READY_AT, COL_EXPIRES_AT, COL_EXCEPTION_QUEUE, COL_EXCEPTION_QUEUE_ID, COL_TARGETS};
+		COL_READY_AT, COL_EXPIRES_AT, COL_EXCEPTION_QUEUE, COL_EXCEPTION_QUEUE_ID, COL_TARGETS};
 	Key			key = aq_table_row_key(scans->messages.slot);
 	Datum		values[lengthof(columns)] = {Int32GetDatum(target->id),
 		Int16GetDatum(target->exception ? STATE_EXPIRED : STATE_READY), Int32GetDatum(letter->attempts),
-	0, BoolGetDatum(true), PointerGetDatum(letter->dead_letter), Int32GetDatum(letter->attempts)};
+		0, BoolGetDatum(true), PointerGetDatum(letter->dead_letter), Int32GetDatum(letter->attempts)};
 	bool		nulls[lengthof(columns)];
 
 	for (int i = 0; i < lengthof(columns); i++)
@@ -184,7 +184,7 @@ fail_message(QueueScans *scans, const AqDeath *deaths, int n)
 		return false;
 	failed = failed_message(scans, deaths, n);
 	target = aq_catalog_exception_queue(scans->queue, slot->tts_isnull[COL_EXCEPTION_QUEUE_ID] ? 0
-								   : DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
+										: DatumGetInt32(slot->tts_values[COL_EXCEPTION_QUEUE_ID]));
 	if (target == NULL || target->id == scans->queue->id)
 		return aq_table_row_delete(scans->messages.rel, slot) == TM_Ok;
 	if (!aq_exception_pin(target))
@@ -268,7 +268,7 @@ aq_failure_row(QueueScans *scans, RowScan *rows, const AqDeath *death)
 {
 	const int	columns[] = {COL_STATE, COL_ATTEMPTS, COL_DIED, COL_DEATH, COL_NEXT_AT, COL_FIRST_ATTEMPT, COL_LAST_ATTEMPT};
 	Datum		values[] = {Int16GetDatum(STATE_EXPIRED), Int32GetDatum(death->attempts), TimestampTzGetDatum(death->died),
-	CharGetDatum(death->kind), 0, TimestampTzGetDatum(death->first), TimestampTzGetDatum(death->last)};
+		CharGetDatum(death->kind), 0, TimestampTzGetDatum(death->first), TimestampTzGetDatum(death->last)};
 	bool		nulls[] = {false, false, false, false, true, death->first == 0, death->last == 0};
 	Key			key = aq_table_row_key(rows->slot);
 	bool		done;

@@ -92,13 +92,13 @@ TM_Result
 aq_leased_row_take(const AqQueue *queue, RowScan *rows, int64 lease, int64 receipt)
 {
 	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_RECEIPT, COL_LEASED_AT, COL_HOLDER,
-	COL_LAST_ATTEMPT, COL_FIRST_ATTEMPT};
+		COL_LAST_ATTEMPT, COL_FIRST_ATTEMPT};
 	TimestampTz now = GetCurrentTimestamp();
 	bool		named = application_name != NULL && *application_name != '\0';
 	Datum		values[] = {Int16GetDatum(STATE_LEASED), TimestampTzGetDatum(now + lease),
 		Int32GetDatum(DatumGetInt32(rows->slot->tts_values[COL_ATTEMPTS]) + 1), Int64GetDatum(receipt),
-	TimestampTzGetDatum(now), named ? clipped(application_name) : (Datum) 0, TimestampTzGetDatum(now),
-	TimestampTzGetDatum(now)};
+		TimestampTzGetDatum(now), named ? clipped(application_name) : (Datum) 0, TimestampTzGetDatum(now),
+		TimestampTzGetDatum(now)};
 	const bool	nulls[] = {false, false, false, false, false, !named, false, false};
 	TM_Result	result = aq_table_row_update(rows->rel, rows->slot, columns, values, nulls,
 											 lengthof(columns) - !is_first_attempt(rows->slot));
@@ -131,7 +131,7 @@ end_lease(RowScan *rows, int state, TimestampTz next_at, int attempts, char kind
 {
 	const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_ATTEMPTS, COL_LEASED_AT, COL_HOLDER, COL_DIED, COL_DEATH, COL_LAST_ERROR};
 	Datum		values[] = {Int16GetDatum(state), TimestampTzGetDatum(next_at), Int32GetDatum(attempts), 0, 0,
-	TimestampTzGetDatum(next_at), CharGetDatum(kind), error != NULL ? clipped(error) : (Datum) 0};
+		TimestampTzGetDatum(next_at), CharGetDatum(kind), error != NULL ? clipped(error) : (Datum) 0};
 	const bool	alive = state != STATE_FAILED;
 	const bool	nulls[] = {false, next_at == 0, false, true, true, alive, alive, false};
 

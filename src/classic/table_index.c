@@ -93,7 +93,7 @@ insert_into_other(Relation rel, Relation index, TupleTableSlot *slot)
 static void
 insert_into_index(Relation rel, Relation index, TupleTableSlot *slot, IndexInfo *info)
 {
-	TableIndexKind	kind = aq_table_index_kind(index);
+	TableIndexKind kind = aq_table_index_kind(index);
 	const int2vector *columns = &index->rd_index->indkey;
 	Datum		values[5];
 	bool		nulls[5];

@@ -157,7 +157,7 @@ aq_table_row_delete(Relation rel, TupleTableSlot *slot)
  */
 TM_Result
 aq_table_row_update(Relation rel, TupleTableSlot *slot, const int *columns, const Datum *values,
-			  const bool *nulls, int n)
+					const bool *nulls, int n)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	Datum	   *all = palloc0(desc->natts * sizeof(Datum));
@@ -201,7 +201,7 @@ aq_table_row_process(const AqQueue *queue, Relation rel, TupleTableSlot *slot)
 	Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
 		TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now),
 		ObjectIdGetDatum(GetUserId()),
-	Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
+		Int64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
 	TM_Result	result = aq_table_row_update(rel, slot, columns, values, NULL, lengthof(columns));
 
 	if (result == TM_Ok)

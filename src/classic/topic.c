@@ -37,7 +37,7 @@ TopicOthers
 aq_topic_others(AqQueue *queue, RowScan *consumers, const Bitmapset *targets, const Key *key, int position)
 {
 	static int	slow = -1;		/* a consumer that had not dequeued at the last check */
-	TopicOthers	others = OTHERS_DONE;
+	TopicOthers others = OTHERS_DONE;
 	int			other = -1;
 
 	/* probably it still has not dequeued: then no other check is necessary */
@@ -99,7 +99,7 @@ aq_topic_done(AqQueue *queue, RowScan *messages)
 		const int	columns[] = {COL_STATE, COL_NEXT_AT, COL_DEQUEUE_TIME};
 		TimestampTz now = GetCurrentTimestamp();
 		Datum		values[] = {Int16GetDatum(STATE_PROCESSED),
-		TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now)};
+			TimestampTzGetDatum(now + queue->retention), TimestampTzGetDatum(now)};
 
 		(void) aq_table_row_update(messages->rel, messages->slot, columns, values, NULL, lengthof(columns));
 		aq_due_time_announce(queue->shm, now + queue->retention);

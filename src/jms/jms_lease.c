@@ -199,7 +199,7 @@ find_groups(const Ending *ending, int *members, Group *groups)
 	qsort_arg(members, ending->n, sizeof(int), compare_leases, (void *) leases);
 	for (int i = 0; i < ending->n; i++)
 		if (i == 0 || compare_groups(&leases[members[i - 1]], &leases[members[i]]) != 0)
-			groups[ngroups++] = (Group) {.members = &members[i],.n = 1};
+			groups[ngroups++] = (Group) {.members = &members[i], .n = 1};
 		else
 			groups[ngroups - 1].n++;
 	qsort(groups, ngroups, sizeof(Group), compare_first);
@@ -284,7 +284,7 @@ are_all_of_one_queue(const Ending *ending)
 int
 aq_jms_lease_settle(const char *command, const AqLeaseOptions *options, const AqJmsLease *leases, int n, int *undone)
 {
-	Ending		ending = {.command = command,.options = *options,.leases = leases,.n = n};
+	Ending		ending = {.command = command, .options = *options, .leases = leases, .n = n};
 	int			nundone = 0;
 
 	ending.results = palloc(Max(n, 1) * sizeof(AqLeaseResult));

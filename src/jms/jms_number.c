@@ -81,13 +81,13 @@ read_number(bytea *bytes, Number *number)
 static Datum
 exact_datum(NumberType type, int64 value)
 {
-	return number_datum(&(Number) {.type = type,.exact = value});
+	return number_datum(&(Number) {.type = type, .exact = value});
 }
 
 static Datum
 approximate_datum(NumberType type, double value)
 {
-	return number_datum(&(Number) {.type = type,.approximate = value});
+	return number_datum(&(Number) {.type = type, .approximate = value});
 }
 
 /* --- from JSON -------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ typedef struct JmsOperation
 	char	   *kind;			/* bytes, map or stream */
 	bool		writing;
 	StringInfoData bytes;
-	JmsItem	   *items;
+	JmsItem    *items;
 	int			nitems;
 	int			room;
 	int			position;		/* of the next byte or item to read */
@@ -175,7 +175,7 @@ aq_jms_operation_begin(PG_FUNCTION_ARGS)
 {
 	bool		is_new = PG_ARGISNULL(0) || PG_GETARG_INT32(0) < 0;
 	int			id = is_new ? free_number() : find(fcinfo) - operations;
-	JmsOperation made = {.role = GetUserId(),.writing = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5)};
+	JmsOperation made = {.role = GetUserId(), .writing = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5)};
 	MemoryContext old;
 
 	aq_args_require(fcinfo, 1, "kind");

@@ -279,7 +279,7 @@ static void
 put_message(const Writing *writing, StringInfo row, Datum message)
 {
 	HeapTupleHeader header = DatumGetHeapTupleHeader(message);
-	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),.t_data = header};
+	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
 	Datum		values[FIELDS];
 	bool		nulls[FIELDS];
 	int			begin;

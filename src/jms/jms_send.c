@@ -37,7 +37,7 @@ static StringInfoData
 read_bytes(FunctionCallInfo fcinfo, int arg)
 {
 	bytea	   *value = PG_GETARG_BYTEA_PP(arg);
-	StringInfoData in = {.data = VARDATA_ANY(value),.len = VARSIZE_ANY_EXHDR(value),.maxlen = -1};
+	StringInfoData in = {.data = VARDATA_ANY(value), .len = VARSIZE_ANY_EXHDR(value), .maxlen = -1};
 
 	return in;
 }
@@ -138,7 +138,7 @@ read_message(StringInfo in, TupleDesc desc)
 static void
 send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
 {
-	AqEnqueue	call = {.command = command,.payload_type = type};
+	AqEnqueue	call = {.command = command, .payload_type = type};
 	int			length,
 				n;
 	Datum	   *payloads;

@@ -29,7 +29,7 @@ typedef struct AqJob
 	const char *name;
 	bool		(*needed) (void);	/* has this database work for the job?  May be NULL */
 	TimestampTz (*run) (void);
-	bool		(*busy) (void);		/* must the worker not leave now?  For a bounded time only.  May be NULL */
+	bool		(*busy) (void); /* must the worker not leave now?  For a bounded time only.  May be NULL */
 } AqJob;
 
 extern const AqPart aq_jobs_part;
@@ -133,7 +133,8 @@ typedef struct AqChild
 	TimestampTz started_at;		/* when the last one was started */
 } AqChild;
 
-#define AQ_CHILD_AGAIN (USECS_PER_SEC / 4)	/* the pause while no slot is free: sooner than the next work of most workers */
+#define AQ_CHILD_AGAIN (USECS_PER_SEC / 4)	/* the pause while no slot is free: sooner than the next work of most
+											 * workers */
 
 extern bool aq_child_start(AqChild *child);
 extern bool aq_child_runs(AqChild *child, bool *ended);
@@ -160,7 +161,7 @@ extern Datum aq_stuck_roles(AqStuckKind kind);
  * Processes that run code of several roles: the time of each turn is limited, and the
  * role that has recently used the least time has the next turn, see fair.c.
  */
-#define AQ_FAIR_ROUND ((int64) 100000) /* microseconds, after which the roles are sorted again */
+#define AQ_FAIR_ROUND ((int64) 100000)	/* microseconds, after which the roles are sorted again */
 
 extern int	aq_fair_turn_ms;	/* pgaq.turn_timeout */
 
@@ -193,7 +194,7 @@ extern void aq_job_cancellable(bool in_job);
 
 /* Begin and end a transaction in the worker; sync_commit: flush the commit. */
 extern void aq_job_begin(void);
-extern void aq_job_wait_for_none(void);	/* until its end: a lock that is not free is an error */
+extern void aq_job_wait_for_none(void); /* until its end: a lock that is not free is an error */
 extern bool aq_job_lock_extension(void);	/* needed before reading several tables */
 extern void aq_job_commit(bool sync_commit);
 

@@ -118,7 +118,7 @@ list_database(HeapTuple tuple, List *before)
 	if (!is_connectable(database) || database->datistemplate)
 		return;
 	known = palloc(sizeof(Known));
-	*known = (Known) {.oid = database->oid,.xmin = xmin};
+	*known = (Known) {.oid = database->oid, .xmin = xmin};
 	databases = lappend(databases, known);
 	if (!is_known(before, database->oid, xmin))
 		unseen = list_append_unique_oid(unseen, database->oid);

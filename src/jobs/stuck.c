@@ -256,8 +256,8 @@ void
 aq_stuck_watch(Oid role, int64 key, int limit, int grace)
 {
 	EnableTimeoutParams timeouts[] = {
-		{.id = STATEMENT_TIMEOUT,.type = TMPARAM_AFTER,.delay_ms = limit},
-		{.id = ending,.type = TMPARAM_AFTER,.delay_ms = Min(limit, INT_MAX - grace) + grace}
+		{.id = STATEMENT_TIMEOUT, .type = TMPARAM_AFTER, .delay_ms = limit},
+		{.id = ending, .type = TMPARAM_AFTER, .delay_ms = Min(limit, INT_MAX - grace) + grace}
 	};
 
 	/* the last turn may have ended after all, with the process */
@@ -406,7 +406,7 @@ log_all(void)
 	return 0;
 }
 
-static const AqJob job = {.name = "stuck processes",.run = log_all};
+static const AqJob job = {.name = "stuck processes", .run = log_all};
 
 void
 aq_stuck_register(void)

@@ -333,7 +333,7 @@ stop_worker(AqDatabase *db)
 	aq_cond_cancel();
 }
 
-static const AqXactOps transaction_ends = {.commit = aq_stuck_committed,.released = transaction_over};
+static const AqXactOps transaction_ends = {.commit = aq_stuck_committed, .released = transaction_over};
 
 static void
 utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
@@ -346,6 +346,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	AqDatabase *db = NULL;
 	Oid			extension = InvalidOid;
 	Oid			oracle = InvalidOid;
+
 	/* the parse tree may be freed when the command has run */
 	NodeTag		tag = nodeTag(command);
 	bool		concerned = concerns_extension(command, &extension, &oracle);
@@ -393,7 +394,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 	databases_changed |= tag == T_CreatedbStmt || tag == T_AlterDatabaseStmt;
 	for (int i = 0; i < ncommand_done; i++)
-		command_done[i] (tag, commits_prepared);
+		command_done[i](tag, commits_prepared);
 	if (concerned)
 	{
 		note_oracle(oracle);

@@ -126,7 +126,7 @@ run_job(int number)
 {
 	const AqJob *job = jobs[number];
 	AqTrouble  *trouble = &troubles[number];
-	ErrorContextCallback callback = {.callback = job_context,.arg = unconstify(AqJob *, job),.previous = error_context_stack};
+	ErrorContextCallback callback = {.callback = job_context, .arg = unconstify(AqJob *, job), .previous = error_context_stack};
 	AqTimed		timed;
 	TimestampTz next = 0;
 	MemoryContext context = CurrentMemoryContext;

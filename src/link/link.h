@@ -63,7 +63,7 @@ typedef struct AqLinkRemote
 typedef enum AqLinkType
 {
 	AQ_ANSWER_TEXT,				/* at most .most bytes */
-	AQ_ANSWER_NUMBER,				/* from .least to .most */
+	AQ_ANSWER_NUMBER,			/* from .least to .most */
 	AQ_ANSWER_BOOL,				/* its number is 0 or 1 */
 	AQ_ANSWER_UUID,
 	AQ_ANSWER_VOID				/* the result of a function without one */

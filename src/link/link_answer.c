@@ -33,7 +33,7 @@ aq_link_answer_begin(AqLinkAnswer *answer, const AqLinkShape *shape)
 		context = AllocSetContextCreate(TopMemoryContext, "pgaq answer of a link", ALLOCSET_SMALL_SIZES);
 	else
 		MemoryContextReset(context);
-	*answer = (AqLinkAnswer) {.context = context,.shape = *shape};
+	*answer = (AqLinkAnswer) {.context = context, .shape = *shape};
 }
 
 void

@@ -207,9 +207,8 @@ ask(Oid server)
 	for (int i = 0; i < AQ_LINK_CHECKS; i++)
 		if (aq_link_area->checks[i].state == AQ_CHECK_FREE)
 			found = &aq_link_area->checks[i];
-		else
-			if (aq_link_area->checks[i].role == GetUserId())
-				own++;
+		else if (aq_link_area->checks[i].role == GetUserId())
+			own++;
 	/* half of them are for other roles */
 	if (own >= AQ_LINK_CHECKS / 2)
 		found = NULL;
@@ -269,6 +268,7 @@ static void
 put_text(Datum *values, bool *nulls, int column, const char *text)
 {
 	nulls[column] = text[0] == '\0';
+
 	if (!nulls[column])
 		values[column] = CStringGetTextDatum(text);
 }

@@ -71,7 +71,7 @@ no_notice(void *unused, const PGresult *result)
 static bool
 wait_for(const AqLogin *login, PostgresPollingStatusType what)
 {
-	struct pollfd socket = {.fd = PQsocket(login->conn),.events = what == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+	struct pollfd socket = {.fd = PQsocket(login->conn), .events = what == PGRES_POLLING_READING ? POLLIN : POLLOUT};
 
 	while (!login->given_up && aq_clock_us() < login->deadline)
 	{

@@ -119,13 +119,13 @@ ask(AqPeer *peer, AqPeerState state, const AqLinkRequest *request)
 static void
 greet(AqPeer *peer)
 {
-	AqLinkRequest request = {.sql = GREETING,.nparameters = 1,.shape = {.least_rows = 1,.most_rows = 1,.ncolumns = 6,.columns = {
-		{AQ_ANSWER_TEXT,.most = NAMEDATALEN},
-		{AQ_ANSWER_NUMBER,.least = 1,.most = PG_INT32_MAX},
-		{AQ_ANSWER_BOOL},
-		{AQ_ANSWER_TEXT,.nullable = true,.most = sizeof(peer->remote.version) - 1},
-		{AQ_ANSWER_TEXT,.most = NAMEDATALEN},
-		{AQ_ANSWER_TEXT,.most = AQ_LINK_MESSAGE}
+	AqLinkRequest request = {.sql = GREETING, .nparameters = 1, .shape = {.least_rows = 1, .most_rows = 1, .ncolumns = 6, .columns = {
+				{AQ_ANSWER_TEXT, .most = NAMEDATALEN},
+				{AQ_ANSWER_NUMBER, .least = 1, .most = PG_INT32_MAX},
+				{AQ_ANSWER_BOOL},
+				{AQ_ANSWER_TEXT, .nullable = true, .most = sizeof(peer->remote.version) - 1},
+				{AQ_ANSWER_TEXT, .most = NAMEDATALEN},
+				{AQ_ANSWER_TEXT, .most = AQ_LINK_MESSAGE}
 	}}};
 	char		timeout[16];
 
@@ -137,11 +137,11 @@ greet(AqPeer *peer)
 static void
 agree(AqPeer *peer)
 {
-	AqLinkRequest request = {.sql = AGREEMENT,.nparameters = 2,.shape = {.least_rows = 1,.most_rows = 1,.ncolumns = 4,.columns = {
-		{AQ_ANSWER_NUMBER,.least = AQ_LINK_PROTOCOL_OLDEST,.most = AQ_LINK_PROTOCOL},
-		{AQ_ANSWER_NUMBER,.least = PG_INT64_MIN,.most = PG_INT64_MAX},
-		{AQ_ANSWER_NUMBER,.least = 0,.most = PG_UINT32_MAX},
-		{AQ_ANSWER_NUMBER,.least = 1,.most = PG_UINT32_MAX}
+	AqLinkRequest request = {.sql = AGREEMENT, .nparameters = 2, .shape = {.least_rows = 1, .most_rows = 1, .ncolumns = 4, .columns = {
+				{AQ_ANSWER_NUMBER, .least = AQ_LINK_PROTOCOL_OLDEST, .most = AQ_LINK_PROTOCOL},
+				{AQ_ANSWER_NUMBER, .least = PG_INT64_MIN, .most = PG_INT64_MAX},
+				{AQ_ANSWER_NUMBER, .least = 0, .most = PG_UINT32_MAX},
+				{AQ_ANSWER_NUMBER, .least = 1, .most = PG_UINT32_MAX}
 	}}};
 	char		oldest[16];
 	char		newest[16];

@@ -84,7 +84,7 @@ typedef struct AqLinkState
 	int64		bytes_sent;
 	int64		bytes_received;
 	int64		latency_us;		/* of all answers */
-	int64		histogram[AQ_LINK_BUCKETS];	/* of their latencies; bucket n ends before 2^n microseconds */
+	int64		histogram[AQ_LINK_BUCKETS]; /* of their latencies; bucket n ends before 2^n microseconds */
 } AqLinkState;
 
 /* What a link worker was told; bits of AqLinkDatabase.work. */

@@ -63,7 +63,7 @@ all_streams(void)
 {
 	if (streams == NULL)
 	{
-		HASHCTL		control = {.keysize = sizeof(StreamKey),.entrysize = sizeof(StreamEntry),.hcxt = TopMemoryContext};
+		HASHCTL		control = {.keysize = sizeof(StreamKey), .entrysize = sizeof(StreamEntry), .hcxt = TopMemoryContext};
 
 		streams = hash_create("pgaq streams of links", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
@@ -114,7 +114,7 @@ aq_link_stream_add(int64 key, Oid server, Oid role)
 	{
 		context = AllocSetContextCreate(TopMemoryContext, "pgaq stream of a link", ALLOCSET_SMALL_SIZES);
 		stream = MemoryContextAllocZero(context, sizeof(AqLinkStreamState));
-		stream->public = (AqLinkStream) {.kind = listing,.key = key,.server = server,.role = role,.context = context};
+		stream->public = (AqLinkStream) {.kind = listing, .key = key, .server = server, .role = role, .context = context};
 		stream->request_context = AllocSetContextCreate(context, "pgaq request of a link", ALLOCSET_DEFAULT_SIZES);
 		entry = hash_search(all_streams(), &whole, HASH_ENTER, &found);
 		entry->stream = stream;
@@ -307,7 +307,7 @@ run_call(Call *call, void (*work) (void *), const char *what)
 AqCallResult
 aq_link_stream_next(AqLinkStreamState *stream, AqLinkRequest *request)
 {
-	Call		call = {.stream = stream,.request = request};
+	Call		call = {.stream = stream, .request = request};
 	AqCallResult result;
 
 	MemoryContextReset(stream->request_context);
@@ -322,7 +322,7 @@ aq_link_stream_next(AqLinkStreamState *stream, AqLinkRequest *request)
 AqCallResult
 aq_link_stream_done(AqLinkStreamState *stream, const AqLinkAnswer *answer)
 {
-	Call		call = {.stream = stream,.answer = answer};
+	Call		call = {.stream = stream, .answer = answer};
 
 	return run_call(&call, do_done, "link: answer");
 }
@@ -337,7 +337,7 @@ aq_link_stream_failed(AqLinkStreamState *stream, AqLinkPhase phase, const AqLink
 		.detail = error->detail[0] != '\0' ? error->detail : NULL,
 		.hint = error->hint[0] != '\0' ? error->hint : NULL
 	};
-	Call		call = {.stream = stream,.failure = &failure};
+	Call		call = {.stream = stream, .failure = &failure};
 	AqCallResult result = run_call(&call, do_failed, "link: failure");
 
 	if (result == AQ_CALL_DONE && phase == AQ_LINK_REFUSED)

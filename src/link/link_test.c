@@ -94,7 +94,7 @@ test_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	request->rows = 1;
 	/* a text, or nothing at all */
 	if (found && pg_strncasecmp(request->sql, "SELECT", 6) == 0)
-		request->shape = (AqLinkShape) {.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_TEXT,.nullable = true,.most = AQ_LINK_MESSAGE}}};
+		request->shape = (AqLinkShape) {.most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_TEXT, .nullable = true, .most = AQ_LINK_MESSAGE}}};
 	return found;
 }
 

@@ -219,13 +219,13 @@ static int
 lock_blocker(HTAB **asked, const AqProcess *process, const Place *places, int n)
 {
 	const PGPROC *proc = &ProcGlobal->allProcs[process->number];
-	Queued		key = {.lock = proc->waitLock,.mode = proc->waitLockMode};
+	Queued		key = {.lock = proc->waitLock, .mode = proc->waitLockMode};
 	Queued	   *queued;
 	bool		found;
 
 	if (*asked == NULL)
 	{
-		HASHCTL		info = {.keysize = offsetof(Queued, blocker),.entrysize = sizeof(Queued),.hcxt = CurrentMemoryContext};
+		HASHCTL		info = {.keysize = offsetof(Queued, blocker), .entrysize = sizeof(Queued), .hcxt = CurrentMemoryContext};
 
 		*asked = hash_create("pgaq locks waited for", 64, &info, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}

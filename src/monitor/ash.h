@@ -42,7 +42,7 @@ typedef struct AqSample
 } AqSample;
 
 /* --- ring.c --- */
-extern int	aq_ring_size_kb;		/* pgaq.ash_size */
+extern int	aq_ring_size_kb;	/* pgaq.ash_size */
 
 extern Size aq_ring_shmem_size(void);
 extern void aq_ring_shmem_init(void *area, bool found);

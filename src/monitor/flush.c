@@ -95,7 +95,7 @@ keep_samples(void)
 	return leaving ? 0 : next;	/* further rows request a worker: see take_sample */
 }
 
-static const AqJob flush_job = {.name = "active sessions",.run = keep_samples};
+static const AqJob flush_job = {.name = "active sessions", .run = keep_samples};
 
 void
 aq_flush_init(void)

@@ -92,6 +92,7 @@ aq_session_views_sessions(PG_FUNCTION_ARGS)
 		const AqProcess *process = &processes[i];
 		const AqWaitNow *now = &process->now;
 		const uint64 p[] = {now->p1, now->p2, now->p3};
+
 		/* a current wait of the server is shown instead of pgaq's last wait */
 		int			event = process->wait_info != 0 ? -1 : now->event;
 		int64		clock = aq_clock_us();

@@ -269,8 +269,8 @@ read_target(Moving *moving)
 static void
 put(Moving *moving)
 {
-	AqEnqueue	call = {.command = "propagation",.queue = pstrdup(moving->move->destination),
-		.payload_type = moving->target_type,.priority = AQ_DEFAULT_PRIORITY,.each = moving->calls,
+	AqEnqueue	call = {.command = "propagation", .queue = pstrdup(moving->move->destination),
+		.payload_type = moving->target_type, .priority = AQ_DEFAULT_PRIORITY, .each = moving->calls,
 		.producer = moving->move->producer};
 	pg_uuid_t **ids;
 
@@ -306,8 +306,8 @@ aq_move_messages(AqMove *move)
 		.originals = palloc(move->max * sizeof(pg_uuid_t)),
 		.exception_queues = palloc(move->max * sizeof(char *)),
 	};
-	AqDequeue	call = {.consumer = move->consumer,.max = move->max,.mode = AQ_MODE_MOVE,.delivery = AQ_PERSISTENT,
-		.emit = keep,.arg = &moving};
+	AqDequeue	call = {.consumer = move->consumer, .max = move->max, .mode = AQ_MODE_MOVE, .delivery = AQ_PERSISTENT,
+		.emit = keep, .arg = &moving};
 
 	read_source(&moving);
 	read_target(&moving);

@@ -191,9 +191,9 @@ void
 aq_move_away_take(const AqMove *move, AqMoved *moved)
 {
 	AqQueue    *source = source_of(move);
-	Leaving		leaving = {.move = move,.context = CurrentMemoryContext,.payload_type = source->payload_type};
-	AqDequeue	call = {.queue = pstrdup(source->name),.payload_type = source->payload_type,.consumer = move->consumer,
-		.max = move->max,.mode = AQ_MODE_MOVE,.delivery = AQ_PERSISTENT,.emit = keep,.arg = &leaving};
+	Leaving		leaving = {.move = move, .context = CurrentMemoryContext, .payload_type = source->payload_type};
+	AqDequeue	call = {.queue = pstrdup(source->name), .payload_type = source->payload_type, .consumer = move->consumer,
+		.max = move->max, .mode = AQ_MODE_MOVE, .delivery = AQ_PERSISTENT, .emit = keep, .arg = &leaving};
 
 	if (move->unit != 0)
 	{
@@ -210,7 +210,7 @@ aq_move_away_take(const AqMove *move, AqMoved *moved)
 	(void) aq_dequeue_now(&call);
 	aq_point("move-taken");
 	write_payloads(&leaving);
-	*moved = (AqMoved) {.n = leaving.n,.bytes = leaving.bytes,.payload_type = name_of(leaving.payload_type)};
+	*moved = (AqMoved) {.n = leaving.n, .bytes = leaving.bytes, .payload_type = name_of(leaving.payload_type)};
 	for (int i = 0; i < AQ_MOVED_COLUMNS && leaving.n > 0; i++)
 	{
 		int			lower = 1;
@@ -229,7 +229,8 @@ typedef struct Coming
 	const AqMove *move;
 	int32		target;
 	Oid			payload_type;
-	Oid			reader;			/* the role that reads payloads, see aq_enqueue_reading_role(); invalid: the current one */
+	Oid			reader;			/* the role that reads payloads, see aq_enqueue_reading_role(); invalid: the current
+								 * one */
 	bool		multi;
 	int			n;
 	bool		sharded;
@@ -385,10 +386,10 @@ aq_move_away_arguments(FunctionCallInfo fcinfo, int first)
 void
 aq_move_away_put(const AqMove *move, const AqMoved *moved)
 {
-	Coming		coming = {.move = move,.n = moved->n};
+	Coming		coming = {.move = move, .n = moved->n};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
-	AqEnqueue	call = {.command = "aq.propagation_put()",.queue = pstrdup(move->destination),
-		.priority = AQ_DEFAULT_PRIORITY,.each = each,.producer = move->producer,.held = move->unit};
+	AqEnqueue	call = {.command = "aq.propagation_put()", .queue = pstrdup(move->destination),
+		.priority = AQ_DEFAULT_PRIORITY, .each = each, .producer = move->producer, .held = move->unit};
 
 	read_arrays(&coming, moved);
 	read_target(&coming, moved);

@@ -153,8 +153,8 @@ keep(void *arg, const AqMessage *m, int delivery)
 static void
 put_back(Redrive *redrive, Oid payload_type)
 {
-	AqEnqueue	call = {.command = "aq.redrive()",.queue = pstrdup(redrive->name),.payload_type = payload_type,
-		.priority = AQ_DEFAULT_PRIORITY,.each = redrive->n > 0 ? redrive->calls : NULL};
+	AqEnqueue	call = {.command = "aq.redrive()", .queue = pstrdup(redrive->name), .payload_type = payload_type,
+		.priority = AQ_DEFAULT_PRIORITY, .each = redrive->n > 0 ? redrive->calls : NULL};
 	pg_uuid_t **ids;
 
 	for (int i = 0; i < redrive->n; i++)
@@ -202,9 +202,10 @@ Datum
 aq_redrive(PG_FUNCTION_ARGS)
 {
 	Redrive    *redrive = palloc0(sizeof(Redrive));
+
 	/* patient: it also gets those whose next failure is their last one, together with others */
-	AqDequeue	call = {.mode = AQ_MODE_REMOVE,.delivery = AQ_PERSISTENT,.patient = true,.emit = keep,
-		.arg = redrive,.filter = came_from,.filter_arg = redrive};
+	AqDequeue	call = {.mode = AQ_MODE_REMOVE, .delivery = AQ_PERSISTENT, .patient = true, .emit = keep,
+		.arg = redrive, .filter = came_from, .filter_arg = redrive};
 	int64		left = PG_ARGISNULL(1) ? PG_INT64_MAX : PG_GETARG_INT32(1);
 	int64		done = 0;
 

@@ -184,7 +184,7 @@ aq_node_arrival_deliver(PG_FUNCTION_ARGS)
 	/* one producer, so that they keep their order */
 	move.producer = aq_producer_own(AQ_PRODUCER_NODE, hash_bytes_extended((const unsigned char *) caller, strlen(caller), held.epoch));
 	aq_move_away_put(&move, &moved);
-	aq_process_commit_safely();			/* the answer is the proof that they have arrived */
+	aq_process_commit_safely(); /* the answer is the proof that they have arrived */
 	aq_point("node-arrived");
 	PG_RETURN_BOOL(true);
 }

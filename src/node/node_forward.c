@@ -253,7 +253,7 @@ resume(AqLinkStream *stream, AqLinkRequest *request, const AqNodeIdentity *own)
 	forwarding->asked = aq_node_unit_number();
 	request->sql = RESUME;
 	/* numbers of messages that have not arrived */
-	request->shape = (AqLinkShape) {.most_rows = forwarding->nlent,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = 1,.most = forwarding->nlent}}};
+	request->shape = (AqLinkShape) {.most_rows = forwarding->nlent, .ncolumns = 1, .columns = {{AQ_ANSWER_NUMBER, .least = 1, .most = forwarding->nlent}}};
 	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, forwarding->asked);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, forwarding->nlent));
@@ -314,7 +314,7 @@ is_allowed(AqQueue *queue, const AqNodeUnit *row)
 static void
 take_batch(const AqNodeUnit *row, const char *consumer, int max, AqMoved *moved)
 {
-	AqMove		move = {.source = row->queue_id,.consumer = consumer,.max = max,.unit = row->shard + 1};
+	AqMove		move = {.source = row->queue_id, .consumer = consumer, .max = max, .unit = row->shard + 1};
 	Oid			user;
 	int			context;
 
@@ -327,7 +327,7 @@ take_batch(const AqNodeUnit *row, const char *consumer, int max, AqMoved *moved)
 static bool
 is_lent(int64 epoch)
 {
-	static AqStatement find = {.command = "SELECT FROM aq_internal.node_unit WHERE epoch = $1 AND recalled IS NULL",.nargs = 1,.types = {INT8OID}};
+	static AqStatement find = {.command = "SELECT FROM aq_internal.node_unit WHERE epoch = $1 AND recalled IS NULL", .nargs = 1, .types = {INT8OID}};
 	Datum		value = Int64GetDatum(epoch);
 	bool		found = aq_sql_run_kept(&find, &value) > 0;
 
@@ -491,7 +491,7 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	forwarding->nparcels = 1;
 	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
 	request->sql = RECALL;
-	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_BOOL}}};
+	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_BOOL}}};
 	aq_node_identity_send(request, own);
 	add_number(request, INT8OID, unit->row.epoch);
 }
@@ -531,7 +531,7 @@ forward_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	Forwarding *forwarding = forwarding_of(stream);
 	TimestampTz now = GetCurrentTimestamp();
 	AqNodeIdentity own;
-	Delivery	delivery = {.request = request,.own = &own};
+	Delivery	delivery = {.request = request, .own = &own};
 	int			n,
 				turn;
 
@@ -580,7 +580,7 @@ forward_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	if (forwarding->nparcels == 0)
 		return false;
 	request->sql = deliver_sql(forwarding->nparcels);
-	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = forwarding->nparcels};
+	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = forwarding->nparcels};
 	for (int i = 0; i < forwarding->nparcels; i++)
 		request->shape.columns[i].type = AQ_ANSWER_BOOL;
 	request->rows = delivery.n;

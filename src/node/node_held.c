@@ -37,7 +37,7 @@ held_in_row(uint64 row)
 List *
 aq_node_held_list(const char *origin)
 {
-	static AqStatement list = {.command = HELD "WHERE origin = $1::uuid ORDER BY queue_id, shard",.nargs = 1,.types = {TEXTOID}};
+	static AqStatement list = {.command = HELD "WHERE origin = $1::uuid ORDER BY queue_id, shard", .nargs = 1, .types = {TEXTOID}};
 	Datum		values[] = {CStringGetTextDatum(origin)};
 	MemoryContext context = CurrentMemoryContext;
 	List	   *all = NIL;
@@ -59,7 +59,7 @@ aq_node_held_list(const char *origin)
 bool
 aq_node_held_find(const char *origin, int64 epoch, AqNodeHeld *held)
 {
-	static AqStatement find = {.command = HELD "WHERE origin = $1::uuid AND epoch = $2",.nargs = 2,.types = {TEXTOID, INT8OID}};
+	static AqStatement find = {.command = HELD "WHERE origin = $1::uuid AND epoch = $2", .nargs = 2, .types = {TEXTOID, INT8OID}};
 	Datum		values[] = {CStringGetTextDatum(origin), Int64GetDatum(epoch)};
 	bool		found = aq_sql_run_kept(&find, values) > 0;
 
@@ -87,7 +87,7 @@ aq_node_held_return(const char *origin, int64 epoch, bool wait)
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_held SET returns = true WHERE origin = '%s' AND epoch = " INT64_FORMAT,
 								  origin, epoch), 0, NULL, NULL, NULL);
 	aq_catalog_units_changed(held.queue_id);
-	aq_process_commit_safely();			/* after a crash, it is still to go back */
+	aq_process_commit_safely(); /* after a crash, it is still to go back */
 	return true;
 }
 
@@ -148,7 +148,7 @@ aq_node_held_begin(AqQueue *queue, const char *consumer, const char *origin, int
 	(void) aq_sql_change(psprintf("INSERT INTO aq_internal.node_held (queue_id, shard, consumer_number, origin, epoch, origin_shard) "
 								  "VALUES (%d, %d, " INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
 								  queue->id, shard, number, origin, epoch, origin_shard), 0, NULL, NULL, NULL);
-	*held = (AqNodeHeld) {.queue_id = queue->id,.shard = shard,.consumer = number,.epoch = epoch};
+	*held = (AqNodeHeld) {.queue_id = queue->id, .shard = shard, .consumer = number, .epoch = epoch};
 	aq_catalog_units_changed(queue->id);	/* sessions dequeue from the shard from now on */
 	return true;
 }

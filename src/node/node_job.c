@@ -86,7 +86,7 @@ node_job_run(void)
 	return again;
 }
 
-static const AqJob job = {.name = "units of nodes",.run = node_job_run};
+static const AqJob job = {.name = "units of nodes", .run = node_job_run};
 
 void
 aq_node_job_register(void)

@@ -116,7 +116,7 @@ move_unit(Plan *plan, int shard)
 static void
 run_consumer(AqQueue *queue, int64 consumer, int position, const List *nodes, const List *units)
 {
-	Plan		plan = {.queue = queue,.consumer = consumer,.parts = palloc0((list_length(nodes) + 1) * sizeof(Part))};
+	Plan		plan = {.queue = queue, .consumer = consumer, .parts = palloc0((list_length(nodes) + 1) * sizeof(Part))};
 	const ListCell *lc;
 	Part	   *own = &plan.parts[plan.nparts++];
 

@@ -89,6 +89,7 @@ extern void aq_node_area_queue_failed(int32 number, bool of_wish, const char *me
 extern void aq_node_area_queue_works(int32 number, bool of_wish);
 extern void aq_node_area_keep(const int32 *numbers, int n);
 extern void aq_node_area_forget(Oid database);
+
 /* a consumer that has dequeued, or waited, within this time is wanted by its node, microseconds */
 #define AQ_NODE_WISH_TIME ((int64) 5000000)
 

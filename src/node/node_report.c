@@ -192,7 +192,7 @@ report(const Reporting *reporting, AqLinkRequest *request, const AqNodeIdentity 
 	}
 	request->sql = FINISH;
 	/* epochs that are not ours */
-	request->shape = (AqLinkShape) {.most_rows = n,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = PG_INT64_MIN,.most = PG_INT64_MAX}}};
+	request->shape = (AqLinkShape) {.most_rows = n, .ncolumns = 1, .columns = {{AQ_ANSWER_NUMBER, .least = PG_INT64_MIN, .most = PG_INT64_MAX}}};
 	aq_node_identity_send(request, own);
 	aq_link_array(request, INT8ARRAYOID, aq_node_rows_array(INT8OID, epochs, NULL, n));
 	aq_link_array(request, UUIDARRAYOID, aq_node_rows_array(UUIDOID, ids, nulls, n));
@@ -283,7 +283,7 @@ report_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 		return false;
 	reporting->returning = *returning;
 	request->sql = RETURN;
-	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_BOOL}}};
+	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_BOOL}}};
 	aq_node_identity_send(request, &own);
 	aq_link_text(request, INT8OID, psprintf(INT64_FORMAT, returning->epoch));
 	aq_point("node-returning");

@@ -141,10 +141,10 @@ heartbeat_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	if (aq_node_identity_own(&own) != AQ_NODE_OWN)
 		return false;
 	request->sql = BEAT;
-	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 4,.columns = {
+	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 4, .columns = {
 		{AQ_ANSWER_UUID},
-		{AQ_ANSWER_NUMBER,.least = 0,.most = PG_UINT32_MAX},
-		{AQ_ANSWER_NUMBER,.least = EPOCH + MIN_TIMESTAMP,.most = END_TIMESTAMP - 1},
+		{AQ_ANSWER_NUMBER, .least = 0, .most = PG_UINT32_MAX},
+		{AQ_ANSWER_NUMBER, .least = EPOCH + MIN_TIMESTAMP, .most = END_TIMESTAMP - 1},
 		{AQ_ANSWER_BOOL}
 	}};
 	request->timeout_ms = aq_node_settings_timeout;

@@ -76,7 +76,7 @@ aq_node_unit_list(int32 holder, int32 queue_id)
 {
 	static AqStatement list = {.command = UNITS "WHERE ($1 = 0 OR u.queue_id = $1) AND "
 		"($2 = 0 OR u.holder = (SELECT n.node_id FROM aq_internal.node n WHERE n.node_number = $2)) "
-	"ORDER BY u.queue_id, u.consumer_number, u.shard",.nargs = 2,.types = {INT4OID, INT4OID}};
+		"ORDER BY u.queue_id, u.consumer_number, u.shard", .nargs = 2, .types = {INT4OID, INT4OID}};
 	Datum		values[] = {Int32GetDatum(queue_id), Int32GetDatum(holder)};
 	MemoryContext context = CurrentMemoryContext;
 
@@ -88,7 +88,7 @@ aq_node_unit_list(int32 holder, int32 queue_id)
 static AqNodeUnit *
 unit_of(const char *holder, int64 epoch)
 {
-	static AqStatement find = {.command = UNITS "WHERE u.holder = $1::uuid AND u.epoch = $2",.nargs = 2,.types = {TEXTOID, INT8OID}};
+	static AqStatement find = {.command = UNITS "WHERE u.holder = $1::uuid AND u.epoch = $2", .nargs = 2, .types = {TEXTOID, INT8OID}};
 	Datum		values[] = {CStringGetTextDatum(holder), Int64GetDatum(epoch)};
 	MemoryContext context = CurrentMemoryContext;
 	List	   *units;
@@ -157,7 +157,7 @@ aq_node_unit_grant(int32 queue_id, int shard, int64 consumer, const char *holder
 							   queue_id, shard, consumer, holder, aq_node_unit_number(), role), 0, NULL, NULL, NULL) == 0)
 		return false;
 	aq_catalog_units_changed(queue_id);
-	aq_process_commit_safely();			/* the holder is durable before it has a message */
+	aq_process_commit_safely(); /* the holder is durable before it has a message */
 	return true;
 }
 
@@ -176,7 +176,7 @@ aq_node_unit_recall(const AqNodeUnit *unit)
 {
 	(void) aq_sql_change(psprintf("UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE epoch = " INT64_FORMAT
 								  " AND recalled IS NULL", unit->epoch), 0, NULL, NULL, NULL);
-	aq_process_commit_safely();			/* nothing more is sent, also after a crash */
+	aq_process_commit_safely(); /* nothing more is sent, also after a crash */
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ aq_node_unit_position(const AqQueue *queue, int64 number)
 static void
 settle(AqQueue *queue, int position, AqMode mode, const pg_uuid_t *ids, uint32 n)
 {
-	AqLeaseOptions options = {.position = position,.mode = mode,.any_receipt = true,.node = true};
+	AqLeaseOptions options = {.position = position, .mode = mode, .any_receipt = true, .node = true};
 	AqLeaseResult *results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
 
 	if (n > 0)
@@ -327,7 +327,7 @@ aq_node_unit_finish(PG_FUNCTION_ARGS)
 		else
 			strange[nstrange++] = epochs[i];
 	}
-	aq_process_commit_safely();			/* the answer is the proof on which the holder forgets them */
+	aq_process_commit_safely(); /* the answer is the proof on which the holder forgets them */
 	note_reported(number, reported, 0);
 	if (reported > 0)
 		aq_node_change_note_room();

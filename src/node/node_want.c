@@ -159,7 +159,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 		return false;
 	consumer = aq_description_consumer(queue, wanted->consumer);
 	request->sql = WANT;
-	request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_VOID}}};
+	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_VOID}}};
 	request->timeout_ms = aq_node_settings_timeout;
 	aq_node_identity_send(request, &own);
 	aq_link_text(request, TEXTOID, pstrdup(queue->name));

@@ -161,7 +161,7 @@ aq_client_sleep(int registrations, int64 left)
 	Client	   *client = own();
 	int64		end = left < 0 ? -1 : aq_clock_us() + left;
 
-	pg_atomic_exchange_u32(&client->sleeps, 1);	/* a full barrier, see aq_client_wake */
+	pg_atomic_exchange_u32(&client->sleeps, 1); /* a full barrier, see aq_client_wake */
 	while (pg_atomic_read_u64(&client->woken) == 0)
 	{
 		if (end >= 0 && (left = end - aq_clock_us()) <= 0)

@@ -113,9 +113,9 @@ add_news(void *arg, const AqMessage *m, int delivery)
 static void
 scan_queue(NewsScan *scan, AqQueue *queue, int max, bool only_new)
 {
-	AqDequeue	call = {.queue = pstrdup(queue->name),.payload_type = queue->payload_type,
-		.consumer = scan->registration->consumer,.max = max,.mode = AQ_MODE_BROWSE,.filter = only_new ? is_new : NULL,
-	.filter_arg = scan,.delivery = AQ_PERSISTENT,.emit = add_news,.arg = scan};
+	AqDequeue	call = {.queue = pstrdup(queue->name), .payload_type = queue->payload_type,
+		.consumer = scan->registration->consumer, .max = max, .mode = AQ_MODE_BROWSE, .filter = only_new ? is_new : NULL,
+		.filter_arg = scan, .delivery = AQ_PERSISTENT, .emit = add_news, .arg = scan};
 
 	scan->n = 0;
 	scan->oldest = 0;
@@ -143,7 +143,7 @@ group_is_over(const AqRegistration *r, TimestampTz oldest, TimestampTz *due)
 int
 aq_client_news_find(AqNotified *notified, const AqRegistration *r, AqNews *news, int max, TimestampTz *due)
 {
-	NewsScan	scan = {.notified = notified,.registration = r,.news = NULL};
+	NewsScan	scan = {.notified = notified, .registration = r, .news = NULL};
 	AqQueue    *queue = aq_catalog_get_by_id(r->queue_id, true);
 
 	if (queue == NULL)

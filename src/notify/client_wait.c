@@ -52,7 +52,7 @@ look_up(int64 registration, HASHACTION action)
 {
 	if (quiet == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(int64),.entrysize = sizeof(Quiet)};
+		HASHCTL		ctl = {.keysize = sizeof(int64), .entrysize = sizeof(Quiet)};
 
 		quiet = hash_create("pgaq quiet registrations", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 	}

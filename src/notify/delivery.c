@@ -324,7 +324,7 @@ is_new(void *arg, const AqMessage *m)
 static void
 add_news(void *arg, const AqMessage *m, int delivery)
 {
-	NewsScan	   *scan = arg;
+	NewsScan   *scan = arg;
 
 	Assert(scan->n < BATCH);
 	scan->news[scan->n].id = m->id;
@@ -355,9 +355,9 @@ find_news(NewsScan *scan)
 	/* aq.start_queue, too, is a wake-up */
 	if (queue != NULL && queue->dequeue_enabled)
 	{
-		AqDequeue	call = {.queue = pstrdup(queue->name),.payload_type = queue->payload_type,.consumer = r->consumer,
-			.max = BATCH,.mode = AQ_MODE_BROWSE,.filter = is_new,.filter_arg = scan,.delivery = AQ_PERSISTENT,
-		.emit = add_news,.arg = scan};
+		AqDequeue	call = {.queue = pstrdup(queue->name), .payload_type = queue->payload_type, .consumer = r->consumer,
+			.max = BATCH, .mode = AQ_MODE_BROWSE, .filter = is_new, .filter_arg = scan, .delivery = AQ_PERSISTENT,
+			.emit = add_news, .arg = scan};
 
 		if (r->reliable)
 			aq_notified_load(&notified, r);
@@ -402,7 +402,7 @@ rest(AqRegistration *r)
 static TimestampTz
 serve_queue(AqRegistration *r)
 {
-	NewsScan		scan = {.registration = r,.news = palloc(BATCH * sizeof(AqNews))};
+	NewsScan	scan = {.registration = r, .news = palloc(BATCH * sizeof(AqNews))};
 	bool		more = true;
 
 	while (more && find_news(&scan))

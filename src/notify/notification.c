@@ -116,9 +116,9 @@ set_message(void *arg, const AqMessage *m, int delivery)
 bool
 aq_notification_look_at(AqNotification *b, AqQueue *queue, const pg_uuid_t *id)
 {
-	AqDequeue	call = {.queue = pstrdup(queue->name),.payload_type = queue->payload_type,
-		.consumer = b->registration->consumer,.max = 1,.mode = AQ_MODE_BROWSE,.id = id,
-	.delivery = AQ_PERSISTENT,.emit = set_message,.arg = b};
+	AqDequeue	call = {.queue = pstrdup(queue->name), .payload_type = queue->payload_type,
+		.consumer = b->registration->consumer, .max = 1, .mode = AQ_MODE_BROWSE, .id = id,
+		.delivery = AQ_PERSISTENT, .emit = set_message, .arg = b};
 
 	b->found = false;
 	b->payload_type = queue->payload_type;

@@ -40,7 +40,7 @@ table(AqNotified *set)
 {
 	if (set->messages == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Key),.entrysize = sizeof(Notified),.hcxt = set->context};
+		HASHCTL		ctl = {.keysize = sizeof(Key), .entrysize = sizeof(Notified), .hcxt = set->context};
 
 		set->messages = hash_create("pgaq notified messages", 256, &ctl,
 									HASH_ELEM | HASH_BLOBS | (set->context != NULL ? HASH_CONTEXT : 0));

@@ -88,7 +88,7 @@ queue_woken(int32 id, AqQueueShm *shm)
 	{
 		wake_clients(psprintf("SELECT registration_id FROM aq_internal.registration WHERE queue_id = %d AND procedure_name IS NULL", id));
 		roles = aq_sql_oids(psprintf("SELECT DISTINCT role::oid FROM aq_internal.registration "
-								  "WHERE queue_id = %d AND status <> 'disabled' AND procedure_name IS NOT NULL", id));
+									 "WHERE queue_id = %d AND status <> 'disabled' AND procedure_name IS NOT NULL", id));
 	}
 	foreach(lc, roles)
 		want(lfirst_oid(lc), &next_look);
@@ -119,21 +119,21 @@ static const char *const clean[] = {
 };
 
 static const char due[] =
-"SELECT DISTINCT role::oid FROM aq_internal.registration r WHERE status <> 'disabled' AND procedure_name IS NOT NULL "
-"AND (coalesce(next_at, group_end) <= clock_timestamp() OR EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id))";
+	"SELECT DISTINCT role::oid FROM aq_internal.registration r WHERE status <> 'disabled' AND procedure_name IS NOT NULL "
+	"AND (coalesce(next_at, group_end) <= clock_timestamp() OR EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id))";
 
 static const char all[] =
-"SELECT DISTINCT role::oid FROM aq_internal.registration WHERE status <> 'disabled' AND procedure_name IS NOT NULL";
+	"SELECT DISTINCT role::oid FROM aq_internal.registration WHERE status <> 'disabled' AND procedure_name IS NOT NULL";
 
 static const char posted[] =
-"SELECT registration_id FROM aq_internal.registration r WHERE procedure_name IS NULL "
-"AND EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id)";
+	"SELECT registration_id FROM aq_internal.registration r WHERE procedure_name IS NULL "
+	"AND EXISTS (SELECT FROM aq_internal.posting p WHERE p.registration_id = r.registration_id)";
 
 /* what is due in the past is with a notifier now, which must not hide that the registration expires */
 static const char next_due[] =
-"SELECT least(min(expires_at) FILTER (WHERE expires_at > clock_timestamp()), "
-"min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled' AND procedure_name IS NOT NULL AND coalesce(next_at, group_end) > clock_timestamp())) "
-"FROM aq_internal.registration";
+	"SELECT least(min(expires_at) FILTER (WHERE expires_at > clock_timestamp()), "
+	"min(coalesce(next_at, group_end)) FILTER (WHERE status <> 'disabled' AND procedure_name IS NOT NULL AND coalesce(next_at, group_end) > clock_timestamp())) "
+	"FROM aq_internal.registration";
 
 static TimestampTz
 read_next_due(void)
@@ -248,7 +248,7 @@ is_needed(void)
 	return needed;
 }
 
-static const AqJob look_job = {.name = "notification",.needed = is_needed,.run = look};
+static const AqJob look_job = {.name = "notification", .needed = is_needed, .run = look};
 
 void
 aq_notify_job_init(void)

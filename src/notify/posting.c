@@ -54,9 +54,9 @@ enum
 };
 
 static const char insert[] =
-"INSERT INTO aq_internal.posting (registration_id, payload, msgid, priority, correlation, sender, expires_at, original_msgid) "
-"SELECT registration_id, $3, $4, $5, $6, $7, $8, $9 " WHO "AND queue_id = $1 AND ($2 IS NULL OR consumer = ANY ($2)) "
-"ORDER BY registration_id";
+	"INSERT INTO aq_internal.posting (registration_id, payload, msgid, priority, correlation, sender, expires_at, original_msgid) "
+	"SELECT registration_id, $3, $4, $5, $6, $7, $8, $9 " WHO "AND queue_id = $1 AND ($2 IS NULL OR consumer = ANY ($2)) "
+	"ORDER BY registration_id";
 
 static void
 set_value(Datum *values, char *nulls, int column, Datum value, bool isnull)

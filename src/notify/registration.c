@@ -40,16 +40,16 @@ static Oid	types[NCOLUMNS] = {
 };
 
 static const char insert[] =
-"INSERT INTO aq_internal.registration AS r (role, namespace, queue_id, name, consumer, callback, procedure_schema, procedure_name, "
-"procedure_owner, context, reliable, once, with_payload, expires_at, group_time, group_type, group_start, groups_left) "
-"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, clock_timestamp() + $14, $15, $16, $17, $18) "
-"ON CONFLICT ((role::oid), queue_id, name, consumer, callback) WHERE role::oid <> 0::oid DO UPDATE SET "
-"namespace = excluded.namespace, procedure_schema = excluded.procedure_schema, procedure_name = excluded.procedure_name, "
-"procedure_owner = excluded.procedure_owner, context = excluded.context, reliable = excluded.reliable, once = excluded.once, "
-"with_payload = excluded.with_payload, created = excluded.created, expires_at = excluded.expires_at, "
-"group_time = excluded.group_time, group_type = excluded.group_type, group_start = excluded.group_start, "
-"groups_left = excluded.groups_left, group_end = NULL, status = 'enabled', failures = 0, next_at = excluded.next_at "
-"RETURNING registration_id";
+	"INSERT INTO aq_internal.registration AS r (role, namespace, queue_id, name, consumer, callback, procedure_schema, procedure_name, "
+	"procedure_owner, context, reliable, once, with_payload, expires_at, group_time, group_type, group_start, groups_left) "
+	"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, clock_timestamp() + $14, $15, $16, $17, $18) "
+	"ON CONFLICT ((role::oid), queue_id, name, consumer, callback) WHERE role::oid <> 0::oid DO UPDATE SET "
+	"namespace = excluded.namespace, procedure_schema = excluded.procedure_schema, procedure_name = excluded.procedure_name, "
+	"procedure_owner = excluded.procedure_owner, context = excluded.context, reliable = excluded.reliable, once = excluded.once, "
+	"with_payload = excluded.with_payload, created = excluded.created, expires_at = excluded.expires_at, "
+	"group_time = excluded.group_time, group_type = excluded.group_type, group_start = excluded.group_start, "
+	"groups_left = excluded.groups_left, group_end = NULL, status = 'enabled', failures = 0, next_at = excluded.next_at "
+	"RETURNING registration_id";
 
 /* --- aq.register -------------------------------------------------------------------------- */
 

@@ -21,14 +21,14 @@ enum
 };
 
 static const char columns[] =
-"registration_id, queue_id, name, consumer, procedure_schema, procedure_name, procedure_owner::oid, context, reliable, once, "
-"with_payload, group_time IS NOT NULL AND coalesce(groups_left, 1) > 0, coalesce(group_type = 'last', false), group_end, "
-"group_start + groups::float8 * group_time, next_at, expires_at, failures, group_start + (groups - 1)::float8 * group_time, last_notification, "
-"queue_id IS NULL OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = registration.queue_id AND q.queue_type = 'non_persistent')";
+	"registration_id, queue_id, name, consumer, procedure_schema, procedure_name, procedure_owner::oid, context, reliable, once, "
+	"with_payload, group_time IS NOT NULL AND coalesce(groups_left, 1) > 0, coalesce(group_type = 'last', false), group_end, "
+	"group_start + groups::float8 * group_time, next_at, expires_at, failures, group_start + (groups - 1)::float8 * group_time, last_notification, "
+	"queue_id IS NULL OR EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = registration.queue_id AND q.queue_type = 'non_persistent')";
 
 static const char tables[] =
-"aq_internal.registration CROSS JOIN LATERAL (SELECT greatest(ceil(extract(epoch FROM clock_timestamp() - group_start) / "
-"extract(epoch FROM group_time)), 1) AS groups) g";
+	"aq_internal.registration CROSS JOIN LATERAL (SELECT greatest(ceil(extract(epoch FROM clock_timestamp() - group_start) / "
+	"extract(epoch FROM group_time)), 1) AS groups) g";
 
 static TimestampTz
 time_of(const Datum *values, const bool *nulls, int column)

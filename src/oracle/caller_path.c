@@ -72,7 +72,7 @@ on_call(Oid function)
 void
 aq_caller_path_init(void)
 {
-	static const AqCallerPath caller = {.get = aq_caller_path,.on_call = on_call};
+	static const AqCallerPath caller = {.get = aq_caller_path, .on_call = on_call};
 
 	aq_run_as_on_caller(&caller);
 }
@@ -149,6 +149,7 @@ Datum
 aq_caller_path_type(PG_FUNCTION_ARGS)
 {
 	int			nest = aq_caller_path_use();
+
 	LOCAL_FCINFO(call, 1);
 	Datum		type;
 

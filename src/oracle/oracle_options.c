@@ -104,10 +104,10 @@ static const AqField agent_fields[AGENT_FIELDS] = {
 	[AGENT_PROTOCOL] = {"protocol", INT4OID},
 };
 
-static AqRecord enqueue_record = {.fields = enqueue_fields,.nfields = ENQ_FIELDS};
-static AqRecord dequeue_record = {.fields = dequeue_fields,.nfields = DEQ_FIELDS};
-static AqRecord property_record = {.fields = property_fields,.nfields = MSG_FIELDS};
-static AqRecord agent_record = {.fields = agent_fields,.nfields = AGENT_FIELDS};
+static AqRecord enqueue_record = {.fields = enqueue_fields, .nfields = ENQ_FIELDS};
+static AqRecord dequeue_record = {.fields = dequeue_fields, .nfields = DEQ_FIELDS};
+static AqRecord property_record = {.fields = property_fields, .nfields = MSG_FIELDS};
+static AqRecord agent_record = {.fields = agent_fields, .nfields = AGENT_FIELDS};
 
 static int
 int_of(NullableDatum field, int when_null)
@@ -147,7 +147,7 @@ filled_string_of(NullableDatum field)
 static NullableDatum
 field_if(bool known, Datum value)
 {
-	return (NullableDatum) {.value = known ? value : (Datum) 0,.isnull = !known};
+	return (NullableDatum) {.value = known ? value : (Datum) 0, .isnull = !known};
 }
 
 static NullableDatum

@@ -253,7 +253,7 @@ are_alike(const Messages *messages, int one, int other, FmgrInfo *equal)
 		return messages->no_properties[one] && messages->no_properties[other];
 	return datumIsEqual(messages->properties[one], messages->properties[other], false, -1) ||
 		DatumGetBool(FunctionCall2Coll(equal, DEFAULT_COLLATION_OID, messages->properties[one],
-										  messages->properties[other]));
+									   messages->properties[other]));
 }
 
 /* Messages from first to last, which have the same properties. */

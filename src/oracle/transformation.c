@@ -204,8 +204,8 @@ aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull)
 	Oid			function;
 	bool		varlena;
 	Cast		cast = {
-		.to_text = {.queue = "",.given = type,.wanted = TEXTOID,.statement = "SELECT $2::pg_catalog.text"},
-		.payload = {.value = payload,.isnull = *isnull}
+		.to_text = {.queue = "", .given = type, .wanted = TEXTOID, .statement = "SELECT $2::pg_catalog.text"},
+		.payload = {.value = payload, .isnull = *isnull}
 	};
 
 	switch (type == TEXTOID ? COERCION_PATH_RELABELTYPE

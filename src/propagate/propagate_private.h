@@ -72,11 +72,12 @@ typedef struct AqRoute
 
 /* --- propagation.c: rows, times and routes; in a transaction of the process, unless noted */
 extern void aq_propagation_reload(void);
-extern List *aq_propagation_all(void);		/* of AqPropagation; no transaction needed */
+extern List *aq_propagation_all(void);	/* of AqPropagation; no transaction needed */
 extern bool aq_propagation_is_open(const AqPropagation *schedule, TimestampTz now, TimestampTz *change);	/* no transaction needed */
-extern bool aq_propagation_is_orphan(void);	/* after aq_propagation_routes(); no transaction needed */
+extern bool aq_propagation_is_orphan(void); /* after aq_propagation_routes(); no transaction needed */
 extern List *aq_propagation_routes(void);	/* of AqRoute, those of a queue together; in the current memory context */
-extern bool aq_propagation_failed(AqPropagation *schedule, const char *error, bool may_disable);	/* true: it is disabled now */
+extern bool aq_propagation_failed(AqPropagation *schedule, const char *error, bool may_disable);	/* true: it is disabled
+																									 * now */
 extern void aq_propagation_recovered(AqPropagation *schedule);
 extern bool aq_propagation_is_unsaved(const AqPropagation *schedule);
 extern void aq_propagation_save(AqPropagation *schedule);

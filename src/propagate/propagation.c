@@ -263,8 +263,8 @@ make_route(AqPropagation *schedule, const char *consumer, const char *destinatio
 {
 	AqRoute    *route = palloc(sizeof(AqRoute));
 
-	*route = (AqRoute) {.schedule = schedule,.consumer = consumer != NULL ? pstrdup(consumer) : NULL,
-		.destination = pstrdup(destination),.recipient = recipient};
+	*route = (AqRoute) {.schedule = schedule, .consumer = consumer != NULL ? pstrdup(consumer) : NULL,
+		.destination = pstrdup(destination), .recipient = recipient};
 	return route;
 }
 

@@ -94,7 +94,7 @@ uint32
 aq_propagation_batch_take(const AqRoute *route, void (*become) (Oid role))
 {
 	AqPropagation *schedule = route->schedule;
-	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.max = schedule->most};
+	AqMove		move = {.source = schedule->queue_id, .consumer = route->consumer, .max = schedule->most};
 	AqMoved		moved;
 	int			sent;
 

@@ -110,7 +110,7 @@ reassign(Oid from, Oid to)
 void
 aq_propagation_drop_init(void)
 {
-	static const AqQueueRows rows = {.check_drop = refuse_on_way,.drop = drop_rows,.reassign = reassign};
+	static const AqQueueRows rows = {.check_drop = refuse_on_way, .drop = drop_rows, .reassign = reassign};
 
 	aq_definition_add_rows(&rows);
 	previous_hook = object_access_hook;

@@ -191,9 +191,9 @@ ask(AqLinkStream *stream, AqLinkRequest *request)
 		sending->first = number_of(3);
 		sending->last = number_of(4);
 		request->sql = BEGIN;
-		request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 2,.columns = {
-			{AQ_ANSWER_NUMBER,.least = 0,.most = PG_INT64_MAX},
-			{AQ_ANSWER_UUID,.nullable = true}
+		request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 2, .columns = {
+			{AQ_ANSWER_NUMBER, .least = 0, .most = PG_INT64_MAX},
+			{AQ_ANSWER_UUID, .nullable = true}
 		}};
 		aq_link_flush();
 	}
@@ -220,7 +220,7 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 		sending->first = number_of(3);
 		request->rows = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16, &isnull));
 		request->sql = PUT;
-		request->shape = (AqLinkShape) {.least_rows = 1,.most_rows = 1,.ncolumns = 1,.columns = {{AQ_ANSWER_NUMBER,.least = 0,.most = PG_INT64_MAX}}};
+		request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_NUMBER, .least = 0, .most = PG_INT64_MAX}}};
 	}
 	SPI_finish();
 	return found;

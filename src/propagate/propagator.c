@@ -94,8 +94,8 @@ static uint32
 move_batch(const AqRoute *route)
 {
 	AqPropagation *schedule = route->schedule;
-	AqMove		move = {.source = schedule->queue_id,.consumer = route->consumer,.destination = route->destination,
-		.recipient = route->recipient,.producer = aq_producer_own(AQ_PRODUCER_PROPAGATION, (uint64) schedule->id),.max = schedule->most};
+	AqMove		move = {.source = schedule->queue_id, .consumer = route->consumer, .destination = route->destination,
+		.recipient = route->recipient, .producer = aq_producer_own(AQ_PRODUCER_PROPAGATION, (uint64) schedule->id), .max = schedule->most};
 	TimestampTz started = GetCurrentTimestamp();
 	uint32		n;
 
@@ -358,7 +358,7 @@ add_sources(AqMoveSource *sources, int n, const AqPropagation *schedule, List *r
 		const AqRoute *route = lfirst(lc);
 
 		if (route->schedule == schedule && route->consumer != NULL)
-			sources[n++] = (AqMoveSource) {.queue_id = schedule->queue_id,.consumer = route->consumer};
+			sources[n++] = (AqMoveSource) {.queue_id = schedule->queue_id, .consumer = route->consumer};
 	}
 	return n;
 }
@@ -527,7 +527,7 @@ start_process(void)
 	return again;
 }
 
-static const AqJob job = {.name = "propagation",.run = start_process};
+static const AqJob job = {.name = "propagation", .run = start_process};
 
 void
 aq_propagator_register(void)

@@ -15,6 +15,7 @@ static const struct
 	Size		(*size) (void);
 	void		(*init) (void *area, bool found);
 }			areas[] =
+
 {
 	{aq_definition_clock_size, aq_definition_clock_init},
 	{aq_shm_size, aq_shm_init},

@@ -119,7 +119,7 @@ typedef struct AqQueue
 	char	   *name;
 	int			delivery;		/* AQ_BUFFERED for a buffered queue, else AQ_PERSISTENT */
 	struct AqQueue *buffered;	/* its buffered queue; NULL: does not exist yet */
-	struct AqQueue *persistent;	/* for a buffered queue: the queue to which it belongs; else NULL */
+	struct AqQueue *persistent; /* for a buffered queue: the queue to which it belongs; else NULL */
 	const struct AqStore *store;
 	AqQueueTable table;
 	bool		exception;		/* is it an exception queue: only the worker enqueues */
@@ -144,7 +144,7 @@ typedef struct AqQueue
 	AqConsumer *consumers;		/* by position, ascending */
 	Bitmapset  *without_rule;	/* positions of subscribers without a rule */
 	bool		has_rules;
-	AqRuleIndex *rule_index; /* NULL: not made yet; see rule_index.c */
+	AqRuleIndex *rule_index;	/* NULL: not made yet; see rule_index.c */
 	bool		grants_read;	/* rights on consumers were read: see grants.c */
 	List	   *grants;
 	/* payload input, for text given by the user */
@@ -188,12 +188,14 @@ typedef enum AqRight
  * missing.
  */
 extern AqQueue *aq_catalog_get(const char *name, AqRight right);
-extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32 known);	/* to dequeue for the consumer */
+extern AqQueue *aq_catalog_get_for(const char *name, const char *consumer, int32 known);	/* to dequeue for the
+																							 * consumer */
 extern AqQueue *aq_catalog_get_to_notify(const char *name, const char *consumer, int32 known);	/* also non-persistent */
 extern AqQueue *aq_catalog_get_by_id(int32 id, bool missing_ok);
 extern AqQueue *aq_catalog_get_numbered(int32 id);
-extern AqQueue *aq_catalog_get_by_name(const char *name); /* NULL: none; without privilege checks */
-extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named); /* for failed messages, or NULL */
+extern AqQueue *aq_catalog_get_by_name(const char *name);	/* NULL: none; without privilege checks */
+extern AqQueue *aq_catalog_exception_queue(AqQueue *queue, int32 named);	/* for failed messages, or NULL */
+
 /*
  * Call them before and after code that may run users' code or looks up several
  * queues, if the caller or an outer caller uses a description afterwards: lookups
@@ -206,7 +208,8 @@ extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
-extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed queue */
+extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed
+																									 * queue */
 extern void aq_catalog_units_changed(int32 id);
 
 /* --- role.c */
@@ -214,7 +217,8 @@ extern void aq_role_check_rows(Oid role, const char *table, const char *column, 
 
 /* --- privilege.c */
 extern bool aq_privilege_allows(AqQueue *queue, AqRight right);
-extern bool aq_privilege_consumes(AqQueue *queue, const char *consumer);	/* dequeue for this consumer; NULL: that has no name */
+extern bool aq_privilege_consumes(AqQueue *queue, const char *consumer);	/* dequeue for this consumer; NULL: that
+																			 * has no name */
 extern bool aq_privilege_shows(AqQueue *queue, const char *consumer);	/* see the consumer's counters */
 extern bool aq_privilege_shows_position(AqQueue *queue, int position);
 
@@ -225,7 +229,7 @@ extern bool aq_privilege_shows_position(AqQueue *queue, int position);
  * messages of queue n are those of queue table -n: b<n> and d<n>.
  */
 extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
-extern Oid	aq_schema_data_relation(const char *name); /* in schema aq_data; may be InvalidOid */
+extern Oid	aq_schema_data_relation(const char *name);	/* in schema aq_data; may be InvalidOid */
 extern char *aq_schema_message_table(int32 queue_table_id);
 extern char *aq_schema_consumer_table(int32 queue_table_id);
 
@@ -255,7 +259,7 @@ typedef struct AqStatement
 
 extern uint64 aq_sql_run_kept(AqStatement *statement, Datum *values);
 extern uint64 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
-					   const char *nulls, bool connected);
+						 const char *nulls, bool connected);
 extern bool aq_sql_may_commit(FunctionCallInfo fcinfo);
 extern void aq_sql_commit(void);
 extern bool aq_sql_finds(const char *query);	/* does it return a row? */
@@ -263,7 +267,7 @@ extern char *aq_sql_text(const char *query);
 extern List *aq_sql_oids(const char *query);	/* of the first column */
 extern List *aq_sql_numbers(const char *query); /* the same of int4 */
 extern uint64 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values,
-						  const char *nulls);
+							const char *nulls);
 extern void aq_sql_define(const char *command, Oid payload_type);
 extern uint64 aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values);
 extern void aq_sql_give(Oid relation, Oid role);
@@ -280,7 +284,7 @@ typedef struct AqView
 } AqView;
 
 extern void aq_sql_make_view(const AqView *view);
-extern void aq_sql_drop_views(List *views);	/* of OIDs */
+extern void aq_sql_drop_views(List *views); /* of OIDs */
 extern void aq_sql_revoke(const char *commands);
 
 /* --- acl.c */
@@ -313,7 +317,7 @@ extern bool aq_queue_lock_producer(int32 id, int64 producer, bool wait);	/* unti
  */
 extern bool aq_payload_type_lock(Oid type, bool wait);
 pg_noreturn extern void aq_payload_refuse_column(const AqQueue *queue, Oid type);
-extern bool aq_payload_is_jms(Oid type); /* aq.jms_message */
+extern bool aq_payload_is_jms(Oid type);	/* aq.jms_message */
 extern Oid	aq_payload_jms_type(void);	/* raises if it does not exist */
 
 /*
@@ -369,7 +373,7 @@ extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int
 
 /* --- interval.c: the length of an interval, in microseconds */
 extern int64 aq_interval_to_us(Datum interval);
-extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what);	/* checks its range */
+extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what); /* checks its range */
 
 /* === room memory ============================================================== */
 
@@ -426,14 +430,17 @@ typedef struct AqConsumerShm
 	union
 	{
 		pg_atomic_uint64 counted_oldest;
-		pg_atomic_uint64 wanted;	/* of a distributed queue, which is not counted so: the latest dequeue; see peers.c */
+		pg_atomic_uint64 wanted;	/* of a distributed queue, which is not counted so: the latest dequeue; see
+									 * peers.c */
 	};
 	pg_atomic_uint64 counted_at;
 	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
 	union
 	{
-		pg_atomic_uint64 closing;	/* of a recipient: number of the consumer whose position the worker is freeing; 0: none; see holds.c */
-		pg_atomic_uint64 left;	/* of a removed one: its number, if tables have messages that it has not finished; see subscriber.c */
+		pg_atomic_uint64 closing;	/* of a recipient: number of the consumer whose position the worker is freeing; 0:
+									 * none; see holds.c */
+		pg_atomic_uint64 left;	/* of a removed one: its number, if tables have messages that it has not finished; see
+								 * subscriber.c */
 	};
 	/* for a recipient: see holds.c */
 	pg_atomic_uint32 holds;		/* holds of transactions that enqueue for it, and of dequeues */
@@ -486,7 +493,7 @@ struct AqQueueShm
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when the worker must check waiters; 0: never */
 	pg_atomic_uint32 uncounted; /* how many times it could not write retry counts */
-	pg_atomic_uint32 uncounted_seen; /* 1: a check has found an unwritten retry count */
+	pg_atomic_uint32 uncounted_seen;	/* 1: a check has found an unwritten retry count */
 	pg_atomic_uint64 next_time; /* when the store has timed work; 0: never */
 	uint32		later_work;		/* used by the worker only: work to be done ... */
 	TimestampTz later_at;		/* ... at this time */
@@ -633,7 +640,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_IDLE		0x4000	/* free the positions of recipients without messages */
 #define AQ_WORK_SESSION_LEASES 0x8000	/* end leases of sessions that have ended */
 #define AQ_WORK_WATCHED		0x10000 /* a watched queue has had a wake-up: see aq_waiters_watch */
-#define AQ_WORK_AGE			0x20000	/* truncate old tables without messages */
+#define AQ_WORK_AGE			0x20000 /* truncate old tables without messages */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);
@@ -642,7 +649,7 @@ extern AqQueueShm *aq_shm_by_index(uint32 index);
 extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trace_on_name */
 
 /* --- work.c: work for the worker */
-extern void aq_work_post(AqQueueShm *shm, uint32 work);	/* never raises */
+extern void aq_work_post(AqQueueShm *shm, uint32 work); /* never raises */
 extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* for the worker only */
 
@@ -652,6 +659,7 @@ extern void aq_lag_shrank(AqQueueShm *shm, int position);
 /* --- waiters.c: wake-ups; never raise */
 extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */
 extern void aq_waiters_wake(AqQueueShm *shm, int position, uint32 messages);
+
 /*
  * Correlations are compared by keys, the same for equal ones.  AQ_ANY_KEY: a message
  * that can have any correlation, a session that can want any message.
@@ -663,7 +671,7 @@ extern uint32 aq_waiters_pattern_key(const struct varlena *pattern);
 extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key);
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
-extern void aq_waiters_wake_all(AqQueueShm *shm); /* the definition has changed */
+extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */
 
 /*
  * maximum number of (queue, consumer) pairs for which a session can wait at a
@@ -722,7 +730,7 @@ extern bool aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, boo
 extern void aq_pins_pin(AqQueue *queue);
 extern void aq_pins_pin_to_drop(AqQueue *queue, bool force);
 extern AqQueue *aq_pins_pin_current(AqQueue *queue, bool put);
-extern bool aq_pins_is_used(const AqQueueShm *shm);	/* by this transaction; the queue is pinned */
+extern bool aq_pins_is_used(const AqQueueShm *shm); /* by this transaction; the queue is pinned */
 
 /*
  * For views: pins the queue in between, unless it is not in memory and few
@@ -753,7 +761,8 @@ extern bool aq_flow_is_full(AqQueue *buffered);
  */
 typedef struct AqQueueRows
 {
-	void		(*check_drop) (const AqQueue *queue);	/* raises an error if a drop without force would lose something */
+	void		(*check_drop) (const AqQueue *queue);	/* raises an error if a drop without force would lose
+														 * something */
 	void		(*drop) (int32 id);
 	void		(*reassign) (Oid from, Oid to); /* REASSIGN OWNED: what works with the privileges of a role */
 } AqQueueRows;

@@ -29,7 +29,7 @@ typedef struct AqPutOptions
 	struct varlena *properties; /* jsonb */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */
-	int32		exception_queue_id;	/* id of the queue with this name; 0: none */
+	int32		exception_queue_id; /* id of the queue with this name; 0: none */
 	const pg_uuid_t *original_id;
 	/* for a message moved to an exception queue */
 	int			attempts;
@@ -280,7 +280,11 @@ typedef struct AqStoreUnits
 	uint32		(*lent) (AqQueue *queue, int shard, int position, pg_uuid_t **ids);
 	/* The number of leased messages of the shard, as far as memory knows it. */
 	uint32		(*count_lent) (AqQueue *queue, int shard, int position);
-	/* The number of ready messages of the unit, as far as memory knows it; not 0 if it is not known whether there is one. */
+
+	/*
+	 * The number of ready messages of the unit, as far as memory knows it; not 0 if it is not known whether there is
+	 * one.
+	 */
 	uint32		(*count_ready) (AqQueue *queue, int shard, int position);
 	/* Messages of another node that were finished with, durably, and are not reported yet; at most max. */
 	uint32		(*finished) (AqQueue *queue, int shard, AqFinished *list, uint32 max);
@@ -495,7 +499,7 @@ typedef struct AqDeath
 
 extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options);
 
-extern Oid	aq_schema_data_table(const char *name);	/* like aq_schema_data_relation(), if it is a table */
+extern Oid	aq_schema_data_table(const char *name); /* like aq_schema_data_relation(), if it is a table */
 pg_noreturn extern void aq_catalog_refuse_row(const char *queue, Oid table, const char *column, int64 value);
 
 #endif							/* AQ_STORE_H */

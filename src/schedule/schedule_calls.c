@@ -190,12 +190,12 @@ static bool
 insert(const AqSchedule *s, const Arguments *args)
 {
 	Oid			types[] = {TEXTOID, INT4OID, OIDOID, TEXTOID, JSONBOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID,
-	TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID};
+		TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID};
 	Datum		values[] = {CStringGetTextDatum(s->name), Int32GetDatum(s->queue_id), ObjectIdGetDatum(s->owner),
 		PointerGetDatum(s->payload), JsonbPGetDatum(s->options),
 		s->timing.cron != NULL ? CStringGetTextDatum(s->timing.cron) : (Datum) 0, IntervalPGetDatum(s->timing.every),
 		CStringGetTextDatum(s->timing.zone_name), CStringGetTextDatum(s->catch_up), TimestampTzGetDatum(s->timing.start),
-	TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
+		TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
 	char		nulls[] = "             ";
 
 	nulls[3] = s->payload == NULL ? 'n' : ' ';
@@ -214,7 +214,7 @@ static Datum
 create(FunctionCallInfo fcinfo, Oid payload_type)
 {
 	Arguments	args = {fcinfo, 3};
-	AqSchedule	s = {.timing = {.zone_name = pg_get_timezone_name(session_timezone),.until = DT_NOEND}};
+	AqSchedule	s = {.timing = {.zone_name = pg_get_timezone_name(session_timezone), .until = DT_NOEND}};
 	struct varlena *options;
 
 	aq_session_require_write("aq.schedule()");
@@ -263,11 +263,11 @@ static void
 update(const AqSchedule *s, const Arguments *args)
 {
 	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
-	TIMESTAMPTZOID, TEXTOID};
+		TIMESTAMPTZOID, TEXTOID};
 	Datum		values[] = {CStringGetTextDatum(s->name), PointerGetDatum(s->payload), JsonbPGetDatum(s->options),
 		s->timing.cron != NULL ? CStringGetTextDatum(s->timing.cron) : (Datum) 0, IntervalPGetDatum(s->timing.every),
 		CStringGetTextDatum(s->timing.zone_name), CStringGetTextDatum(s->catch_up), TimestampTzGetDatum(s->timing.start),
-	TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
+		TimestampTzGetDatum(s->timing.until), TimestampTzGetDatum(s->next_run), value_of(args, ARG_COMMENT)};
 	char		nulls[] = "           ";
 
 	nulls[1] = s->payload == NULL ? 'n' : ' ';

@@ -58,7 +58,7 @@ typedef struct Due
 	TimestampTz next;			/* when the next other one is due; DT_NOEND: never */
 } Due;
 
-static AqChild scheduler = {.function = "aq_scheduler_main",.type = "pgaq scheduler",.purpose = "schedules",.stay = STAY};
+static AqChild scheduler = {.function = "aq_scheduler_main", .type = "pgaq scheduler", .purpose = "schedules", .stay = STAY};
 static int	left_over;			/* schedules that it has left, because they are locked */
 static int64 pause_length;
 static TimestampTz pause_until;
@@ -192,7 +192,7 @@ busy(void)
 	return aq_child_keeps(&scheduler);
 }
 
-static const AqJob schedules_job = {.name = "schedules",.run = schedules,.busy = busy};
+static const AqJob schedules_job = {.name = "schedules", .run = schedules, .busy = busy};
 
 /* --- in sessions ------------------------------------------------------------------------- */
 

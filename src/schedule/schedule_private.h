@@ -93,7 +93,7 @@ typedef struct AqScheduleDue
 	int			number;			/* in the order of their times */
 } AqScheduleDue;
 
-extern AqSchedule *aq_schedule_row_read(const char *name, AqScheduleLock lock);	/* NULL: none */
+extern AqSchedule *aq_schedule_row_read(const char *name, AqScheduleLock lock); /* NULL: none */
 extern List *aq_schedule_row_due(List *passed_over);
 extern AqSchedule *aq_schedule_row_find(int64 id);
 extern void aq_schedule_row_ran(const AqSchedule *schedule, int messages, TimestampTz next_run);
@@ -112,6 +112,6 @@ extern bool aq_schedule_job_enabled;
 extern Size aq_schedule_job_shmem_size(void);
 extern void aq_schedule_job_shmem_init(void *area, bool found);
 extern void aq_schedule_job_init(void);
-extern void aq_schedule_job_in_scheduler(void);	/* this process is one */
+extern void aq_schedule_job_in_scheduler(void); /* this process is one */
 
 #endif							/* AQ_SCHEDULE_PRIVATE_H */

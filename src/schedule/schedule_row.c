@@ -205,7 +205,7 @@ aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 paus
 	Oid			types[] = {TEXTOID, TEXTOID, TIMESTAMPTZOID, BOOLOID, TIMESTAMPTZOID, INT4OID};
 	Datum		values[] = {CStringGetTextDatum(schedule->name), CStringGetTextDatum(error),
 		TimestampTzGetDatum(GetCurrentTimestamp() + pause), BoolGetDatum(disable),
-	TimestampTzGetDatum(schedule->next_run), Int32GetDatum(schedule->failures)};
+		TimestampTzGetDatum(schedule->next_run), Int32GetDatum(schedule->failures)};
 	bool		found;
 
 	aq_sql_run("UPDATE aq_internal.schedule SET failures = failures + 1, last_error = $2, error_time = clock_timestamp(), "
@@ -238,7 +238,7 @@ reassign(Oid from, Oid to)
 void
 aq_schedule_row_init(void)
 {
-	static const AqQueueRows rows = {.drop = drop_rows,.reassign = reassign};
+	static const AqQueueRows rows = {.drop = drop_rows, .reassign = reassign};
 
 	aq_definition_add_rows(&rows);
 }

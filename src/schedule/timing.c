@@ -120,7 +120,7 @@ static TimestampTz
 multiple(const AqTiming *timing, int64 n)
 {
 	const Interval *every = timing->every;
-	Interval	calendar = {.month = (int32) (every->month * n),.day = (int32) (every->day * n)};
+	Interval	calendar = {.month = (int32) (every->month * n), .day = (int32) (every->day * n)};
 	pg_time_t	start = seconds_of(timing->start);
 	Timestamp	local = timing->start + (aq_local_time_at(start, timing->zone) - start) * USECS_PER_SEC;
 	pg_time_t	seconds;
@@ -187,7 +187,7 @@ aq_timing_preview(PG_FUNCTION_ARGS)
 		.every = PG_ARGISNULL(ARG_EVERY) ? NULL : PG_GETARG_INTERVAL_P(ARG_EVERY),
 		.zone_name = PG_ARGISNULL(ARG_ZONE) ? pg_get_timezone_name(session_timezone) : text_arg(fcinfo, ARG_ZONE),
 		.start = PG_ARGISNULL(ARG_FROM) ? GetCurrentTimestamp() : PG_GETARG_TIMESTAMPTZ(ARG_FROM),
-	.until = DT_NOEND};
+		.until = DT_NOEND};
 	int			count = PG_ARGISNULL(ARG_COUNT) ? -1 : PG_GETARG_INT32(ARG_COUNT);
 	TimestampTz time;
 	AqRow		row;

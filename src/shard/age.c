@@ -197,7 +197,7 @@ age_job_run(void)
 	return aq_worker_is_leaving() ? 0 : GetCurrentTimestamp() + LOOK_AGAIN;
 }
 
-static const AqJob age_job = {.name = "old tables",.run = age_job_run};
+static const AqJob age_job = {.name = "old tables", .run = age_job_run};
 
 void
 aq_age_register(void)

@@ -39,7 +39,7 @@ lay_out(void *area)
 	aq_area_queues = aq_part_carve(area, &size, mul_size(aq_handle_limit + 1, sizeof(ShardQueue)));
 	aq_area_doubts = aq_part_carve(area, &size, mul_size(doubt_count(), sizeof(Doubt)));
 	aq_area_session_blocks = aq_part_carve(area, &size, mul_size(mul_size(aq_session_slots(), SESSION_BLOCKS),
-																  sizeof(SessionBlock)));
+																 sizeof(SessionBlock)));
 	return size;
 }
 

@@ -127,7 +127,7 @@ forget_written(void *arg)
 static void
 begin_written(void)
 {
-	HASHCTL		control = {.keysize = sizeof(MessageKey),.entrysize = sizeof(Written)};
+	HASHCTL		control = {.keysize = sizeof(MessageKey), .entrysize = sizeof(Written)};
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pgaq chunks", ALLOCSET_SMALL_SIZES);
 	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
 
@@ -141,7 +141,7 @@ begin_written(void)
 static Written *
 find_written(Oid table, int64 ordinal)
 {
-	MessageKey	key = {.ordinal = ordinal,.table = table};
+	MessageKey	key = {.ordinal = ordinal, .table = table};
 	Written    *message;
 	bool		found;
 
@@ -192,7 +192,7 @@ note_written(Written *message, int at, int32 number, const ItemPointerData *tid)
 	}
 	if (!replaces)
 		memmove(&message->places[at + 1], &message->places[at], (message->n++ - at) * sizeof(Place));
-	message->places[at] = (Place) {.number = number,.tid = *tid};
+	message->places[at] = (Place) {.number = number, .tid = *tid};
 }
 
 /* Is the row there, which this transaction has inserted?  Not after a rollback to a savepoint. */

@@ -81,7 +81,7 @@ compare(const void *a, const void *b)
 static Place *
 find(const Map *map, int n, int64 ordinal, int32 number)
 {
-	Place		key = {.slot = ordinal % PARTITION_SLOTS,.number = number};
+	Place		key = {.slot = ordinal % PARTITION_SLOTS, .number = number};
 
 	return n == 0 ? NULL : bsearch(&key, map->places, n, sizeof(Place), compare);
 }
@@ -97,7 +97,7 @@ add(Map *map, int64 ordinal, int32 number, const ItemPointerData *tid)
 			: repalloc(map->places, size * sizeof(Place));
 		map->size = size;
 	}
-	map->places[map->n++] = (Place) {.slot = ordinal % PARTITION_SLOTS,.number = number,.tid = *tid};
+	map->places[map->n++] = (Place) {.slot = ordinal % PARTITION_SLOTS, .number = number, .tid = *tid};
 }
 
 /* The map of the table, or else the one that was used least recently, made empty. */

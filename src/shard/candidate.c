@@ -17,7 +17,7 @@
 /* Fetches a message's row; the caller releases the buffer afterwards. */
 void
 aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
-			 bool *nulls, Buffer *buffer)
+				  bool *nulls, Buffer *buffer)
 {
 	HeapTupleData tuple;
 	int64		ordinal = take->number * PARTITION_SLOTS + item->slot;
@@ -93,7 +93,7 @@ aq_candidate_await_retries(Take *take, bool only_checks)
 
 	if (take->options->unit != 0)
 	{
-		aq_work_post(take->shm, AQ_WORK_RETRY);	/* the link worker does not wait for it */
+		aq_work_post(take->shm, AQ_WORK_RETRY); /* the link worker does not wait for it */
 		return false;
 	}
 	if (take->counts_until == 0 && !only_checks)

@@ -185,7 +185,7 @@ report(AqFindings *findings, const char *place, const char *what, const Partitio
 {
 	if (differences->n > 0)
 		aq_finding_add(findings, place, what, differences->n, 0,
-				 psprintf("the first one is ordinal %lld", (long long) ordinal_of(p, differences->first)));
+					   psprintf("the first one is ordinal %lld", (long long) ordinal_of(p, differences->first)));
 }
 
 /*
@@ -401,7 +401,7 @@ compare_stream(Reading *reading, Stream *stream)
 
 	for (;;)
 	{
-		AqFindings	local = {.queue_id = findings->queue_id,.store = findings->store};
+		AqFindings	local = {.queue_id = findings->queue_id, .store = findings->store};
 		PartitionCopy *copy;
 		ListCell   *lc;
 
@@ -421,7 +421,7 @@ compare_stream(Reading *reading, Stream *stream)
 			AqFinding  *finding = lfirst(lc);
 
 			aq_finding_add(findings, pstrdup(finding->place), finding->what, finding->in_memory, finding->expected,
-					 finding->detail != NULL ? pstrdup(finding->detail) : NULL);
+						   finding->detail != NULL ? pstrdup(finding->detail) : NULL);
 		}
 	}
 	reading->findings = findings;
@@ -481,7 +481,7 @@ aq_compare_queue(AqQueue *queue, AqFindings *findings)
 	for (int position = 0; position < AQ_MAX_CONSUMERS && reading->steady; position++)
 		if (lag_of(shm, position) == lag[position])
 			aq_finding_compare(findings, psprintf("consumer %d", position), "enqueued - dequeued", lag[position],
-					   reading->todo[position]);
+							   reading->todo[position]);
 	pfree(reading);
 	pfree(lag);
 }

@@ -205,7 +205,7 @@ add_retry_delay(Contents *p, int position, uint32 number, TimestampTz until)
 {
 	Timer	   *delay = palloc(sizeof(Timer));
 
-	*delay = (Timer) {.when = until,.slot = number,.position = position,.kind = TIMER_RETRY};
+	*delay = (Timer) {.when = until, .slot = number, .position = position, .kind = TIMER_RETRY};
 	p->retry_delays = lappend(p->retry_delays, delay);
 }
 

@@ -99,7 +99,7 @@ evict(Partition *partition)
 		aq_evict_allowed(partition))
 	{
 		aq_evict_frame(stream, partition);
-		aq_settle_check_done(stream, partition); /* it may have been open until now */
+		aq_settle_check_done(stream, partition);	/* it may have been open until now */
 		evicted = true;
 	}
 	aq_latch_free(&stream->latch);

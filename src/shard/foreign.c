@@ -300,7 +300,7 @@ add_finished(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 static uint32
 finished(AqQueue *queue, int shard, AqFinished *list, uint32 max)
 {
-	Finishing	finishing = {.list = list,.max = max};
+	Finishing	finishing = {.list = list, .max = max};
 
 	(void) each_partition(queue, shard, add_finished, &finishing);
 	aq_chunks_trim();
@@ -440,7 +440,7 @@ find_in_partition(AqQueue *queue, Stream *stream, Partition *partition, void *ar
 static void
 find(AqQueue *queue, int shard, const pg_uuid_t *ids, uint32 n, bool *known)
 {
-	Search		search = {.ids = ids,.n = n,.known = known,.complete = true};
+	Search		search = {.ids = ids, .n = n, .known = known, .complete = true};
 
 	(void) each_partition(queue, shard, find_in_partition, &search);
 	aq_chunks_trim();

@@ -252,7 +252,7 @@ varlena_or_null(Datum *values, bool *nulls, int column)
 /* The message points into values and tuple, which must outlive it. */
 void
 aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, TupleDesc desc,
-				AqMessage *m, Datum *values, bool *nulls)
+					 AqMessage *m, Datum *values, bool *nulls)
 {
 	aq_payload_check_column(queue, desc, MSG_PAYLOAD);
 	aq_rows_read(tuple, desc, MSG_COLUMNS, values, nulls);
@@ -317,10 +317,10 @@ aq_heap_read_log(HeapTuple tuple, TupleDesc desc)
 		aq_catalog_refuse_row(NULL, tuple->t_tableOid, "consumer", DatumGetInt16(values[LOG_CONSUMER]));
 	array = DatumGetArrayTypeP(values[LOG_ORDINALS]);
 	receipt = nulls[LOG_RECEIPT] ? 0 : DatumGetInt64(values[LOG_RECEIPT]);
-	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]),.stream = DatumGetInt16(values[LOG_STREAM]),
-		.position = DatumGetInt16(values[LOG_CONSUMER]),.at = DatumGetTimestampTz(values[LOG_TIME]),
-		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)),.ordinals = (const int64 *) ARR_DATA_PTR(array),
-		.receipt = receipt == AQ_RECEIPT_ALONE ? 0 : receipt,.alone = receipt == AQ_RECEIPT_ALONE,
+	return (LogRow) {.kind = DatumGetChar(values[LOG_KIND]), .stream = DatumGetInt16(values[LOG_STREAM]),
+		.position = DatumGetInt16(values[LOG_CONSUMER]), .at = DatumGetTimestampTz(values[LOG_TIME]),
+		.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)), .ordinals = (const int64 *) ARR_DATA_PTR(array),
+		.receipt = receipt == AQ_RECEIPT_ALONE ? 0 : receipt, .alone = receipt == AQ_RECEIPT_ALONE,
 		.detail = nulls[LOG_DETAIL] ? NULL : DatumGetTextPP(values[LOG_DETAIL]),
 		.written = nulls[LOG_WRITTEN] ? 0 : DatumGetTimestampTz(values[LOG_WRITTEN])};
 }
@@ -429,7 +429,7 @@ aq_heap_write_cleared(Relation log, int stream, int64 number, int position, cons
  */
 void
 aq_heap_write_log(Partition *partition, char kind, TimestampTz at, int position,
-			 const uint16 *slots, uint32 n)
+				  const uint16 *slots, uint32 n)
 {
 	aq_heap_write_lease(partition, kind, at, position, slots, n, 0, NULL);
 }

@@ -418,8 +418,8 @@ void
 aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 				AqLeaseResult *results)
 {
-	Settling	settling = {.queue = queue,.options = options,.now = GetCurrentTimestamp(),
-		.random = aq_retry_delay_random(),.results = results};
+	Settling	settling = {.queue = queue, .options = options, .now = GetCurrentTimestamp(),
+		.random = aq_retry_delay_random(), .results = results};
 	Wanted	   *wanted = palloc(n * sizeof(Wanted));
 
 	settling.terms = make_terms(options, settling.now);

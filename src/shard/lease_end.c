@@ -68,7 +68,7 @@ end_one(Round *round, int position, uint32 number)
 
 	if (!is_due(round, lease))
 		return;
-	*ending = (Ending) {.position = position,.slot = number,.receipt = rests ? 0 : lease->receipt,
+	*ending = (Ending) {.position = position, .slot = number, .receipt = rests ? 0 : lease->receipt,
 		.fails = aq_lease_fails(round->queue, partition, position, number,
 								!rests && (lease->receipt & AQ_RECEIPT_ALONE) != 0, round->now)};
 	if (!rests)

@@ -74,7 +74,7 @@ begin_block(SessionBlock *entry, AqQueue *queue)
 	/* the worker reads the other members when it has read the value */
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->value, (uint64) aq_lease_block(receipt) << BLOCK_SHIFT | IS_USED);
-	return (OwnBlock) {.entry = entry,.receipt = receipt};
+	return (OwnBlock) {.entry = entry, .receipt = receipt};
 }
 
 /* A queue has its owner view in common with its default exception queue. */
@@ -105,7 +105,7 @@ find_block(AqQueue *queue)
 			return &own[i];
 	if (nown == SESSION_BLOCKS)
 	{
-		OwnBlock	   *block = find_dropped();
+		OwnBlock   *block = find_dropped();
 
 		if (block != NULL)
 			*block = begin_block(block->entry, queue);
@@ -125,7 +125,7 @@ find_block(AqQueue *queue)
 int64
 aq_lease_session_receipt(AqQueue *queue)
 {
-	OwnBlock	   *block = find_block(queue);
+	OwnBlock   *block = find_block(queue);
 
 	if (block == NULL)
 		return aq_lease_receipt(queue);
@@ -251,7 +251,7 @@ forget_database(Oid database)
 	}
 }
 
-static const AqJob session_job = {.name = "leases of ended sessions",.run = session_job_run};
+static const AqJob session_job = {.name = "leases of ended sessions", .run = session_job_run};
 
 void
 aq_lease_session_register(void)

@@ -492,7 +492,7 @@ readable_queue(int32 id)
 AQ_ROWS(aq_message_view_rows)
 {
 	AqQueue    *queue = readable_queue(PG_GETARG_INT32(0));
-	MessageRows rows = {.row = row,.queue = queue,.now = GetCurrentTimestamp()};
+	MessageRows rows = {.row = row, .queue = queue, .now = GetCurrentTimestamp()};
 	AqPeek		look;
 	Oid			output;
 	bool		is_varlena;

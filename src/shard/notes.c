@@ -194,7 +194,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
  */
 void
 aq_notes_add_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
-			 bool own, uint32 immediate, uint32 slot)
+				  bool own, uint32 immediate, uint32 slot)
 {
 	note_take(partition, shm, position, mode, own, NULL, NULL, immediate, slot);
 }

@@ -126,7 +126,7 @@ add_told(Told *told, int n, Partition *partition)
 	if (used == 0)
 		return n;
 	if (n < MOST_TOLD)
-		told[n] = (Told) {.partition = partition,.last = used - 1};
+		told[n] = (Told) {.partition = partition, .last = used - 1};
 	return n + 1;
 }
 

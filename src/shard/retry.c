@@ -173,7 +173,7 @@ collect_batches(AqQueueShm *shm, AqQueue *queue, Partition *only)
 		}
 		aq_latch_free(&stream->latch);
 		if (n == lengthof(found))
-			aq_work_post(shm, AQ_WORK_RETRY); /* there may be more */
+			aq_work_post(shm, AQ_WORK_RETRY);	/* there may be more */
 		for (int i = 0; i < n; i++)
 		{
 			Batch	   *batch = make_batch(queue, stream, found[i].partition,
@@ -307,7 +307,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 		if (!aq_bitmap_test(bitmap_of(sub->retry), slot))
 			continue;			/* the consumer was removed */
 		aq_frame_set_attempts(frame, batch->position, slot,
-						aq_frame_attempts(frame, batch->position, slot) + 1);
+							  aq_frame_attempts(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
 		if (batch->rests && slot_at(frame, slot)->state == SLOT_READY)
@@ -541,7 +541,7 @@ write_out(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition)
 	static Retries retries;		/* static, because the claim needs it after an error */
 	AqQueue    *queue;
 
-	retries = (Retries) {.shm = shm,.stream = stream,.partition = partition};
+	retries = (Retries) {.shm = shm, .stream = stream, .partition = partition};
 	begin();
 	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !aq_heap_lock_for_worker(partition, RowExclusiveLock) || !detach_frame(&retries))
@@ -615,7 +615,7 @@ stories_of(Move *move)
 static bool
 put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m)
 {
-	AqPutOptions options = {.priority = m->priority,.sender = m->sender};
+	AqPutOptions options = {.priority = m->priority, .sender = m->sender};
 	AqPutOptions *each;
 	bool		moved = aq_exception_pin(target);
 	uint32		n;

@@ -49,7 +49,7 @@ remembered(const Take *take, const Stream *stream)
 	if (seen->n == AQ_SEEN_STREAMS)
 		return NULL;
 	entry = &seen->streams[seen->n++];
-	*entry = (struct AqSeenStream) {.stream = stream->index,.position = take->options->position};
+	*entry = (struct AqSeenStream) {.stream = stream->index, .position = take->options->position};
 	return entry;
 }
 

@@ -140,7 +140,7 @@ count_targets(AqQueueShm *shm, const Bitmapset *targets, uint32 n, TimestampTz n
  */
 void
 aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
-				 const Bitmapset *targets, TimestampTz ready_at, TimestampTz now)
+				  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now)
 {
 	int16		positions[AQ_MAX_CONSUMERS];
 	int			npositions = count_targets(shm, targets, n, now, positions);
@@ -316,13 +316,13 @@ aq_settle_put(PutNote *note, bool commit, TransactionId xid)
 			freeze(note, frame_of(partition));
 		if (pg_atomic_read_u32(&aq_area->ndoubts) > 0)
 			doubt = aq_doubt_table_of_session(partition->stream,
-										slot_at(frame_of(partition), note->first)->session,
-										PG_INT64_MAX);
+											  slot_at(frame_of(partition), note->first)->session,
+											  PG_INT64_MAX);
 		if (!TransactionIdIsValid(doubt) || !follow(note, stream, partition, doubt))
 		{
 			if (note->targets == NULL && !aq_own_has_taken(partition) && note->ready_at == 0)
 				aq_settle_publish(note->shm, stream, partition, note->first, note->count,
-								 note->shared_targets, 0, now);
+								  note->shared_targets, 0, now);
 			else
 				publish_each(note, stream, partition, now);
 			if (note->timers > 0)
@@ -368,7 +368,7 @@ finish(AqQueueShm *shm, Partition *partition, int position,
 /* The same for one message. */
 void
 aq_settle_done(AqQueueShm *shm, Partition *partition, int position,
-				 uint32 number, TransactionId xid)
+			   uint32 number, TransactionId xid)
 {
 	uint16		slot = number;
 

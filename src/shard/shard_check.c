@@ -608,13 +608,13 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	aq_finding_compare(findings, "tables", "empty pairs, according to the queue", sq->nempty, empty);
 	aq_finding_compare(findings, "tables", "empty pairs", tally.states[PARTITION_EMPTY], empty);
 	aq_finding_compare(findings, "tables", "partitions in streams",
-			   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
+					   tally.states[PARTITION_OPEN] + tally.states[PARTITION_CLOSED], listed);
 	/*
 	 * the worker briefly removes the list, and the partitions that it truncates,
 	 * from shared memory: then the numbers differ
 	 */
 	aq_finding_compare(findings, "tables", "consumed partitions",
-			   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(aq_settle_first_done(sq)));
+					   tally.states[PARTITION_DONE] + tally.states[PARTITION_TRUNCATING], list_length_of(aq_settle_first_done(sq)));
 	aq_finding_compare(findings, "tables", "streams", sq->nstreams, streams);
 	aq_finding_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)
@@ -641,7 +641,7 @@ check_doubts(AqFindings *findings)
 		/* an entry whose takes are settled stays while its own messages wait for another transaction */
 		if (!doubt.takes_settled && !TransactionIdIsInProgress(doubt.xid))
 			aq_finding_add(findings, psprintf("partition entry %u", doubt.partition),
-					 "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);
+						   "in doubt because of a transaction that has ended", doubt.xid, AQ_NO_NUMBER, NULL);
 	}
 	aq_finding_compare(findings, "transactions in doubt", "entries", pg_atomic_read_u32(&aq_area->ndoubts), n);
 }

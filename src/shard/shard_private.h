@@ -40,13 +40,15 @@ typedef struct ShardQueue
 	uint32		nempty;
 	pg_atomic_uint32 done;		/* list of DONE partitions: see aq_settle_list_done */
 	uint32		nstreams;
-	uint32		partitions;		/* list of all its partitions, by next_of_queue, and their number; protected by the pool's latch */
+	uint32		partitions;		/* list of all its partitions, by next_of_queue, and their number; protected by the
+								 * pool's latch */
 	uint32		npartitions;
 	uint32		opened;			/* partitions opened since the queue was loaded */
 	int64		receipt;		/* of the latest lease; 0: none since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
 	bool		worker_wants;	/* the worker itself needs empty tables */
-	int64		move_pause;		/* before the worker tries to move failed messages again, microseconds; only it uses this */
+	int64		move_pause;		/* before the worker tries to move failed messages again, microseconds; only it uses
+								 * this */
 	int			last_table_no;
 	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
 	char		trouble_message[160];
@@ -159,7 +161,8 @@ targets_next(bytea *targets, int position)
 #define LOG_PURGED	'p'
 #define LOG_CLEARED	'c'			/* purged after it was consumed: only the views read it */
 #define LOG_RETRY	'r'			/* a dequeue was rolled back; time: end of its retry delay */
-#define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with an AQ_DEATH_* */
+#define LOG_FAILED	'x'			/* expired or failed for this consumer; with a receipt, detail begins with an
+								 * AQ_DEATH_* */
 #define LOG_MOVED	'm'			/* moved to the exception queue, or deleted */
 #define LOG_LOCKED	'l'			/* locked by a prepared transaction, not consumed */
 #define LOG_LEASED	's'			/* taken for a time; time: when the lease ends, here and in the next one */
@@ -188,7 +191,8 @@ typedef struct LogRow
 	int			n;
 	const int64 *ordinals;
 	int64		receipt;		/* 0: none */
-	bool		alone;			/* a dequeue without a lease; if it is rolled back after PREPARE: the only message of its queue */
+	bool		alone;			/* a dequeue without a lease; if it is rolled back after PREPARE: the only message of
+								 * its queue */
 	const text *detail;			/* NULL: none */
 	TimestampTz written;		/* 0: not about a lease */
 } LogRow;
@@ -312,7 +316,7 @@ pg_noreturn extern void aq_doubt_table_refuse(void);
 extern void aq_doubt_table_remove(uint32 partition, TransactionId xid);
 extern void aq_doubt_table_takes_settled(uint32 partition, TransactionId xid);
 extern bool aq_doubt_table_has(Partition *partition, TransactionId xid);
-extern uint32 aq_doubt_table_xids(const Partition *partition, TransactionId *xids);	/* room for max_doubts */
+extern uint32 aq_doubt_table_xids(const Partition *partition, TransactionId *xids); /* room for max_doubts */
 extern void aq_doubt_table_forget(Partition *partition);
 extern TransactionId aq_doubt_table_of_session(uint32 stream, int64 session, int64 before);
 
@@ -327,14 +331,14 @@ extern uint32 *aq_pool_list(AqQueueShm *shm);
 
 /* --- keep.c ------------------------------------------------------------------------------ */
 extern bool aq_keep_is_new(const Partition *partition);
-extern void aq_keep_admit(AqQueueShm *shm);	/* may wait and raise an error; call it without a latch */
+extern void aq_keep_admit(AqQueueShm *shm); /* may wait and raise an error; call it without a latch */
 extern void aq_keep_register(void);
 
 /* --- stream.c ---------------------------------------------------------------------------- */
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);
 extern Stream *aq_stream_make(AqQueueShm *shm, int number);
-extern void aq_stream_append(Stream *stream, Partition *partition);	/* latch held */
-extern void aq_stream_unlink(Stream *stream, Partition *partition);	/* latch held */
+extern void aq_stream_append(Stream *stream, Partition *partition); /* latch held */
+extern void aq_stream_unlink(Stream *stream, Partition *partition); /* latch held */
 extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
 extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
 										   bool (*matches) (const Partition *));
@@ -395,7 +399,7 @@ extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
 extern void aq_tables_used(Partition *partition);	/* the claim ends */
-extern void aq_tables_unused(Partition *partition);	/* likewise; to the list again */
+extern void aq_tables_unused(Partition *partition); /* likewise; to the list again */
 extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
@@ -444,7 +448,7 @@ extern void aq_doubt_prepared(void);	/* passes the notes on; does not raise an e
 extern void aq_doubt_cancel(void);	/* the transaction has not been prepared, but aborted */
 extern bool aq_doubt_resolve(AqQueueShm *shm, bool wait);
 extern void aq_doubt_pass(AqQueueShm *shm); /* settles prepared transactions that have ended */
-extern void aq_doubt_sweep_ended(void);	/* a prepared transaction was finished; does not raise an error */
+extern void aq_doubt_sweep_ended(void); /* a prepared transaction was finished; does not raise an error */
 extern void aq_doubt_sweep_job(int32 id, AqQueueShm *shm);
 
 /* --- frozen.c: immediate visibility --------------------------------------------------------- */

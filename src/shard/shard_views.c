@@ -392,7 +392,7 @@ AQ_ROWS(aq_shard_views_cache_use)
 	aq_rows_number(row, use.open_slots + pg_atomic_read_u64(&history->closed_slots));
 	aq_rows_number_if(row, seen > 0, Max(use.most_slots, pg_atomic_read_u64(&history->most_slots)));
 	aq_rows_number_if(row, seen > 0, PARTITION_SLOTS -
-					 Max(use.most_unused, pg_atomic_read_u64(&history->most_unused)));
+					  Max(use.most_unused, pg_atomic_read_u64(&history->most_unused)));
 	aq_rows_number(row, pg_atomic_read_u64(&history->evictions));
 	aq_rows_time(row, history->since);
 	aq_rows_number(row, (int64) aq_chunks_most_used() * AQ_CHUNK_SIZE);

@@ -277,7 +277,7 @@ aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid)
  */
 void
 aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
-				 const int16 *positions, int npositions, bool waits)
+				const int16 *positions, int npositions, bool waits)
 {
 	Frame	   *frame = frame_of(partition);
 	SlotState	state = npositions == 0 ? SLOT_DONE : waits ? SLOT_WAITING : SLOT_READY;
@@ -527,7 +527,7 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 	if (!clear_waiting(partition, position, number))
 		return false;
 	Assert(slot_at(frame_of(partition), number)->state == SLOT_READY);
-	forget_lease(frame_sub(frame_of(partition), position), number);	/* a retry delay may have run */
+	forget_lease(frame_sub(frame_of(partition), position), number); /* a retry delay may have run */
 	set_ready(stream, partition, position, number, 1);
 	return true;
 }

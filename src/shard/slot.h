@@ -174,11 +174,11 @@ extern const SlotTransition aq_slot_view_steps[VIEW_STEPS];
 
 /* --- enqueued messages: slots first .. first + n - 1 of a partition ----------------------- */
 extern uint32 aq_slot_reserve(Partition *partition, uint32 n, uint64 full_xid, int64 session,
-							   TimestampTz expires_at);
+							  TimestampTz expires_at);
 extern void aq_slot_prepare_puts(Partition *partition, uint32 first, uint32 n, TransactionId xid);
 extern void aq_slot_follow(Partition *partition, uint32 first, uint32 n, TransactionId xid);
 extern void aq_slot_publish(Stream *stream, Partition *partition, uint32 first, uint32 n,
-							 const int16 *positions, int npositions, bool waits);
+							const int16 *positions, int npositions, bool waits);
 extern void aq_slot_lose(Partition *partition, uint32 first, uint32 n);
 extern void aq_slot_undelay(Slot *slot);
 extern void aq_slot_fail(Partition *partition, uint32 number);
@@ -198,7 +198,7 @@ extern void aq_slot_prepare(Stream *stream, Partition *partition, int position, 
 extern bool aq_slot_resolve(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number);
 extern bool aq_slot_finish(Partition *partition, int position,
-							const uint16 *numbers, uint32 n);
+						   const uint16 *numbers, uint32 n);
 
 /* --- leases --------------------------------------------------------------------------------- */
 extern uint32 aq_slot_lease_needs(const FrameSub *sub, uint32 number);

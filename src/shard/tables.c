@@ -84,13 +84,13 @@ static void
 create_tables(AqQueue *queue, int table_no)
 {
 	aq_sql_define(psprintf("CREATE TABLE aq_data.q%d_%d (ordinal bigint NOT NULL, "
-					 "session_id bigint NOT NULL, enqueue_time timestamptz NOT NULL, "
-					 "stream smallint NOT NULL, payload payload_type, targets bytea, "
-					 "correlation text, properties jsonb, ready_at timestamptz, "
-					 "expires_at timestamptz, sender text, exception_queue text, "
-					 "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
-					 "WITH (%s, %s)",
-					 queue->id, table_no, storage(queue->id, table_no, ""), storage(queue->id, table_no, "toast.")), queue->payload_type);
+						   "session_id bigint NOT NULL, enqueue_time timestamptz NOT NULL, "
+						   "stream smallint NOT NULL, payload payload_type, targets bytea, "
+						   "correlation text, properties jsonb, ready_at timestamptz, "
+						   "expires_at timestamptz, sender text, exception_queue text, "
+						   "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
+						   "WITH (%s, %s)",
+						   queue->id, table_no, storage(queue->id, table_no, ""), storage(queue->id, table_no, "toast.")), queue->payload_type);
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
 					 "WITH (%s)",
 					 queue->id, table_no, storage(queue->id, table_no, "")));

@@ -263,7 +263,7 @@ take_from_group(Take *take, Stream *first, int n)
 		{
 			take_from_stream(take, stream);
 			if (take->options->mode == AQ_MODE_PURGE)
-				aq_search_stream(take, stream, -1);	/* waiting messages */
+				aq_search_stream(take, stream, -1); /* waiting messages */
 		}
 		stream = start + i + 1 == n ? first : stream_at(stream->next);
 	}
@@ -297,7 +297,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	if (options->lease > 0)
 	{
 		take->terms = (LeaseTerms) {.receipt = options->ends ? aq_lease_session_receipt(queue) : aq_lease_receipt(queue),
-			.span = options->lease,.detail = aq_lease_holder()};
+			.span = options->lease, .detail = aq_lease_holder()};
 		if (options->unit != 0)
 			take->terms.receipt |= AQ_RECEIPT_NODE;
 		else if (options->max == 1)
@@ -378,7 +378,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 static bool
 is_ready(AqQueue *queue, int position, int64 until)
 {
-	AqTakeOptions options = {.position = position,.max = 1,.mode = AQ_MODE_REMOVE};
+	AqTakeOptions options = {.position = position, .max = 1, .mode = AQ_MODE_REMOVE};
 	Take		take;
 	Stream	   *first,
 			   *stream;

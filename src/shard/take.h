@@ -46,7 +46,8 @@ typedef struct Take
 	AqQueueShm *shm;
 	const AqTakeOptions *options;
 	uint32		taken;
-	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has failed */
+	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has
+								 * failed */
 	bool		careful;		/* limits apply: it consumes messages, not a certain one */
 	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;
@@ -206,7 +207,7 @@ is_due(const Take *take, const Slot *slot)
 
 /* --- candidate.c ------------------------------------------------------------------- */
 extern void aq_candidate_read(Take *take, Relation rel, const Candidate *item, AqMessage *m, Datum *values,
-						 bool *nulls, Buffer *buffer);
+							  bool *nulls, Buffer *buffer);
 extern void aq_candidate_emit(Take *take);
 extern bool aq_candidate_await_retries(Take *take, bool only_checks);
 

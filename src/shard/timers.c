@@ -96,7 +96,7 @@ finish_timers(Round *round, bool all_again)
 
 		if (all_again || round->again[i])
 			aq_frame_push_timer(round->partition, all_again ? timer->when : round->now + EXPIRE_AGAIN,
-						  timer->slot, timer->position, timer->kind);
+								timer->slot, timer->position, timer->kind);
 		else
 			aq_frame_drop_timers(frame_of(round->partition), 1);
 	}
@@ -136,7 +136,7 @@ take_expired(Round *round, uint32 i)
 		else if (aq_stream_is_closed(round->queue, round->stream, position))
 			continue;			/* it goes back, and expires at its origin */
 		else if (aq_slot_take(round->stream, round->partition, position, number) ||
-			aq_slot_take_waiting(round->partition, position, number))
+				 aq_slot_take_waiting(round->partition, position, number))
 			add_expired(round, number, position);
 		else if (aq_slot_is_leased(frame_sub(frame_of(round->partition), position), number))
 			leased++;			/* the end of the lease checks it */
@@ -191,7 +191,7 @@ settle_expired(Round *round, bool failed)
 		aq_slot_fail(round->partition, e->slot);
 		round->partition->expired++;
 		aq_settle_done(round->shm, round->partition, e->position, e->slot,
-						 InvalidTransactionId);
+					   InvalidTransactionId);
 	}
 	aq_latch_free(&round->stream->latch);
 	if (failed)

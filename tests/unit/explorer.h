@@ -26,7 +26,10 @@ typedef struct ExplorerModel
 } ExplorerModel;
 
 /* PROGRESS: happens without faults, users and administrators. */
-typedef enum ExplorerKind {FAULT, PROGRESS} ExplorerKind;
+typedef enum ExplorerKind
+{
+	FAULT, PROGRESS
+} ExplorerKind;
 
 extern uint32 explorer_states;	/* that were visited */
 

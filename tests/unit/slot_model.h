@@ -42,7 +42,7 @@ static struct
 	uint32		doubts;
 	bool		sessions[SESSIONS + 1];
 	bool		resident;
-} model[PARTITIONS + 1];		/* by the partition's index */
+}			model[PARTITIONS + 1];	/* by the partition's index */
 
 static uint64 last_change[CONSUMERS];
 static uint32 last_doubt[CONSUMERS];

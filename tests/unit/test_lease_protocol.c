@@ -45,8 +45,14 @@ typedef uint8 Set;
 
 #define OTHER_TOKEN 99			/* no delivery has it */
 
-typedef enum Request {NOTHING, RESUME, DELIVER, RECALL, FINISH, RETURN} Request;
-typedef enum Answer {NO_ANSWER, DONE, REFUSED, NO_ROW, NOT_YOURS} Answer;
+typedef enum Request
+{
+	NOTHING, RESUME, DELIVER, RECALL, FINISH, RETURN
+} Request;
+typedef enum Answer
+{
+	NO_ANSWER, DONE, REFUSED, NO_ROW, NOT_YOURS
+} Answer;
 
 /* The request in flight on a stream, and its answer on the way. */
 typedef struct Stream
@@ -819,7 +825,7 @@ is_finished(const void *state)
 static const char *
 explore(Variant v, Limits l)
 {
-	ExplorerModel model = {.size = sizeof(State),.make_steps = make_steps,.is_finished = is_finished,.progress = STUCK,.trace = v == RIGHT};
+	ExplorerModel model = {.size = sizeof(State), .make_steps = make_steps, .is_finished = is_finished, .progress = STUCK, .trace = v == RIGHT};
 	State		first;
 
 	variant = v;
@@ -832,11 +838,11 @@ explore(Variant v, Limits l)
 
 /* --- tests ---------------------------------------------------------------------------------------- */
 
-static const Limits one_message = {.nodes = 1,.messages = 1,.epochs = 2,.crashes = 1,.breaks = 1,.origin = true};
-static const Limits one_node = {.nodes = 1,.messages = 2,.epochs = 2,.crashes = 1,.breaks = 1,.origin = true};
-static const Limits two_nodes = {.nodes = 2,.messages = 1,.epochs = 2,.crashes = 1,.origin = true};
-static const Limits no_origin = {.nodes = 1,.messages = 2,.epochs = 2,.breaks = 1};
-static const Limits more_epochs = {.nodes = 1,.messages = 1,.epochs = EPOCHS,.crashes = 2,.breaks = 1,.origin = true};
+static const Limits one_message = {.nodes = 1, .messages = 1, .epochs = 2, .crashes = 1, .breaks = 1, .origin = true};
+static const Limits one_node = {.nodes = 1, .messages = 2, .epochs = 2, .crashes = 1, .breaks = 1, .origin = true};
+static const Limits two_nodes = {.nodes = 2, .messages = 1, .epochs = 2, .crashes = 1, .origin = true};
+static const Limits no_origin = {.nodes = 1, .messages = 2, .epochs = 2, .breaks = 1};
+static const Limits more_epochs = {.nodes = 1, .messages = 1, .epochs = EPOCHS, .crashes = 2, .breaks = 1, .origin = true};
 
 static void
 check_right(Limits l, uint32 least)

@@ -172,7 +172,7 @@ test_mutex_many_gets(void)
 		for (int i = 0; i < (int) lengthof(starts); i++)
 		{
 			prepare();
-			pg_atomic_write_u64(&mutex.word, starts[i] << 40); /* they are the highest 24 bits */
+			pg_atomic_write_u64(&mutex.word, starts[i] << 40);	/* they are the highest 24 bits */
 			pg_atomic_write_u64(&mutex.halves, i);
 			for (uint64 n = 0; n < 4; n++)
 			{
@@ -287,7 +287,7 @@ steps(void *arg)
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);
 
-	aq_mutex_wait_yield_sleep_freq = 0;	/* never sleeps */
+	aq_mutex_wait_yield_sleep_freq = 0; /* never sleeps */
 	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 500; k++)
 		CHECK_EQ(one_step(), YIELD);
@@ -297,11 +297,11 @@ steps(void *arg)
 	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 100; k++)
 		CHECK_EQ(one_step(), k % 20 == 0 ? YIELD : POLL);
-	aq_mutex_wait_yield_yield_freq = 0;	/* never yields */
+	aq_mutex_wait_yield_yield_freq = 0; /* never yields */
 	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 100; k++)
 		CHECK_EQ(one_step(), POLL);
-	aq_mutex_wait_high_priority = true;	/* a mode of its own */
+	aq_mutex_wait_high_priority = true; /* a mode of its own */
 	aq_mutex_wait_start(&table_scheme, AQ_MUTEX_TYPE_OBJECT);
 	for (int k = 1; k <= 200; k++)
 		CHECK_EQ(one_step(), k % 100 == 0 ? POLL : YIELD);

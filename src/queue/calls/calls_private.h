@@ -48,9 +48,9 @@ typedef struct AqNavigation
 } AqNavigation;
 
 extern AqNavigation aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
-										const char *consumer, const char *correlation);
+									  const char *consumer, const char *correlation);
 extern void aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
-								const char *consumer, const char *correlation);
+							  const char *consumer, const char *correlation);
 extern bool aq_position_rewind(AqQueue *queue, const AqNavigation *navigation, AqTakeOptions *take);
 extern void aq_position_none(const AqNavigation *navigation);
 

@@ -21,7 +21,7 @@
 static uint32
 remove_for_consumers(AqQueue *queue, const pg_uuid_t *id)
 {
-	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_PURGE,.id = id};
+	AqTakeOptions options = {.max = 1, .mode = AQ_MODE_PURGE, .id = id};
 	uint32		removed = 0;
 
 	if (!queue->multi)

@@ -133,7 +133,7 @@ check_claims(AqFindings *findings)
 
 		if (aq_session_claims(i) > 0 && !aq_session_in_transaction(i))
 			aq_finding_add(findings, psprintf("session %d", i + 1), "claims without a transaction", aq_session_claims(i), 0,
-					 pid != 0 ? psprintf("process %d", pid) : "the session has ended");
+						   pid != 0 ? psprintf("process %d", pid) : "the session has ended");
 	}
 }
 

@@ -43,7 +43,7 @@ aq_counters_traffic(PG_FUNCTION_ARGS)
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 	{
 		if (known)
-			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i]));	/* timestamps are int64, too */
+			values[i] = Int64GetDatum(pg_atomic_read_u64(&queue->shm->traffic[i])); /* timestamps are int64, too */
 		nulls[i] = !known || (aq_traffic_is_time(i) && DatumGetInt64(values[i]) == 0);
 	}
 	if (known)

@@ -350,7 +350,7 @@ find_sources(Request *request, const char *navigation, bool must_exist)
 		source->delivery = kinds[i];
 		source->take = request->take;
 		source->navigation = aq_position_begin(source->queue, &source->take, navigation,
-												 request->consumer, request->pattern);
+											   request->consumer, request->pattern);
 		aq_pins_pin(source->queue);
 		request->nsources++;
 	}
@@ -509,12 +509,13 @@ static void
 attempt_in_helper(Request *request)
 {
 	int			ncolumns = request->result->setDesc->natts;
+
 	/* all arguments before the lease, except "wait" */
 	const char *sql = request->first == 1
-	? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10)"
-	: ncolumns > COL_SENDER
-	? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
-	: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
+		? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10)"
+		: ncolumns > COL_SENDER
+		? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
+		: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
 
 	aq_immediate_rows(request->helped, sql, request->first + ARG_LEASE, ncolumns, emit_columns, request);
 	if (request->found > 0)
@@ -646,7 +647,7 @@ run_request(Request *request, const char *navigation, int64 timeout)
 bool
 aq_dequeue_now(const AqDequeue *call)
 {
-	Request		request = {.command = "aq.dequeue()",.emit = call->emit,.emit_arg = call->arg};
+	Request		request = {.command = "aq.dequeue()", .emit = call->emit, .emit_arg = call->arg};
 
 	open_queue(&request, call->queue, call->payload_type, call->consumer);
 	set_max(&request, call->max);

@@ -209,7 +209,7 @@ read_each(const AqEnqueue *each, int n, AqQueue *queue, TimestampTz *now)
 {
 	AqPutOptions *options = palloc(n * sizeof(AqPutOptions) + 1);
 	int			number = 0;
-	ErrorContextCallback context = {.previous = error_context_stack,.callback = add_context,.arg = &number};
+	ErrorContextCallback context = {.previous = error_context_stack, .callback = add_context, .arg = &number};
 
 	error_context_stack = &context;
 	while (number < n)
@@ -308,7 +308,7 @@ static Datum
 read_as_owner(AqQueue *queue, char *string)
 {
 	Oid			role = aq_enqueue_reading_role(queue);
-	Reading		r = {.queue = queue,.input = take_input(queue, role),.string = string};
+	Reading		r = {.queue = queue, .input = take_input(queue, role), .string = string};
 
 	aq_run_as_reading(role, read_arg, &r);
 	keep_input(queue, r.input);
@@ -743,8 +743,8 @@ text *
 aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_type, Datum payload, bool isnull,
 					   const struct varlena *options)
 {
-	AqEnqueue	call = {.command = command,.queue = pstrdup(queue_name),.payload_type = payload_type,
-	.priority = AQ_DEFAULT_PRIORITY};
+	AqEnqueue	call = {.command = command, .queue = pstrdup(queue_name), .payload_type = payload_type,
+		.priority = AQ_DEFAULT_PRIORITY};
 	AqEnqueue  *message;
 	AqQueue    *queue = get_queue(&call);
 	AqPutOptions unused;
@@ -781,8 +781,8 @@ ArrayType *
 aq_enqueue_repeated(const char *command, const char *queue_name, const text *payload, const struct varlena *options, int n,
 					int64 producer)
 {
-	AqEnqueue	call = {.command = command,.queue = pstrdup(queue_name),.payload_type = TEXTOID,
-	.priority = AQ_DEFAULT_PRIORITY,.producer = producer};
+	AqEnqueue	call = {.command = command, .queue = pstrdup(queue_name), .payload_type = TEXTOID,
+		.priority = AQ_DEFAULT_PRIORITY, .producer = producer};
 	Datum	   *payloads = palloc(n * sizeof(Datum) + 1);
 	bool	   *nulls = palloc(n * sizeof(bool) + 1);
 

@@ -292,7 +292,7 @@ PG_FUNCTION_INFO_V1(aq_lease_calls_end_leases);
 Datum
 aq_lease_calls_end_leases(PG_FUNCTION_ARGS)
 {
-	AqLeaseOptions options = {.mode = AQ_MODE_RELEASE,.any_receipt = true};
+	AqLeaseOptions options = {.mode = AQ_MODE_RELEASE, .any_receipt = true};
 
 	options.error = aq_lease_calls_error(fcinfo, 3);
 	if (options.error == NULL)

@@ -269,8 +269,8 @@ aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, cons
 	aq_rule_index_make(queue);
 	as_others = runs_user_code(queue);
 	nest = as_others ? aq_run_as_begin() : 0;
-	*m = (Matching) {.queue = queue,.n = n,.payloads = payloads,.nulls = nulls,.targets = targets,
-		.context = CurrentMemoryContext,.owner = CurrentResourceOwner};
+	*m = (Matching) {.queue = queue, .n = n, .payloads = payloads, .nulls = nulls, .targets = targets,
+		.context = CurrentMemoryContext, .owner = CurrentResourceOwner};
 	set_message(&m->message, options);
 	for (uint32 i = 0; i < n; i++)
 		targets[i] = bms_copy(queue->without_rule);

@@ -190,7 +190,7 @@ read_object(Reading *r, JsonbContainer *object)
 	JsonbIteratorToken token;
 	JsonbValue	key,
 				value;
-	ErrorContextCallback context = {.previous = error_context_stack,.callback = add_context,.arg = r};
+	ErrorContextCallback context = {.previous = error_context_stack, .callback = add_context, .arg = r};
 
 	/* either of the two replaces both arguments of the call */
 	r->call->delay = NULL;

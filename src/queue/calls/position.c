@@ -44,7 +44,7 @@ position_of(int32 queue_id)
 
 	if (positions == NULL)
 	{
-		HASHCTL		info = {.keysize = sizeof(int32),.entrysize = sizeof(AqPosition)};
+		HASHCTL		info = {.keysize = sizeof(int32), .entrysize = sizeof(AqPosition)};
 
 		positions = hash_create("pgaq positions", 16, &info, HASH_ELEM | HASH_BLOBS);
 	}
@@ -105,11 +105,11 @@ navigation_of(const char *name)
 		const char *name;
 		AqNavigation navigation;
 	}			names[] = {
-		{"first_message", {.given = true,.first = true}},
+		{"first_message", {.given = true, .first = true}},
 		{"next_message", {.given = true}},
-		{"next_transaction", {.given = true,.transaction = true}},
-		{"first_message_multi_group", {.given = true,.first = true,.groups = true}},
-		{"next_message_multi_group", {.given = true,.groups = true}},
+		{"next_transaction", {.given = true, .transaction = true}},
+		{"first_message_multi_group", {.given = true, .first = true, .groups = true}},
+		{"next_message_multi_group", {.given = true, .groups = true}},
 	};
 
 	for (int i = 0; i < lengthof(names); i++)
@@ -127,7 +127,7 @@ navigation_of(const char *name)
  */
 AqNavigation
 aq_position_begin(AqQueue *queue, AqTakeOptions *take, const char *name,
-					const char *consumer, const char *correlation)
+				  const char *consumer, const char *correlation)
 {
 	AqNavigation navigation = {0};
 	AqPosition *position;
@@ -183,7 +183,7 @@ keep(char **kept, const char *string)
 /* A message was returned: the session's position is now after it. */
 void
 aq_position_moved(const AqNavigation *navigation, const AqMessage *message,
-					const char *consumer, const char *correlation)
+				  const char *consumer, const char *correlation)
 {
 	AqPosition *position = navigation->position;
 
@@ -298,7 +298,7 @@ read_all(const char **cursor)
 void
 aq_position_init(void)
 {
-	static const AqCarried carried = {.write = write_all,.read = read_all,.forget = forget_all};
+	static const AqCarried carried = {.write = write_all, .read = read_all, .forget = forget_all};
 
 	aq_autonomous_carried = &carried;
 }
@@ -325,7 +325,7 @@ aq_position_set(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
 	AqQueue    *queue = aq_catalog_get_for(aq_args_name(fcinfo, 0, "queue_name"), consumer, 0);
-	AqTakeOptions options = {.max = 1,.mode = AQ_MODE_BROWSE,.emit = move_there};
+	AqTakeOptions options = {.max = 1, .mode = AQ_MODE_BROWSE, .emit = move_there};
 	AqPosition *position = position_of(queue->id);
 
 	clear(position);

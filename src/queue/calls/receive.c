@@ -86,7 +86,7 @@ plan_for(Oid payload_type)
 
 	if (plans == NULL)
 	{
-		HASHCTL		info = {.keysize = sizeof(Oid),.entrysize = sizeof(TypePlan)};
+		HASHCTL		info = {.keysize = sizeof(Oid), .entrysize = sizeof(TypePlan)};
 
 		plans = hash_create("pgaq receive plans", 16, &info, HASH_ELEM | HASH_BLOBS);
 	}

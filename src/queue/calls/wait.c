@@ -65,8 +65,8 @@ bool
 aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
-	AqWaitTarget	   *targets = palloc0(n * sizeof(AqWaitTarget));
-	DequeueWait wait = {.n = n,.targets = targets,.position = position,.attempt = attempt,.arg = arg};
+	AqWaitTarget *targets = palloc0(n * sizeof(AqWaitTarget));
+	DequeueWait wait = {.n = n, .targets = targets, .position = position, .attempt = attempt, .arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
 	for (int i = 0; i < n; i++)
@@ -148,7 +148,7 @@ typedef struct Listening
 	int32	   *known;			/* ids of the queues at the last check; 0: none yet */
 	bool	   *selective;		/* the attempt takes only some of the messages ... */
 	uint32		key;			/* ... with this key; AQ_ANY_KEY: with any */
-	AqWaitTarget	   *targets;
+	AqWaitTarget *targets;
 	bool		single;			/* one queue and consumer */
 	bool		channel;		/* wait on the broadcast channel */
 	int64		counts_until;	/* until when a check waits for retry counts; 0: it does not */
@@ -217,7 +217,7 @@ check_queues(void *arg)
 			return i;
 		if (listening->targets != NULL)
 		{
-			AqWaitTarget	   *target = &listening->targets[i];
+			AqWaitTarget *target = &listening->targets[i];
 
 			/*
 			 * the queue was dropped and created again, or the consumer was
@@ -270,8 +270,8 @@ listen_to(Listening *listening, bool tried, int64 timeout_us)
 	listening->attempts = true;
 	aq_wait_release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
-					  (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
-					  deadline, check_queues, listening);
+							 (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
+							 deadline, check_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
 		aq_waiters_check_later(listening->targets[found].shm);
@@ -352,7 +352,7 @@ aq_wait_released(char *queue, char *consumer, int delivery, bool selective, uint
 				 bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTaken taken = {0};
-	Listening	listening = {.key = key,.attempt = attempt,.arg = arg,.attempts = true,.taken = &taken};
+	Listening	listening = {.key = key, .attempt = attempt, .arg = arg, .attempts = true, .taken = &taken};
 
 	make_entries(&listening, 1, &queue, &consumer, &selective, NULL, delivery);
 	return listen_to(&listening, false, timeout_us) >= 0;
@@ -367,7 +367,7 @@ bool
 aq_wait_released_any(int n, char **queues, char **consumers, const bool *selective, const int *most,
 					 int64 timeout_us, bool (*attempt) (void *arg), void *arg, const AqWaitTaken *taken)
 {
-	Listening	listening = {.attempt = attempt,.arg = arg,.attempts = true,.taken = taken};
+	Listening	listening = {.attempt = attempt, .arg = arg, .attempts = true, .taken = taken};
 
 	make_entries(&listening, n, queues, consumers, selective, most, AQ_PERSISTENT);
 	return listen_to(&listening, true, timeout_us) >= 0;

@@ -172,8 +172,8 @@ discard(AqQueue *queue)
 static void
 make_tables(void)
 {
-	HASHCTL		names = {.keysize = AQ_MAX_NAME,.entrysize = sizeof(NameEntry)};
-	HASHCTL		ids = {.keysize = sizeof(int32),.entrysize = sizeof(IdEntry)};
+	HASHCTL		names = {.keysize = AQ_MAX_NAME, .entrysize = sizeof(NameEntry)};
+	HASHCTL		ids = {.keysize = sizeof(int32), .entrysize = sizeof(IdEntry)};
 
 	if (queues_by_id == NULL)
 		queues_by_id = hash_create("pgaq queues by id", 64, &ids, HASH_ELEM | HASH_BLOBS);
@@ -258,7 +258,7 @@ load_object(const AqRowKey *key, char *value, void *arg)
 static int32
 id_of_name(const char *name)
 {
-	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_schema_relation("queue")};
+	AqRowKey	key = {.database = MyDatabaseId, .relation = aq_schema_relation("queue")};
 	char		value[AQ_ROW_VALUE];
 	int32		id = 0;
 
@@ -420,6 +420,7 @@ pg_noreturn static void
 refuse_right(AqQueue *queue, AqRight right)
 {
 	const char *name = pstrdup(queue->name);
+
 	/* a default exception queue has the privileges of its queue */
 	const char *granted = queue->rights_id == queue->id ? name : aq_catalog_get_by_id(queue->rights_id, false)->name;
 	const char *privilege = right == AQ_RIGHT_ENQUEUE ? "enqueue" : right == AQ_RIGHT_SUBSCRIBE ? "subscribe" : "dequeue";

@@ -31,7 +31,7 @@ typedef enum AqQueueColumn
 
 /* --- parameters.c */
 extern int	aq_parameters_default_shards;	/* pgaq.default_shards */
-extern bool aq_parameters_session_pins;	/* pgaq.session_pins */
+extern bool aq_parameters_session_pins; /* pgaq.session_pins */
 extern int	aq_parameters_fetch_patience_ms;	/* pgaq.fetch_patience */
 extern int	aq_parameters_buffered_message_limit;
 extern int	aq_parameters_flow_control_timeout_ms;

@@ -214,7 +214,7 @@ is_named(const char *text, const char *at, Named *named)
 		end += 1 + pair;
 	if (isalnum((unsigned char) *end) || *end == '_')
 		return false;
-	*named = (Named) {.name = at,.length = end - at,.number = atoi(at + 1)};
+	*named = (Named) {.name = at, .length = end - at, .number = atoi(at + 1)};
 	if (qualified)
 		return true;
 	return pair > 0 && (at == text || !(isalnum((unsigned char) at[-1]) || strchr("_.", at[-1]) != NULL)) &&

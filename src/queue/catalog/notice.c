@@ -28,7 +28,7 @@ typedef struct Told
 {
 	uint64		names[NAMES_MAX];
 	int			n;
-}			Told;
+} Told;
 
 static Told topics,
 			consumers;

@@ -90,7 +90,7 @@ load_rights(const AqRowKey *key, char *value, void *arg)
 static bool
 view_allows(AqQueue *queue, Oid role, AclMode mode)
 {
-	AqRowKey	key = {.database = MyDatabaseId,.relation = queue->owner_view};
+	AqRowKey	key = {.database = MyDatabaseId, .relation = queue->owner_view};
 	union
 	{
 		char		bytes[AQ_ROW_VALUE];
@@ -102,7 +102,7 @@ view_allows(AqQueue *queue, Oid role, AclMode mode)
 	if (aq_parameters_session_pins)
 		return pg_class_aclmask(queue->owner_view, role, mode, ACLMASK_ANY) != 0;
 	length = aq_row_get(AQ_ROW_USERS, &key, value.bytes, load_rights, NULL);
-	if (length == AQ_ROW_VALUE)	/* the ACL is too long for a cached row */
+	if (length == AQ_ROW_VALUE) /* the ACL is too long for a cached row */
 		return pg_class_aclmask(queue->owner_view, role, mode, ACLMASK_ANY) != 0;
 	if (length < 0)
 		return false;

@@ -106,7 +106,7 @@ load_property(const AqRowKey *key, char *value, void *arg)
 /* All properties, with one get of the dictionary cache for each. */
 AQ_ROWS(aq_property_view)
 {
-	AqRowKey	key = {.database = MyDatabaseId,.relation = aq_schema_relation("property")};
+	AqRowKey	key = {.database = MyDatabaseId, .relation = aq_schema_relation("property")};
 
 	for (int i = 0; i < lengthof(properties); i++)
 	{

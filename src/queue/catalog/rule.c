@@ -505,7 +505,7 @@ make_params(Oid payload_type)
 static Node *
 analyze(AqRule *rule, Node *expression, bool no_literals)
 {
-	Compilation c = {.text = rule->text,.payload_type = rule->payload_type};
+	Compilation c = {.text = rule->text, .payload_type = rule->payload_type};
 	ParseState *pstate = make_parsestate(NULL);
 	Node	   *node;
 
@@ -615,7 +615,7 @@ aq_rule_role(Oid writer)
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("the role that wrote the rule does not exist"),
 				 aq_error_hint("Set the rule again with aq.alter_subscriber, as a role that exists.",
-							  "Set the rule again with dbms_aqadm.alter_subscriber, as a role that exists.")));
+							   "Set the rule again with dbms_aqadm.alter_subscriber, as a role that exists.")));
 	return role;
 }
 
@@ -812,7 +812,7 @@ evaluate_arg(void *arg)
 static bool
 evaluate_user_code(AqRule *rule, const AqMessage *message)
 {
-	Evaluation	e = {.rule = rule,.message = message};
+	Evaluation	e = {.rule = rule, .message = message};
 
 	aq_catalog_retain();
 	rule->busy = true;

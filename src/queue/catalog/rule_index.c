@@ -234,7 +234,7 @@ make_groups(AqRuleIndex *index)
 		const Entry *entry = &index->entries[i];
 
 		if (i == 0 || strcmp(entry->value->identity, entry[-1].value->identity) != 0)
-			index->groups[index->ngroups++] = (Group) {.value = entry->value,.entries = entry};
+			index->groups[index->ngroups++] = (Group) {.value = entry->value, .entries = entry};
 		index->groups[index->ngroups - 1].n++;
 	}
 }

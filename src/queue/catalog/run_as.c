@@ -130,7 +130,7 @@ note_used(bool is_relation, uint32 value)
 	key.value = value;
 	if (types_used == NULL)
 	{
-		HASHCTL		info = {.keysize = sizeof(TypeUsed),.entrysize = sizeof(TypeUsed)};
+		HASHCTL		info = {.keysize = sizeof(TypeUsed), .entrysize = sizeof(TypeUsed)};
 
 		types_used = hash_create("pgaq types used", 16, &info, HASH_ELEM | HASH_BLOBS);
 	}

@@ -85,7 +85,7 @@ aq_schema_data_table(const char *name)
 	Oid			oid = aq_schema_data_relation(name);
 	char		kind = OidIsValid(oid) ? get_rel_relkind(oid) : '\0';
 
-	return kind == RELKIND_RELATION || kind == '\0' ? oid : InvalidOid;	/* \0: not in the caches yet */
+	return kind == RELKIND_RELATION || kind == '\0' ? oid : InvalidOid; /* \0: not in the caches yet */
 }
 
 char *

@@ -24,7 +24,8 @@ X(XMLOPTION, "xmloption", "content", xmloption == XMLOPTION_CONTENT, true)
 X(LC_MONETARY, "lc_monetary", "C", strcmp(locale_monetary, "C") == 0, true)
 X(LC_NUMERIC, "lc_numeric", "C", strcmp(locale_numeric, "C") == 0, false)
 X(LC_TIME, "lc_time", "C", strcmp(locale_time, "C") == 0, false)
-X(QUOTE_IDENTIFIERS, "quote_all_identifiers", "off", !quote_all_identifiers, false)	/* before the next one, which depends on it */
+X(QUOTE_IDENTIFIERS, "quote_all_identifiers", "off", !quote_all_identifiers, false)		/* before the next one, which
+																						 * depends on it */
 X(TEXT_SEARCH, "default_text_search_config", "pg_catalog.simple", strcmp(TSCurrentConfig, "pg_catalog.simple") == 0, false)
 X(EXTRA_FLOAT_DIGITS, "extra_float_digits", "1", extra_float_digits == 1, false)
 X(BYTEA_OUTPUT, "bytea_output", "hex", bytea_output == BYTEA_OUTPUT_HEX, false)

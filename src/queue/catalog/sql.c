@@ -47,7 +47,7 @@ owner(void)
 	Oid			role = aq_owner_role();
 
 	if (!OidIsValid(role))
-		(void) aq_schema_relation("queue");	/* raises */
+		(void) aq_schema_relation("queue"); /* raises */
 	return role;
 }
 
@@ -275,7 +275,7 @@ has_event_triggers(void)
 static uint64
 run_command(const Command *command, bool connected)
 {
-	ErrorContextCallback explain = {.previous = error_context_stack,.callback = explain_path};
+	ErrorContextCallback explain = {.previous = error_context_stack, .callback = explain_path};
 	Oid			save_user;
 	int			save_context;
 	int			nest = NewGUCNestLevel();
@@ -322,7 +322,7 @@ uint64
 aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 		   const char *nulls, bool connected)
 {
-	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls};
+	Command		all = {.text = command, .nargs = nargs, .types = types, .values = values, .nulls = nulls};
 
 	return run_command(&all, connected);
 }
@@ -334,7 +334,7 @@ aq_sql_run(const char *command, int nargs, Oid *types, Datum *values,
 uint64
 aq_sql_run_kept(AqStatement *statement, Datum *values)
 {
-	Command		all = {.text = statement->command,.nargs = statement->nargs,.types = statement->types,.values = values,.latest = true,.kept = statement};
+	Command		all = {.text = statement->command, .nargs = statement->nargs, .types = statement->types, .values = values, .latest = true, .kept = statement};
 
 	return run_command(&all, true);
 }
@@ -347,7 +347,7 @@ char *
 aq_sql_text(const char *query)
 {
 	MemoryContext context = CurrentMemoryContext;
-	Command		all = {.text = query,.latest = true};
+	Command		all = {.text = query, .latest = true};
 	char	   *text = NULL;
 
 	if (run_command(&all, true) > 0)
@@ -366,7 +366,7 @@ aq_sql_text(const char *query)
 uint64
 aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const char *nulls)
 {
-	Command		all = {.text = command,.nargs = nargs,.types = types,.values = values,.nulls = nulls,.latest = true};
+	Command		all = {.text = command, .nargs = nargs, .types = types, .values = values, .nulls = nulls, .latest = true};
 
 	return run_command(&all, false);
 }
@@ -375,7 +375,7 @@ aq_sql_change(const char *command, int nargs, Oid *types, Datum *values, const c
 void
 aq_sql_make_view(const AqView *view)
 {
-	Command		all = {.text = view->query,.view = view};
+	Command		all = {.text = view->query, .view = view};
 
 	(void) run_command(&all, false);
 }
@@ -407,7 +407,7 @@ aq_sql_drop_views(List *views)
 void
 aq_sql_define(const char *command, Oid payload_type)
 {
-	Command		all = {.text = command,.payload_type = payload_type};
+	Command		all = {.text = command, .payload_type = payload_type};
 
 	(void) run_command(&all, false);
 }
@@ -425,7 +425,7 @@ uint64
 aq_sql_delete(const char *table, const char *which, int nargs, Oid *types, Datum *values)
 {
 	MemoryContext context = CurrentMemoryContext;
-	Command		all = {.nargs = nargs,.types = types,.values = values,.latest = true};
+	Command		all = {.nargs = nargs, .types = types, .values = values, .latest = true};
 	Datum		found;
 	bool		none;
 	Datum	   *tids;
@@ -525,7 +525,7 @@ aq_sql_numbers(const char *query)
 List *
 aq_sql_texts(const char *query, int nargs, Oid *types, Datum *values, const char *nulls)
 {
-	return first_column(&(Command) {.text = query,.nargs = nargs,.types = types,.values = values,.nulls = nulls}, T_List);
+	return first_column(&(Command) {.text = query, .nargs = nargs, .types = types, .values = values, .nulls = nulls}, T_List);
 }
 
 /* Does the query return a row? */

@@ -181,7 +181,7 @@ aq_admin_create_temporary_queue(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	Interval	delay = {.time = USECS_PER_SEC};
 	Interval	longest = {.time = 10 * USECS_PER_MINUTE};
-	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.temporary = true};
+	AqQueueDefinition d = {.owner = GetUserId(), .shards = 1, .temporary = true};
 
 	aq_session_require_write("aq.create_temporary_queue()");
 	aq_args_require(fcinfo, 0, "payload_type");
@@ -369,7 +369,7 @@ static Datum
 start_stop(FunctionCallInfo fcinfo, bool start)
 {
 	AqQueue    *queue = aq_ddl_queue(aq_args_name(fcinfo, 0, "queue_name"),
-											ShareUpdateExclusiveLock);
+									 ShareUpdateExclusiveLock);
 	int32		id = queue->id;
 
 	if (start && queue->exception && !PG_ARGISNULL(1) && PG_GETARG_BOOL(1))
@@ -407,7 +407,7 @@ aq_admin_stop_queue(PG_FUNCTION_ARGS)
 	aq_session_require_write("aq.stop_queue()");
 	if (!PG_ARGISNULL(3) && PG_GETARG_BOOL(3))
 		aq_stop_wait_for_users(aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER),
-						 !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
+							   !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	return start_stop(fcinfo, false);
 }
 
@@ -418,7 +418,7 @@ static void
 check_not_exception_queue(int32 id, const char *name, int32 dropped)
 {
 	char	   *user = aq_sql_text(psprintf(
-		"SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1", id, dropped));
+											"SELECT queue_name FROM aq_internal.queue WHERE exception_queue_id = %d AND queue_id <> %d LIMIT 1", id, dropped));
 
 	if (user != NULL)
 		ereport(ERROR,
@@ -509,7 +509,7 @@ aq_admin_purge_queue(PG_FUNCTION_ARGS)
 {
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue;
-	AqTakeOptions options = {.max = PG_UINT32_MAX,.mode = AQ_MODE_PURGE};
+	AqTakeOptions options = {.max = PG_UINT32_MAX, .mode = AQ_MODE_PURGE};
 	char	   *consumer;
 	int			delivery;
 	uint64		purged = 0;
@@ -603,8 +603,8 @@ aq_admin_purge_processed(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	char	   *consumer = aq_args_name_or_null(fcinfo, 1, "consumer");
-	Retained	retained = {.queue = queue,.all = PG_ARGISNULL(2),.types = {INT4OID, UUIDARRAYOID},
-	.values = {Int32GetDatum(queue->id), PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2)}};
+	Retained	retained = {.queue = queue, .all = PG_ARGISNULL(2), .types = {INT4OID, UUIDARRAYOID},
+		.values = {Int32GetDatum(queue->id), PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2)}};
 	bool		of_none = queue->multi && consumer == NULL;
 	uint64		purged = 0;
 

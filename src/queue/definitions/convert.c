@@ -136,7 +136,7 @@ static uint32
 take_sharded(AqQueue *queue, const AqTakeOptions *options, uint64 puts, bool *again)
 {
 	AqTakeOptions checked = *options;
-	Recheck		check = {.options = options,.puts = &queue->shm->table_puts,.before = puts};
+	Recheck		check = {.options = options, .puts = &queue->shm->table_puts, .before = puts};
 	uint32		taken;
 
 	*again = false;
@@ -181,7 +181,7 @@ static uint32
 take_some(AqQueue *queue, const AqTakeOptions *options)
 {
 	bool		by_priority = queue->table.sort[0] == AQ_SORT_PRIORITY &&
-	options->mode != AQ_MODE_PURGE;
+		options->mode != AQ_MODE_PURGE;
 	AqTakeOptions from_table = *options;
 	AqTakeOptions from_shards = *options;
 	uint32		taken;
@@ -389,19 +389,19 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 
 	if (queue->exception)
 		obstacles[n++] = (Obstacle) {"it is an exception queue",
-		"Leave it where it is: it still takes the failed messages of converted queues."};
+			"Leave it where it is: it still takes the failed messages of converted queues."};
 	if (queue->table.grouping)
 		obstacles[n++] = (Obstacle) {"its messages are grouped by transactions",
-		"Sharded queues have no groups: leave it where it is, or enqueue what belongs together as one message."};
+			"Sharded queues have no groups: leave it where it is, or enqueue what belongs together as one message."};
 	if (strchr(queue->table.sort, AQ_SORT_COMMIT_TIME) != NULL)
 		obstacles[n++] = (Obstacle) {"its queue table is sorted by commit time",
-		"Sharded queues have the order of the enqueue calls of each session: leave it where it is."};
+			"Sharded queues have the order of the enqueue calls of each session: leave it where it is."};
 	if (has_other_priorities(queue))
 		obstacles[n++] = (Obstacle) {"it holds messages with a priority outside 0 to 9",
-		"Dequeue or purge them, and give priorities from 0 to 9."};
+			"Dequeue or purge them, and give priorities from 0 to 9."};
 	if (queue->max_retries > AQ_MAX_ATTEMPTS)
 		obstacles[n++] = (Obstacle) {"its max_retries is above 255",
-		"Set it to 255 at most, or to no limit, with aq.alter_queue."};
+			"Set it to 255 at most, or to no limit, with aq.alter_queue."};
 	return n;
 }
 

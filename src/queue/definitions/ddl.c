@@ -59,8 +59,8 @@ aq_ddl_possible_here(AqQueue *queue)
  */
 void
 aq_ddl_by_worker(AqQueue *queue, AqRight right,
-					  bool (*done) (AqQueue *queue, const char *arg),
-					  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
+				 bool (*done) (AqQueue *queue, const char *arg),
+				 void (*ask) (AqQueueShm *shm, const char *arg), const char *arg)
 {
 	char	   *name = pstrdup(queue->name);
 	int32		id = queue->id;

@@ -169,8 +169,8 @@ aq_definition_create(const AqQueueDefinition *definition)
 	}
 	if (d.default_exception)
 	{
-		AqQueueDefinition exceptions = {.name = aq_definition_exceptions_name(d.name),.owner = d.owner,
-			.payload_type = d.payload_type,.shards = 1,.exception = true};
+		AqQueueDefinition exceptions = {.name = aq_definition_exceptions_name(d.name), .owner = d.owner,
+			.payload_type = d.payload_type, .shards = 1, .exception = true};
 
 		insert_queue(d.exception_queue_id, &exceptions, id);
 	}

@@ -17,8 +17,8 @@ extern AqQueue *aq_ddl_queue(const char *name, LOCKMODE mode);
 extern AqQueue *aq_ddl_queue_for(const char *name, AqRight right, LOCKMODE mode);
 extern bool aq_ddl_possible_here(AqQueue *queue);
 extern void aq_ddl_by_worker(AqQueue *queue, AqRight right,
-								  bool (*done) (AqQueue *queue, const char *arg),
-								  void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
+							 bool (*done) (AqQueue *queue, const char *arg),
+							 void (*ask) (AqQueueShm *shm, const char *arg), const char *arg);
 
 /* --- admin.c */
 extern void aq_admin_drop(const char *name, bool force);

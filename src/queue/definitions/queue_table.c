@@ -72,7 +72,7 @@ find_row(const char *schema, const char *table, AqQueueTableRow *row, Oid *owner
 		"(SELECT min(e.queue_id) FROM aq_internal.queue e "
 		"WHERE e.queue_table_id = q.queue_table_id AND e.queue_type = 'exception') "
 		"FROM aq_internal.queue_table q WHERE q.schema_name = $1 AND q.table_name = $2",
-		.nargs = 2,.types = {TEXTOID, TEXTOID}
+		.nargs = 2, .types = {TEXTOID, TEXTOID}
 	};
 	Datum		values[2] = {CStringGetTextDatum(schema), CStringGetTextDatum(table)};
 	bool		found = aq_sql_run_kept(&find, values) > 0;
@@ -190,10 +190,10 @@ static void
 insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_list)
 {
 	Oid			types[9] = {INT4OID, TEXTOID, TEXTOID, REGTYPEOID, TEXTARRAYOID, BOOLOID, BOOLOID,
-	OIDOID, TEXTOID};
+		OIDOID, TEXTOID};
 	Datum		values[9] = {Int32GetDatum(id), CStringGetTextDatum(name->schema),
 		CStringGetTextDatum(name->table), PG_GETARG_DATUM(1), sort_list, PG_GETARG_DATUM(3),
-	PG_GETARG_DATUM(4), ObjectIdGetDatum(GetUserId()), PG_GETARG_DATUM(5)};
+		PG_GETARG_DATUM(4), ObjectIdGetDatum(GetUserId()), PG_GETARG_DATUM(5)};
 	char		nulls[10] = "         ";
 
 	nulls[8] = PG_ARGISNULL(5) ? 'n' : ' ';
@@ -205,7 +205,7 @@ insert_row(int32 id, const TableName *name, FunctionCallInfo fcinfo, Datum sort_
 static void
 create_exception_queue(int32 id, const TableName *name, Oid payload_type)
 {
-	AqQueueDefinition d = {.owner = GetUserId(),.shards = 1,.exception = true};
+	AqQueueDefinition d = {.owner = GetUserId(), .shards = 1, .exception = true};
 
 	d.name = psprintf("%s.aq$_%s_e", name->schema, name->table);
 	if (strlen(d.name) >= AQ_MAX_NAME)
@@ -285,8 +285,8 @@ static void
 check_not_in_use(int32 id, const char *name)
 {
 	char	   *user = aq_sql_text(psprintf(
-		"SELECT q.queue_name FROM aq_internal.queue q JOIN aq_internal.queue e ON e.queue_id = q.exception_queue_id "
-		"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id));
+											"SELECT q.queue_name FROM aq_internal.queue q JOIN aq_internal.queue e ON e.queue_id = q.exception_queue_id "
+											"WHERE e.queue_table_id = %d AND q.queue_table_id IS DISTINCT FROM %d LIMIT 1", id, id));
 
 	if (user != NULL)
 		ereport(ERROR,
@@ -342,9 +342,9 @@ read_views(Datum name, Oid owner, Oid payload_type, const char *schema)
 		MemoryContext spi = MemoryContextSwitchTo(context);
 		AqView	   *view = palloc(sizeof(AqView));
 
-		*view = (AqView) {.schema = schema,.name = SPI_getvalue(row, SPI_tuptable->tupdesc, 1),
-			.query = SPI_getvalue(row, SPI_tuptable->tupdesc, 2),.comment = SPI_getvalue(row, SPI_tuptable->tupdesc, 3),
-			.owner = owner,.payload_type = payload_type};
+		*view = (AqView) {.schema = schema, .name = SPI_getvalue(row, SPI_tuptable->tupdesc, 1),
+			.query = SPI_getvalue(row, SPI_tuptable->tupdesc, 2), .comment = SPI_getvalue(row, SPI_tuptable->tupdesc, 3),
+			.owner = owner, .payload_type = payload_type};
 		views = lappend(views, view);
 		MemoryContextSwitchTo(spi);
 	}

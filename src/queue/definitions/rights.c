@@ -239,10 +239,10 @@ revoke_signs(const Target *target)
 {
 	ListCell   *lc;
 	List	   *roles = aq_sql_oids(psprintf(
-		"SELECT DISTINCT a.grantee "
-		"FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
-		"AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
-		"WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
+											 "SELECT DISTINCT a.grantee "
+											 "FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = %u AND a.privilege_type = 'REFERENCES' "
+											 "AND a.grantee <> c.relowner AND NOT EXISTS (SELECT FROM aq_internal.consumer_grant g "
+											 "WHERE g.queue_id = %d AND " GRANTEE " = a.grantee)", target->view, target->id));
 
 	foreach(lc, roles)
 		aq_acl_change(target->view, InvalidOid, lfirst_oid(lc), ACL_REFERENCES, false, false);

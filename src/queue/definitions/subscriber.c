@@ -431,7 +431,7 @@ is_free(AqQueue *queue, AqRemoved *r)
 		 !(queue->distributed && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon)));
 	return r->settled && counts_all(queue) && counts_all(queue->buffered) &&
 		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r)) &&
-		queue->store->free_position(queue, r); /* this one writes to logs, so it comes last */
+		queue->store->free_position(queue, r);	/* this one writes to logs, so it comes last */
 }
 
 static void

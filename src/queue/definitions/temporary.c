@@ -64,7 +64,7 @@ bool
 aq_temporary_forget_session(int32 queue_id, int64 consumer, int64 session)
 {
 	return aq_sql_change(psprintf("DELETE FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = " INT64_FORMAT
-						   " AND session_id = " INT64_FORMAT, queue_id, consumer, session), 0, NULL, NULL, NULL) > 0;
+								  " AND session_id = " INT64_FORMAT, queue_id, consumer, session), 0, NULL, NULL, NULL) > 0;
 }
 
 /* The queue is dropped. */

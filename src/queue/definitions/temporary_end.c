@@ -148,7 +148,7 @@ find_held(const Temporary *temporary, HASHACTION action)
 {
 	if (all_held == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Temporary),.entrysize = sizeof(Held)};
+		HASHCTL		ctl = {.keysize = sizeof(Temporary), .entrysize = sizeof(Held)};
 
 		all_held = hash_create("pgaq temporary objects in use", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
@@ -285,7 +285,7 @@ temporary_job_run(void)
 	return again;
 }
 
-static const AqJob temporary_job = {.name = "temporary objects",.run = temporary_job_run};
+static const AqJob temporary_job = {.name = "temporary objects", .run = temporary_job_run};
 
 /* After the upkeep, which learns of restored queues. */
 void

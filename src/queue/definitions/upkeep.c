@@ -85,7 +85,7 @@ find_failing(int32 id, uint32 work, char store, HASHACTION action)
 
 	if (failing == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(FailingKey),.entrysize = sizeof(Failing)};
+		HASHCTL		ctl = {.keysize = sizeof(FailingKey), .entrysize = sizeof(Failing)};
 
 		failing = hash_create("pgaq failing jobs", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
@@ -504,7 +504,7 @@ upkeep_needed(void)
 	return needed;
 }
 
-static const AqJob upkeep_job = {.name = "upkeep",.needed = upkeep_needed,.run = upkeep};
+static const AqJob upkeep_job = {.name = "upkeep", .needed = upkeep_needed, .run = upkeep};
 
 /* Removes the queues of a dropped database from memory. */
 static void

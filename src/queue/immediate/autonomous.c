@@ -458,7 +458,7 @@ void
 aq_autonomous_rows(const char *sql, int nargs, const Oid *types, const Datum *values, const char *nulls,
 				   int ncolumns, AqEmitColumns emit, void *arg)
 {
-	Answer		answer = {.ncolumns = ncolumns,.emit = emit,.emit_arg = arg};
+	Answer		answer = {.ncolumns = ncolumns, .emit = emit, .emit_arg = arg};
 	StringInfoData request;
 	AqFlowWait	wait = {0};
 

@@ -250,7 +250,7 @@ keep_row(void *arg, Datum *values, bool *nulls)
 void
 aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolumns, Datum *values, bool *nulls)
 {
-	Row			row = {.ncolumns = ncolumns,.values = values,.nulls = nulls};
+	Row			row = {.ncolumns = ncolumns, .values = values, .nulls = nulls};
 
 	aq_immediate_rows(fcinfo, sql, nargs, ncolumns, keep_row, &row);
 	if (row.n != 1)

@@ -98,7 +98,7 @@ aq_channel_shmem_init(void *memory, bool found)
 static AqWaitPool
 pool_with(uint32 entry)
 {
-	AqWaitPool	pool = {.entries = area->entries,.nentries = aq_session_slots(),.free = entry};
+	AqWaitPool	pool = {.entries = area->entries, .nentries = aq_session_slots(), .free = entry};
 
 	return pool;
 }

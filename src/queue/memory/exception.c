@@ -100,7 +100,7 @@ push_string(JsonbParseState **state, const char *key, const char *text)
 static void
 push_number(JsonbParseState **state, const char *key, int64 number)
 {
-	JsonbValue	value = {.type = jbvNumeric,.val.numeric = int64_to_numeric(number)};
+	JsonbValue	value = {.type = jbvNumeric, .val.numeric = int64_to_numeric(number)};
 
 	push_key(state, key);
 	(void) pushJsonbValue(state, WJB_VALUE, &value);

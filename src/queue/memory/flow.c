@@ -144,7 +144,7 @@ aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, AqFlowWai
 	aq_pins_pin(buffered);
 	room = aq_parameters_buffered_message_limit - (int64) buffered->store->enqueued_here(buffered->shm);
 	if (room <= 0)
-		refuse_own(buffered);		/* these cannot be dequeued before the commit */
+		refuse_own(buffered);	/* these cannot be dequeued before the commit */
 	if (most_of(buffered, targets, n, &fullest) < room)
 		return true;
 	begin_wait(wait);

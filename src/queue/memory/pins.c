@@ -476,8 +476,8 @@ enter_pin(int32 id, AqObject *object)
 {
 	Pin		   *pin = &pins[npins++];
 
-	*pin = (Pin) {.id = id,.object = object,.serial = object->serial,.pins = 1,
-	.used_in = transactions,.dequeuer = -1};
+	*pin = (Pin) {.id = id, .object = object, .serial = object->serial, .pins = 1,
+	.used_in = transactions, .dequeuer = -1};
 	if (chained)
 		enter_chain(npins - 1);
 	return pin;
@@ -824,7 +824,7 @@ aq_pins_sweep(void)
 		if (pin->held)
 			unpin(pin);			/* leaves the one of aq_pins_keep */
 		else if (pin->stale || (pin->pins == 0 ? pin->object->serial != pin->serial
-						   : pin->object->state == AQ_OBJECT_DROPPED))
+								: pin->object->state == AQ_OBJECT_DROPPED))
 		{
 			if (!pin->stale)
 				aq_catalog_forget(pin->id);

@@ -166,7 +166,7 @@ aq_share_check(AqShare share, const AqQueueShm *shm, int64 n)
 static void
 put_rows(AqRow *row, const Resource *resource)
 {
-	HASHCTL		control = {.keysize = sizeof(Oid),.entrysize = sizeof(OwnerUse),.hcxt = CurrentMemoryContext};
+	HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(OwnerUse), .hcxt = CurrentMemoryContext};
 	AqShareUse	use = {0};
 	HASH_SEQ_STATUS scan;
 	OwnerUse   *entry;

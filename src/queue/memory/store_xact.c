@@ -48,7 +48,7 @@ any_notes(void)
 {
 	FOR_EACH_STORE(i)
 		if (stores[i]->has_notes())
-			return true;
+		return true;
 	return false;
 }
 

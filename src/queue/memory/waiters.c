@@ -379,7 +379,7 @@ leave_all(bool pass_on)
 	nlistened[aq_session_number()] = 0;
 	while (njoined > 0)
 	{
-		AqWaitTarget	   *target = &joined[--njoined];
+		AqWaitTarget *target = &joined[--njoined];
 		AqWaitPool	pool = pool_with(AQ_WAKEUP_NONE);
 		uint32	   *messages = &woken_for[target->entry - (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION];
 		uint32		woken;
@@ -482,7 +482,7 @@ pass_on_remaining(const AqWaitTarget *targets, int n)
  */
 int
 aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
-		  int (*check) (void *arg), void *arg)
+				 int (*check) (void *arg), void *arg)
 {
 	uint32		base = (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION;
 	int			found = -1;
@@ -534,7 +534,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		}
 		InvalidateCatalogSnapshot();
 		sleep_until_woken(event, abs(targets[0].shm->queue_id), left, deadline);
-		unchecked = leave_all(false); /* enter again, then check */
+		unchecked = leave_all(false);	/* enter again, then check */
 	}
 	aq_claim_end(leave_early, NULL);
 	if (found >= 0)
@@ -562,11 +562,11 @@ aq_waiters_check(AqFindings *findings)
 				n++;
 		if (n > 0 && !aq_session_in_transaction(session))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
-					 psprintf("process %d", aq_session_pid(session)));
+						   psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
 		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
-					 psprintf("process %d", aq_session_pid(session)));
+						   psprintf("process %d", aq_session_pid(session)));
 	}
 }
 

@@ -272,7 +272,7 @@ aq_deadlock_pause(void)
 void
 aq_deadlock_check(AqDeadlockWatch *watch, AqEvent event, uint64 p1)
 {
-	AqWaitNow	own = {.event = event,.waiting = true,.p1 = p1};
+	AqWaitNow	own = {.event = event, .waiting = true, .p1 = p1};
 	MemoryContext old;
 	MemoryContext context;
 	Waiter	   *list;

@@ -153,7 +153,7 @@ aq_experiment_cost(AqRow *row, AqLatch *free_latch, AqMutex *free_mutex, int n)
 void
 aq_experiment_sleep_holding(int64 us)
 {
-	struct timespec time = {.tv_sec = us / 1000000,.tv_nsec = us % 1000000 * 1000};
+	struct timespec time = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
 
 	(void) nanosleep(&time, NULL);
 }

@@ -27,7 +27,7 @@ check_session(AqFindings *findings, int session)
 	if (nheld == 0 || aq_session_pid(session) != 0)
 		return;
 	aq_finding_add(findings, psprintf("session %d", session + 1), "latches and mutexes of a session that has ended",
-			 nheld, 0, NULL);
+				   nheld, 0, NULL);
 }
 
 static void
@@ -40,7 +40,7 @@ check_latch(AqFindings *findings, int id, const AqLatch *latch)
 
 	if (holder >= 0 && aq_held_by(holder, latch) == NULL)
 		aq_finding_add(findings, place, "held by a session that does not know of it", holder + 1, AQ_NO_NUMBER,
-				 psprintf("process %d", aq_session_pid(holder)));
+					   psprintf("process %d", aq_session_pid(holder)));
 	if (sharers == 0)
 		return;
 	for (int i = 0; i < aq_sync_shared->nsleepers; i++)

@@ -153,7 +153,7 @@ aq_trace_views_traces(PG_FUNCTION_ARGS)
 				aq_rows_number(&out, (int64) trace->counts[got[k]][AQ_TRACE_FAIL]);
 		}
 		aq_rows_number(&out, (int64) (trace->counts[AQ_TRACE_WAIT][AQ_TRACE_END] +
-								   trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]));
+									  trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]));
 		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_WAIT][AQ_TRACE_TIMEOUT]);
 		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_PUBLISH][AQ_TRACE_POST]);
 		aq_rows_number(&out, (int64) trace->counts[AQ_TRACE_WAKEUP][AQ_TRACE_POST]);

@@ -323,7 +323,7 @@ get_slow(AqMutex *mutex, AqMutexMode mode, AqLocation where)
 			aq_event_begin(row->event_exclusive, mutex->object, where, 0);
 		else
 			aq_event_begin(mode == AQ_SHARED ? row->event_shared : row->event_exclusive,
-						  mutex->idn, wait.value, wait.p3);
+						   mutex->idn, wait.value, wait.p3);
 		wait_for(mutex, &wait, &scheme, &me->sem, &spun);
 		aq_event_end();
 		pg_atomic_write_u64(&aq_sync_self->wants, 0);

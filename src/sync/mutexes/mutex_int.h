@@ -18,8 +18,8 @@
 extern AQ_LOCAL int aq_mutex_wait_spin_count;
 extern AQ_LOCAL int aq_mutex_wait_scheme;
 extern AQ_LOCAL int aq_mutex_wait_time;
-extern AQ_LOCAL int aq_mutex_wait_yield_mode; /* AqYieldMode */
-extern AQ_LOCAL int aq_mutex_wait_yield_hp_mode; /* AqYieldMode */
+extern AQ_LOCAL int aq_mutex_wait_yield_mode;	/* AqYieldMode */
+extern AQ_LOCAL int aq_mutex_wait_yield_hp_mode;	/* AqYieldMode */
 extern AQ_LOCAL bool aq_mutex_wait_high_priority;
 extern AQ_LOCAL int aq_mutex_wait_yield_sleep_time;
 extern AQ_LOCAL int aq_mutex_wait_yield_sleep_freq;

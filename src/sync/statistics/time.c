@@ -41,7 +41,7 @@ const char *const aq_time_kind_names[AQ_TIME_COUNT] = {
 #define CPU_EXACT 16
 #define CPU_SAMPLE 64
 
-static bool timed_statistics = AQ_ACCOUNTING; /* pgaq.timed_statistics */
+static bool timed_statistics = AQ_ACCOUNTING;	/* pgaq.timed_statistics */
 
 static AqStatSlot *own;			/* NULL: the session is not attached */
 

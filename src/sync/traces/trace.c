@@ -167,7 +167,7 @@ aq_trace_on_name(AqLatchId id, AqTraceOwner owner)
 uint32
 aq_trace_queue_of(AqLatchId id, int child, uint32 *database)
 {
-	return owners[id] != NULL ? owners[id] (child, database) : 0;
+	return owners[id] != NULL ? owners[id](child, database) : 0;
 }
 
 /* --- the traced session's own trace --------------------------------------------------- */
@@ -241,8 +241,8 @@ profile_hash(const AqTraceProfile *key)
 static AqTraceProfile
 class_key(const AqTraceProfile *key)
 {
-	AqTraceProfile of_class = {.operation = key->operation,.number = key->number,.where = key->where,
-	.address = key->number,.of_class = true};
+	AqTraceProfile of_class = {.operation = key->operation, .number = key->number, .where = key->where,
+		.address = key->number, .of_class = true};
 
 	return of_class;
 }
@@ -383,7 +383,7 @@ released(const AqTraceProfile *key)
 	AqTraceProfile object = *key;
 	AqTraceProfile *profile;
 	OpenSet    *set = open_set(key->operation);
-	Open		open = {.profile = -1,.mode = AQ_TRACE_NO_MODE};
+	Open		open = {.profile = -1, .mode = AQ_TRACE_NO_MODE};
 	int			at;
 
 	if (trace == NULL)
@@ -419,8 +419,8 @@ released(const AqTraceProfile *key)
 static AqTraceProfile
 latch_key(const AqLatch *latch, AqLocation where)
 {
-	AqTraceProfile key = {.operation = AQ_TRACE_LATCH,.address = (uint64) (uintptr_t) latch,
-	.child = latch->child,.number = latch->id,.where = where};
+	AqTraceProfile key = {.operation = AQ_TRACE_LATCH, .address = (uint64) (uintptr_t) latch,
+		.child = latch->child, .number = latch->id, .where = where};
 
 	return key;
 }
@@ -428,9 +428,9 @@ latch_key(const AqLatch *latch, AqLocation where)
 static AqTraceProfile
 mutex_key(const AqMutex *mutex, AqLocation where)
 {
-	AqTraceProfile key = {.operation = AQ_TRACE_MUTEX,.address = (uint64) (uintptr_t) mutex,
-	.child = mutex->idn,.number = mutex->type,.where = where,
-	.queue = mutex->type == AQ_MUTEX_TYPE_OBJECT ? mutex->object : 0,.database = MyDatabaseId};
+	AqTraceProfile key = {.operation = AQ_TRACE_MUTEX, .address = (uint64) (uintptr_t) mutex,
+		.child = mutex->idn, .number = mutex->type, .where = where,
+		.queue = mutex->type == AQ_MUTEX_TYPE_OBJECT ? mutex->object : 0, .database = MyDatabaseId};
 
 	return key;
 }
@@ -438,8 +438,8 @@ mutex_key(const AqMutex *mutex, AqLocation where)
 static AqTraceProfile
 object_key(AqTraceOperation operation, AqTraceObjectId object, AqLocation where)
 {
-	AqTraceProfile key = {.operation = operation,.address = object.handle,.child = object.handle,
-	.database = object.database,.queue = object.id,.where = where};
+	AqTraceProfile key = {.operation = operation, .address = object.handle, .child = object.handle,
+		.database = object.database, .queue = object.id, .where = where};
 
 	return key;
 }
@@ -494,7 +494,7 @@ aq_trace_object_release(AqTraceOperation operation, AqTraceObjectId object)
 void
 aq_trace_wait(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 {
-	AqTraceProfile key = {.operation = AQ_TRACE_WAIT,.number = event};
+	AqTraceProfile key = {.operation = AQ_TRACE_WAIT, .number = event};
 	uint64		p[3] = {p1, p2, p3};
 	int64		now = aq_clock_ns();
 	AqTrace    *trace = enter();
@@ -510,7 +510,7 @@ aq_trace_wait(AqEvent event, uint64 p1, uint64 p2, uint64 p3)
 void
 aq_trace_wait_over(AqEvent event, bool timed_out, int64 us)
 {
-	AqTraceProfile key = {.operation = AQ_TRACE_WAIT,.address = event,.number = event};
+	AqTraceProfile key = {.operation = AQ_TRACE_WAIT, .address = event, .number = event};
 	int64		now = aq_clock_ns();
 	AqTrace    *trace = enter();
 	int			number;
@@ -532,7 +532,7 @@ aq_trace_wait_over(AqEvent event, bool timed_out, int64 us)
 void
 aq_trace_post(AqTraceOperation operation, uint32 database, uint32 queue, uint64 n)
 {
-	AqTraceProfile key = {.operation = operation,.child = n,.database = database,.queue = queue};
+	AqTraceProfile key = {.operation = operation, .child = n, .database = database, .queue = queue};
 	int64		now = aq_clock_ns();
 	AqTrace    *trace = enter();
 

@@ -151,7 +151,7 @@ aq_event_watched(int session, uint64 sequence)
 void
 aq_event_session_start(void)
 {
-	AqWaitNow	now = {.event = -1,.end = aq_clock_us()};
+	AqWaitNow	now = {.event = -1, .end = aq_clock_us()};
 
 	own_slot = &aq_event_slots[aq_session_own_number];
 	own_slot->background = (MyBackendType != B_BACKEND);

@@ -74,7 +74,7 @@ extern int64 aq_event_watched(int session, uint64 sequence);
 extern void aq_event_begin(AqEvent event, uint64 p1, uint64 p2, uint64 p3);
 extern void aq_event_begin_timed(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 extern void aq_event_end(void);
-extern void aq_event_end_timeout(void);	/* the same, counted as timed out */
+extern void aq_event_end_timeout(void); /* the same, counted as timed out */
 extern bool aq_event_sleep(AqEvent event, uint64 p1, uint64 p2, uint64 p3, int64 timeout_us);
 
 /*
