@@ -19,11 +19,11 @@ import asyncpg
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql:///shop")
 WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)
 QUEUE = os.environ.get("QUEUE", "jobs")
-WORKERS = int(os.environ.get("WORKERS", 4))             # tasks, each with a connection
-BATCH = int(os.environ.get("BATCH", 1))                 # messages that a worker takes at a time
-LEASE = float(os.environ.get("LEASE", 60))              # seconds until a dead worker's messages come back
-FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0                      # between attempts to connect, growing
-IDS = "CAST($2::text[] AS uuid[])"                      # for uuid[] itself asyncpg reads the catalog first: slow
+WORKERS = int(os.environ.get("WORKERS", 4))  # tasks, each with a connection
+BATCH = int(os.environ.get("BATCH", 1))  # messages that a worker takes at a time
+LEASE = float(os.environ.get("LEASE", 60))  # seconds until a dead worker's messages come back
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0  # between attempts to connect, growing
+IDS = "CAST($2::text[] AS uuid[])"  # for uuid[] itself asyncpg reads the catalog first: slow
 
 stopping = asyncio.Event()
 
@@ -45,8 +45,7 @@ async def handle(message):
 
 async def save(db, message, result):
     """Your results, in the transaction of the acknowledgement: they are saved exactly once."""
-    await db.execute("INSERT INTO job_result (msgid, attempts, result) VALUES ($1, $2, $3)",
-                     message.msgid, message.attempts, result)
+    await db.execute("INSERT INTO job_result (msgid, attempts, result) VALUES ($1, $2, $3)", message.msgid, message.attempts, result)
 
 
 def log(*words):
@@ -80,8 +79,9 @@ class Database:
             try:
                 if self.db is None or self.db.is_closed():
                     self.db = None
-                    self.db = await asyncpg.connect(self.url, timeout=10, statement_cache_size=0,
-                                                    server_settings={"application_name": f"worker {os.getpid()}"})
+                    self.db = await asyncpg.connect(
+                        self.url, timeout=10, statement_cache_size=0, server_settings={"application_name": f"worker {os.getpid()}"}
+                    )
                 return await work(self.db)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError) as error:
                 if (self.db is not None and not self.db.is_closed()) or (stopping.is_set() and not until_done):
@@ -106,8 +106,7 @@ class Waiting:
                     return batch
                 if stopping.is_set():
                     break
-                self.task = asyncio.create_task(self.database.run(
-                    lambda db: db.execute("CALL aq.wait($1, '30 seconds')", QUEUE)))
+                self.task = asyncio.create_task(self.database.run(lambda db: db.execute("CALL aq.wait($1, '30 seconds')", QUEUE)))
                 await asyncio.wait([self.task])
                 if not self.task.cancelled():
                     self.task.result()
@@ -128,19 +127,22 @@ class Worker:
                 self.batch = await self.waiting.take(self)
                 if self.batch:
                     await self.work(self.batch)
-            except Exception as error:                  # for instance a stopped queue, or a missing privilege
+            except Exception as error:  # for instance a stopped queue, or a missing privilege
                 log("error", repr(error))
                 if not stopping.is_set():
                     await asyncio.sleep(LAST_PAUSE)
             finally:
-                self.batch = None                       # the heartbeat extends its leases no longer
+                self.batch = None  # the heartbeat extends its leases no longer
 
     async def take(self):
         async def work(db):
             until = time.time() + LEASE
             rows = await db.fetch(
                 "SELECT receipt, msgid, attempts, payload FROM aq.dequeue($1, max_messages => $2, lease => $3)",
-                QUEUE, BATCH, timedelta(seconds=LEASE))
+                QUEUE,
+                BATCH,
+                timedelta(seconds=LEASE),
+            )
             return Batch(rows[0]["receipt"], until, [Message(row) for row in rows]) if rows else None
 
         return await self.database.run(work)
@@ -150,7 +152,7 @@ class Worker:
         for message in list(batch.open.values()):
             if stopping.is_set() or time.time() > batch.until:
                 break
-            if message.msgid not in batch.open:         # the heartbeat has found that the lease is over
+            if message.msgid not in batch.open:  # the heartbeat has found that the lease is over
                 continue
             log("begin", message.msgid, message.attempts, f"{batch.until:.3f}")
             try:
@@ -160,14 +162,13 @@ class Worker:
             except Exception as error:
                 await self.fail(batch, message.msgid, error)
         await self.finish(batch, results)
-        await self.settle(batch, "release", list(batch.open), "count => $4", False)     # not begun: given back unseen
+        await self.settle(batch, "release", list(batch.open), "count => $4", False)  # not begun: given back unseen
 
     async def finish(self, batch, results):
         """Saves results and acknowledges their messages."""
         try:
-            await self.settle(batch, "acknowledge", list(results),
-                              then=lambda db, msgid: save(db, batch.open[msgid], results[msgid]))
-        except Exception as error:                      # of save(): for which message?
+            await self.settle(batch, "acknowledge", list(results), then=lambda db, msgid: save(db, batch.open[msgid], results[msgid]))
+        except Exception as error:  # of save(): for which message?
             for msgid in results:
                 if len(results) > 1:
                     await self.finish(batch, {msgid: results[msgid]})
@@ -180,6 +181,7 @@ class Worker:
 
     async def settle(self, batch, how, msgids, option="", *value, then=None):
         """Ends leases by aq.acknowledge, aq.release or aq.reject, and calls then() for each in the same transaction."""
+
         async def work(db):
             async with db.transaction():
                 query = f"SELECT msgid, result FROM aq.{how}($1, {IDS}, $3{', ' + option if option else ''})"
@@ -194,7 +196,7 @@ class Worker:
             busy = []
             for msgid, answer in await self.database.run(work, until_done=True):
                 msgid = str(msgid)
-                if answer == "busy":                    # the heartbeat, or what a lost connection has left
+                if answer == "busy":  # the heartbeat, or what a lost connection has left
                     busy.append(msgid)
                 else:
                     log("done" if answer == "done" else "stale", how, msgid)
@@ -223,8 +225,8 @@ class Heartbeat:
     async def extend(self, batch):
         async def work(db):
             return time.time() + LEASE, await db.fetch(
-                f"SELECT msgid, result FROM aq.extend($1, {IDS}, $3, $4)",
-                QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE))
+                f"SELECT msgid, result FROM aq.extend($1, {IDS}, $3, $4)", QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE)
+            )
 
         until, answers = await self.database.run(work)
         for msgid, answer in answers:

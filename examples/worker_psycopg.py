@@ -21,10 +21,10 @@ import psycopg
 DATABASE_URL = os.environ.get("DATABASE_URL", "dbname=shop")
 WAIT_URL = os.environ.get("WAIT_URL", DATABASE_URL)
 QUEUE = os.environ.get("QUEUE", "jobs")
-WORKERS = int(os.environ.get("WORKERS", 4))             # threads, each with a connection
-BATCH = int(os.environ.get("BATCH", 1))                 # messages that a worker takes at a time
-LEASE = float(os.environ.get("LEASE", 60))              # seconds until a dead worker's messages come back
-FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0                      # between attempts to connect, growing
+WORKERS = int(os.environ.get("WORKERS", 4))  # threads, each with a connection
+BATCH = int(os.environ.get("BATCH", 1))  # messages that a worker takes at a time
+LEASE = float(os.environ.get("LEASE", 60))  # seconds until a dead worker's messages come back
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0  # between attempts to connect, growing
 
 stopping = threading.Event()
 
@@ -46,8 +46,7 @@ def handle(message):
 
 def save(db, message, result):
     """Your results, in the transaction of the acknowledgement: they are saved exactly once."""
-    db.execute("INSERT INTO job_result (msgid, attempts, result) VALUES (%s, %s, %s)",
-               [message.msgid, message.attempts, result])
+    db.execute("INSERT INTO job_result (msgid, attempts, result) VALUES (%s, %s, %s)", [message.msgid, message.attempts, result])
 
 
 def log(*words):
@@ -80,8 +79,14 @@ class Database:
         while True:
             try:
                 if self.db is None or self.db.closed:
-                    self.db = psycopg.connect(self.url, autocommit=True, connect_timeout=10, keepalives_idle=30,
-                                              prepare_threshold=None, application_name=f"worker {os.getpid()}")
+                    self.db = psycopg.connect(
+                        self.url,
+                        autocommit=True,
+                        connect_timeout=10,
+                        keepalives_idle=30,
+                        prepare_threshold=None,
+                        application_name=f"worker {os.getpid()}",
+                    )
                 return work(self.db)
             except psycopg.Error as error:
                 if (self.db is not None and not self.db.closed) or (stopping.is_set() and not until_done):
@@ -107,12 +112,12 @@ class Waiting:
                 try:
                     self.database.run(lambda db: db.execute("CALL aq.wait(%s, %s)", [QUEUE, timedelta(seconds=30)]))
                 except psycopg.errors.QueryCanceled:
-                    pass                                # by stop(), or by an administrator
+                    pass  # by stop(), or by an administrator
         return None
 
     def stop(self):
         if self.database.db is not None:
-            with suppress(psycopg.Error):               # nothing is left to release
+            with suppress(psycopg.Error):  # nothing is left to release
                 self.database.db.cancel()
 
 
@@ -127,18 +132,19 @@ class Worker(threading.Thread):
                 self.batch = self.waiting.take(self)
                 if self.batch:
                     self.work(self.batch)
-            except Exception as error:                  # for instance a stopped queue, or a missing privilege
+            except Exception as error:  # for instance a stopped queue, or a missing privilege
                 log("error", repr(error))
                 stopping.wait(LAST_PAUSE)
             finally:
-                self.batch = None                       # the heartbeat extends its leases no longer
+                self.batch = None  # the heartbeat extends its leases no longer
 
     def take(self):
         def work(db):
             until = time.time() + LEASE
             rows = db.execute(
                 "SELECT receipt, msgid, attempts, payload FROM aq.dequeue(%s, max_messages => %s, lease => %s)",
-                [QUEUE, BATCH, timedelta(seconds=LEASE)]).fetchall()
+                [QUEUE, BATCH, timedelta(seconds=LEASE)],
+            ).fetchall()
             return Batch(rows[0][0], until, [Message(*row[1:]) for row in rows]) if rows else None
 
         return self.database.run(work)
@@ -148,7 +154,7 @@ class Worker(threading.Thread):
         for message in list(batch.open.values()):
             if stopping.is_set() or time.time() > batch.until:
                 break
-            if message.msgid not in batch.open:         # the heartbeat has found that the lease is over
+            if message.msgid not in batch.open:  # the heartbeat has found that the lease is over
                 continue
             log("begin", message.msgid, message.attempts, f"{batch.until:.3f}")
             try:
@@ -158,14 +164,13 @@ class Worker(threading.Thread):
             except Exception as error:
                 self.fail(batch, message.msgid, error)
         self.finish(batch, results)
-        self.settle(batch, "release", list(batch.open), "count => %s", False)    # not begun: given back unseen
+        self.settle(batch, "release", list(batch.open), "count => %s", False)  # not begun: given back unseen
 
     def finish(self, batch, results):
         """Saves results and acknowledges their messages."""
         try:
-            self.settle(batch, "acknowledge", list(results),
-                        then=lambda db, msgid: save(db, batch.open[msgid], results[msgid]))
-        except Exception as error:                      # of save(): for which message?
+            self.settle(batch, "acknowledge", list(results), then=lambda db, msgid: save(db, batch.open[msgid], results[msgid]))
+        except Exception as error:  # of save(): for which message?
             for msgid in results:
                 if len(results) > 1:
                     self.finish(batch, {msgid: results[msgid]})
@@ -178,6 +183,7 @@ class Worker(threading.Thread):
 
     def settle(self, batch, how, msgids, option="", *value, then=None):
         """Ends leases by aq.acknowledge, aq.release or aq.reject, and calls then() for each in the same transaction."""
+
         def work(db):
             with db.transaction():
                 query = f"SELECT msgid, result FROM aq.{how}(%s, %s, %s{', ' + option if option else ''})"
@@ -191,7 +197,7 @@ class Worker(threading.Thread):
         while msgids:
             busy = []
             for msgid, answer in self.database.run(work, until_done=True):
-                if answer == "busy":                    # the heartbeat, or what a lost connection has left
+                if answer == "busy":  # the heartbeat, or what a lost connection has left
                     busy.append(msgid)
                 else:
                     log("done" if answer == "done" else "stale", how, msgid)
@@ -221,8 +227,8 @@ class Heartbeat(threading.Thread):
     def extend(self, batch):
         def work(db):
             return time.time() + LEASE, db.execute(
-                "SELECT msgid, result FROM aq.extend(%s, %s, %s, %s)",
-                [QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE)]).fetchall()
+                "SELECT msgid, result FROM aq.extend(%s, %s, %s, %s)", [QUEUE, list(batch.open), batch.receipt, timedelta(seconds=LEASE)]
+            ).fetchall()
 
         until, answers = self.database.run(work)
         for msgid, answer in answers:

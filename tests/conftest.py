@@ -62,7 +62,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Files that take a minute or more start first, so that the run does not end with a single busy process.
-LONGEST = {"test_distributed.py", "test_distributed_points.py", "test_lab_run.py", "test_leases.py", "test_limits.py", "test_links.py", "test_points.py", "test_workers.py"}
+LONGEST = {
+    "test_distributed.py",
+    "test_distributed_points.py",
+    "test_lab_run.py",
+    "test_leases.py",
+    "test_limits.py",
+    "test_links.py",
+    "test_points.py",
+    "test_workers.py",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -138,7 +147,10 @@ def install(conn: db.Connection) -> None:
 
 def retry_at_once(conn: db.Connection) -> None:
     """Queues of this database have no limit of retries and no retry delay, unless a test asks for them."""
-    defaults = {"max_retries integer DEFAULT 5": "max_retries integer DEFAULT NULL", "retry_delay interval DEFAULT '00:00:01'": "retry_delay interval DEFAULT '0'"}
+    defaults = {
+        "max_retries integer DEFAULT 5": "max_retries integer DEFAULT NULL",
+        "retry_delay interval DEFAULT '00:00:01'": "retry_delay interval DEFAULT '0'",
+    }
     definition = db.value(conn, "SELECT pg_get_functiondef('aq.create_queue'::regproc)")
     for default, other in defaults.items():
         assert default in definition, definition
@@ -206,7 +218,13 @@ def install_points(server: Server) -> None:
 
 
 @contextlib.contextmanager
-def server_with_points(monkeypatch: pytest.MonkeyPatch, library: str, name: str, expected: str = r"terminat|crash|signal 9|there is no transaction in progress", **settings: Any) -> Iterator[Server]:
+def server_with_points(
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+    name: str,
+    expected: str = r"terminat|crash|signal 9|there is no transaction in progress",
+    **settings: Any,
+) -> Iterator[Server]:
     """Yields it, and proves in the end that its log holds nothing but what is expected, and that its memory agrees with the tables."""
     monkeypatch.setenv("PGAQ_LIBDIR", library)
     server = make_server(name, **settings)
@@ -319,7 +337,9 @@ def put(conn: db.Connection, queue: str, *payloads: Any, **options: Any) -> list
 def put_many(conn: db.Connection, queue: str, first: int, last: int, **options: Any) -> None:
     """Enqueue the numbers first..last by one call."""
     more = "".join(f", {name} => %s" for name in options)
-    query = f"SELECT cardinality(aq.enqueue_array(%s, (SELECT array_agg(n::text ORDER BY n) FROM generate_series(%s::int, %s::int) n){more}))"
+    query = (
+        f"SELECT cardinality(aq.enqueue_array(%s, (SELECT array_agg(n::text ORDER BY n) FROM generate_series(%s::int, %s::int) n){more}))"
+    )
     db.execute(conn, query, [queue, first, last, *options.values()])
 
 

@@ -45,7 +45,15 @@ ROLES = {
 }
 UNPRIVILEGED = ("fuzzed_stranger", "fuzzed_owner")
 
-QUEUES = ["'fuzzed'", "'fuzzed_topic'", "'fuzzed_classic'", "'fuzzed_owner.sharded'", "'fuzzed_owner.in_table'", "'fuzzed_owner.tab'", "'public.fuzzed_table'"]
+QUEUES = [
+    "'fuzzed'",
+    "'fuzzed_topic'",
+    "'fuzzed_classic'",
+    "'fuzzed_owner.sharded'",
+    "'fuzzed_owner.in_table'",
+    "'fuzzed_owner.tab'",
+    "'public.fuzzed_table'",
+]
 TEXTS = [
     *QUEUES, "'kept'", "'kept_classic'", "'fuzzed_keeper.kept_table'", "'no such'", "''", "'a.b.c'", "'\"'", "'\"\"\"'", "E'\\\\'", "'%s'", "'%I'", "E'a\\nb'",
     "'x''; SELECT 1'", "'ann'", "'aq$x'", "pg_catalog.repeat('x', 127)", "pg_catalog.repeat('é', 64)", "pg_catalog.repeat('x', 100000)", "'remove'", "'browse'",
@@ -132,21 +140,32 @@ def functions(conn: db.Connection) -> list[tuple[str, bool, list[str]]]:
 
 # --- what there is to call them with ---------------------------------------------
 
+
 def install(server: Server) -> None:
     with server.connect() as conn:
         conn.execute("CREATE EXTENSION IF NOT EXISTS pgaq_lab")
-        conn.execute("CREATE TYPE public.fuzzed_pair AS (a int, b text); CREATE TABLE public.fuzzed_ids (id uuid); GRANT SELECT ON public.fuzzed_ids TO PUBLIC")
+        conn.execute(
+            "CREATE TYPE public.fuzzed_pair AS (a int, b text); CREATE TABLE public.fuzzed_ids (id uuid); GRANT SELECT ON public.fuzzed_ids TO PUBLIC"
+        )
         for role in (*ROLES, "fuzzed_keeper"):
             if role != "postgres":
                 conn.execute(f"CREATE ROLE {role} LOGIN; CREATE SCHEMA {role} AUTHORIZATION {role}")
-        conn.execute("GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO fuzzed_owner, fuzzed_keeper; GRANT aq_administrator_role TO fuzzed_manager")
+        conn.execute(
+            "GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_queue_table TO fuzzed_owner, fuzzed_keeper; GRANT aq_administrator_role TO fuzzed_manager"
+        )
         # nothing listens there: calls come as far as a refused connection
         conn.execute("CREATE SERVER fuzzed_link FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1')")
-        conn.execute("GRANT USAGE ON FOREIGN SERVER fuzzed_link TO fuzzed_owner; CREATE USER MAPPING FOR fuzzed_owner SERVER fuzzed_link OPTIONS (password 'x')")
+        conn.execute(
+            "GRANT USAGE ON FOREIGN SERVER fuzzed_link TO fuzzed_owner; CREATE USER MAPPING FOR fuzzed_owner SERVER fuzzed_link OPTIONS (password 'x')"
+        )
         conn.execute("SET ROLE fuzzed_keeper")
         conn.execute("SELECT aq.create_queue('kept'), aq.create_queue_table('fuzzed_keeper.kept_table')")
         conn.execute("SELECT aq.create_queue('kept_classic', queue_table => 'fuzzed_keeper.kept_table')")
-        ids = [db.value(conn, "SELECT aq.enqueue(%s, to_jsonb(%s::text))", [queue, SECRET]) for queue in ("kept", "kept_classic") for _ in range(3)]
+        ids = [
+            db.value(conn, "SELECT aq.enqueue(%s, to_jsonb(%s::text))", [queue, SECRET])
+            for queue in ("kept", "kept_classic")
+            for _ in range(3)
+        ]
         conn.execute("SELECT aq.schedule('kept_schedule', 'kept', to_jsonb(%s::text), '0 0 29 2 *')", [SECRET])
         conn.execute("RESET ROLE")
         for each in ids:
@@ -188,13 +207,23 @@ def guarded(server: Server) -> list[object]:
     """What no call of a role without rights may change."""
     with server.connect() as conn:
         return [
-            conn.execute("SELECT queue_name, msgid::text, state, attempts, payload FROM aq.messages WHERE queue_name LIKE 'kept%' ORDER BY 1, 2").fetchall(),
-            conn.execute("SELECT queue_name, owner, max_retries, retention, comment, enqueue_enabled, dequeue_enabled FROM aq.queues WHERE queue_name LIKE 'kept%' ORDER BY 1").fetchall(),
-            conn.execute("SELECT state, next_run, payload, options, owner, comment FROM aq.schedules WHERE schedule_name = 'kept_schedule'").fetchall(),
+            conn.execute(
+                "SELECT queue_name, msgid::text, state, attempts, payload FROM aq.messages WHERE queue_name LIKE 'kept%' ORDER BY 1, 2"
+            ).fetchall(),
+            conn.execute(
+                "SELECT queue_name, owner, max_retries, retention, comment, enqueue_enabled, dequeue_enabled FROM aq.queues WHERE queue_name LIKE 'kept%' ORDER BY 1"
+            ).fetchall(),
+            conn.execute(
+                "SELECT state, next_run, payload, options, owner, comment FROM aq.schedules WHERE schedule_name = 'kept_schedule'"
+            ).fetchall(),
             conn.execute("SELECT roleid::regrole::text, member::regrole::text, admin_option FROM pg_auth_members ORDER BY 1, 2").fetchall(),
             conn.execute("SELECT rolname, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls FROM pg_roles ORDER BY 1").fetchall(),
-            conn.execute("SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace").fetchall(),
-            conn.execute("SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_internal|dbms_.*|sys)$' ORDER BY oid").fetchall(),
+            conn.execute(
+                "SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace"
+            ).fetchall(),
+            conn.execute(
+                "SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_internal|dbms_.*|sys)$' ORDER BY oid"
+            ).fetchall(),
         ]
 
 
@@ -214,8 +243,13 @@ class Calls:
     def __init__(self, server: Server, role: str, seed: object) -> None:
         self.server, self.role, self.made, self.broken = server, role, 0, []
         self.admin = server.connect()
-        self.arguments, self.functions = Arguments(self.admin, f"{role} {seed}"), [each for each in functions(self.admin) if not LEFT_OUT.match(each[0])]
-        self.conn = psycopg.connect(self.server.conninfo(user=self.role, options="-c statement_timeout=150 -c lock_timeout=100"), autocommit=True)
+        self.arguments, self.functions = (
+            Arguments(self.admin, f"{role} {seed}"),
+            [each for each in functions(self.admin) if not LEFT_OUT.match(each[0])],
+        )
+        self.conn = psycopg.connect(
+            self.server.conninfo(user=self.role, options="-c statement_timeout=150 -c lock_timeout=100"), autocommit=True
+        )
 
     def note(self, what: str, statement: str) -> None:
         self.broken.append(f"{self.role}: {what}: {statement[:2000]}")
@@ -245,7 +279,11 @@ class Calls:
 
     @staticmethod
     def shows_secret(result: psycopg.pq.abc.PGresult) -> bool:
-        return any(SECRET.encode() in (result.get_value(row, column) or b"") for row in range(min(result.ntuples, 100)) for column in range(result.nfields))
+        return any(
+            SECRET.encode() in (result.get_value(row, column) or b"")
+            for row in range(min(result.ntuples, 100))
+            for column in range(result.nfields)
+        )
 
     def round(self, deadline: float) -> None:
         """Every function once, in an order of its own."""
@@ -309,11 +347,14 @@ def run_queries(server: Server, seed: int, number: int, user: str = "fuzzed_read
 
 # --- afterwards ----------------------------------------------------------------------
 
+
 def out_of_order(server: Server) -> list[str]:
     """New queues of both stores keep what is put into them, and its order."""
     broken = []
     with server.connect() as conn:
-        conn.execute("SELECT aq.create_queue_table('public.after_table'); SELECT aq.create_queue('after_classic', queue_table => 'public.after_table')")
+        conn.execute(
+            "SELECT aq.create_queue_table('public.after_table'); SELECT aq.create_queue('after_classic', queue_table => 'public.after_table')"
+        )
         conn.execute("SELECT aq.create_queue('after_sharded')")
         for queue in ("after_classic", "after_sharded"):
             for n in range(20):
@@ -340,7 +381,9 @@ def main() -> int:
         install(server)
         while not rounds or time.monotonic() < end:
             if given.only != "queries":
-                calls, found = call_functions(server, given.seed + rounds, min(120, max(0, end - time.monotonic()) / (1 if given.only else 2)))
+                calls, found = call_functions(
+                    server, given.seed + rounds, min(120, max(0, end - time.monotonic()) / (1 if given.only else 2))
+                )
                 made, broken = made + calls, broken + found
             if given.only != "functions":
                 broken += run_queries(server, given.seed + rounds, 500)

@@ -20,16 +20,25 @@ def message(kind: bytes, body: bytes = b"") -> bytes:
 
 
 def description(columns: int, binary: bool = False) -> bytes:
-    return message(b"T", struct.pack(">H", columns) + b"".join(b"c\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, binary) for _ in range(columns)))
+    return message(
+        b"T", struct.pack(">H", columns) + b"".join(b"c\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, binary) for _ in range(columns))
+    )
 
 
 def row(*values: bytes | None) -> bytes:
-    return message(b"D", struct.pack(">H", len(values)) + b"".join(struct.pack(">i", -1) if v is None else struct.pack(">i", len(v)) + v for v in values))
+    return message(
+        b"D",
+        struct.pack(">H", len(values)) + b"".join(struct.pack(">i", -1) if v is None else struct.pack(">i", len(v)) + v for v in values),
+    )
 
 
 def rows(*each: tuple[bytes | None, ...], columns: int | None = None, binary: bool = False) -> bytes:
     """A whole answer."""
-    return description(len(each[0]) if columns is None else columns, binary) + b"".join(row(*values) for values in each) + message(b"C", b"SELECT 1\0")
+    return (
+        description(len(each[0]) if columns is None else columns, binary)
+        + b"".join(row(*values) for values in each)
+        + message(b"C", b"SELECT 1\0")
+    )
 
 
 def error(**fields: bytes) -> bytes:
@@ -71,7 +80,10 @@ EVIL: dict[str, Answer] = {
     "a copy": lambda n: message(b"G", b"\0\0\0"),
     "no message": lambda n: b"\xff" * 100,
     "a part": lambda n: Part(description(n) + message(b"D", b"\0" * 1000)[:20]),
-    "noise": lambda n: (message(b"A", b"\0\0\0\1n\0p\0") + message(b"N", b"\0") + message(b"S", b"client_encoding\0LATIN1\0")) * 1000 + rows((b"\xe4",) * n),
+    "noise": lambda n: (
+        (message(b"A", b"\0\0\0\1n\0p\0") + message(b"N", b"\0") + message(b"S", b"client_encoding\0LATIN1\0")) * 1000
+        + rows((b"\xe4",) * n)
+    ),
 }
 
 
@@ -128,6 +140,7 @@ class Hostile:
 
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError, EOFError), connection, connection.makefile("rb") as stream:
+
             def take(size: int) -> bytes:
                 data = stream.read(size)
                 if len(data) < size:
@@ -149,7 +162,9 @@ class Hostile:
                 connection.sendall(message(b"R", struct.pack(">I", 11) + b"r=%sx,s=c2FsdA==,i=%d" % (nonce, self.rounds)))
                 take(1)
             settings = b"".join(message(b"S", f"{name}\0{value}\0".encode()) for name, value in PARAMETERS.items())
-            connection.sendall(message(b"R", struct.pack(">I", 0)) + settings + message(b"K", struct.pack(">II", 1, 1)) + message(b"Z", b"I"))
+            connection.sendall(
+                message(b"R", struct.pack(">I", 0)) + settings + message(b"K", struct.pack(">II", 1, 1)) + message(b"Z", b"I")
+            )
             sql = ""
             while True:
                 kind = take(1)

@@ -31,7 +31,9 @@ JMS = HERE.parent / "jms"
 PASSWORD = "throw-away"
 MODULE = re.compile(r"^\[INFO\] -+< [\w.]+:([\w-]+) >-+$")
 # what Maven says after its own errors: where to read more
-ADVICE = re.compile(r"^\[ERROR\] *(->|$|To see the full|Re-run Maven|For more information|After correcting|\[Help|mvn <args>|See dump|See .*surefire)")
+ADVICE = re.compile(
+    r"^\[ERROR\] *(->|$|To see the full|Re-run Maven|For more information|After correcting|\[Help|mvn <args>|See dump|See .*surefire)"
+)
 UNREACHABLE = re.compile(r"Could not transfer|Unknown host|in offline mode|Temporary failure in name resolution")
 # lines of a stack trace that say where in the test or the provider it was
 OURS = re.compile(r"^\s+at io\.github\.pgaq|^Caused by|^\S")
@@ -53,7 +55,9 @@ class Module:
             for case in xml.parse(path).getroot().iter("testcase"):
                 problem = next((child for child in case if child.tag in ("failure", "error")), None)
                 if problem is not None:
-                    self.failures.append(f"{case.get('classname')}.{case.get('name')}\n{_short(problem.text or problem.get('message') or '')}")
+                    self.failures.append(
+                        f"{case.get('classname')}.{case.get('name')}\n{_short(problem.text or problem.get('message') or '')}"
+                    )
                 elif case.find("skipped") is not None:
                     self.skipped += 1
                 else:
@@ -61,7 +65,10 @@ class Module:
 
     def show(self) -> None:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
-        print(f"{self.name}: {self.passed} tests passed, {len(self.failures)} failed{skipped}, {time.monotonic() - self.began:.0f} s", flush=True)
+        print(
+            f"{self.name}: {self.passed} tests passed, {len(self.failures)} failed{skipped}, {time.monotonic() - self.began:.0f} s",
+            flush=True,
+        )
         for failure in self.failures:
             print(f"  FAILED {failure}", flush=True)
 
@@ -91,7 +98,9 @@ def build(url: str, options: argparse.Namespace) -> tuple[int, list[Module], lis
     errors: list[str] = []
     (JMS / "target").mkdir(exist_ok=True)
     with open(JMS / "target" / "maven.log", "w") as log:
-        process = subprocess.Popen(command, cwd=JMS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        process = subprocess.Popen(
+            command, cwd=JMS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
         for line in process.stdout:
             log.write(line)
             found = MODULE.match(line)

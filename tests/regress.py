@@ -28,7 +28,6 @@ from pgaq import places  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 
 
-
 @dataclass
 class Suite:
     """A schedule and what is expected of it."""
@@ -58,7 +57,9 @@ class Suite:
             expected = gathered / "expected" / f"{path.stem}.out"
             if path.suffix == ".diff":
                 expected.unlink()
-                subprocess.run(["patch", "--silent", "--fuzz=0", f"--output={expected}", self.like / "expected" / expected.name, path], check=True)
+                subprocess.run(
+                    ["patch", "--silent", "--fuzz=0", f"--output={expected}", self.like / "expected" / expected.name, path], check=True
+                )
             else:
                 expected.symlink_to(path)
         return gathered
@@ -68,7 +69,9 @@ SUITES = {
     "sql": Suite(HERE, "regress_pgaq"),
     "queue_tables": Suite(HERE / "queue_tables", "regress_pgaq_tables", like=HERE),
     "isolation": Suite(HERE / "isolation", "isolation_regress_pgaq", isolation=True),
-    "queue_tables_isolation": Suite(HERE / "queue_tables" / "isolation", "isolation_regress_pgaq_tables", isolation=True, like=HERE / "isolation"),
+    "queue_tables_isolation": Suite(
+        HERE / "queue_tables" / "isolation", "isolation_regress_pgaq_tables", isolation=True, like=HERE / "isolation"
+    ),
 }
 
 

@@ -18,21 +18,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))    # left out where Python runs in safe mode
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
 from symbols import Symbols
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 JMS = ROOT / "jms"
 MAX_LINES = 900
-MORE_PUBLIC = {"queue/store.h", "queue/calls.h"}   # what a store must do; the calls for parts with other functions for users
+MORE_PUBLIC = {"queue/store.h", "queue/calls.h"}  # what a store must do; the calls for parts with other functions for users
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 TABLE_ROW = re.compile(r"^\|\s*([a-z.]+)\s*\|\s*([^|]*?)\s*\|")
 SYMBOL_OK = re.compile(r"^(aq_|Aq|_PG_init$|Pg_magic_func$|pg_finfo_aq_|_init$|_fini$|__|_edata$|_end$)")
 OWN_WAITING = re.compile(
     r"\b(SpinLock(Acquire|Init)|LWLock(Initialize|NewTrancheId|RegisterTranche)|ConditionVariable\w+"
-    r"|pg_usleep|WaitLatch|PGSemaphore\w+|LWLock(Acquire|ConditionalAcquire)\w*)\s*\(")
+    r"|pg_usleep|WaitLatch|PGSemaphore\w+|LWLock(Acquire|ConditionalAcquire)\w*)\s*\("
+)
 SERVER_LOCK = re.compile(r"LWLock(Acquire|ConditionalAcquire)\(\s*([A-Z]\w*Lock)\s*,")
 
 
@@ -55,6 +56,7 @@ def lines_of(path):
 
 
 # --- layers ------------------------------------------------------------------
+
 
 def uses_table(readme, what):
     """The table of a README that begins "| part | may use |": part (or room) -> set of those it may use."""
@@ -133,6 +135,7 @@ def check_parts():
 
 # --- circles and names, by the symbols of the built objects -----------------------
 
+
 @functools.cache
 def symbols():
     return Symbols(SRC)
@@ -162,7 +165,9 @@ def check_rooms():
             if path.parent.parent != folder:
                 continue
             for used, names in symbols().uses(path).items():
-                if used.is_relative_to(folder) and used.parent != path.parent and used.parent.name not in table[room]:      # nor what stands above the rooms
+                if (
+                    used.is_relative_to(folder) and used.parent != path.parent and used.parent.name not in table[room]
+                ):  # nor what stands above the rooms
                     yield f"{relative(path)}: room {room} may not use {relative(used)} ({' '.join(names)})"
 
 
@@ -174,15 +179,22 @@ def check_prefixes():
 
 # --- files -------------------------------------------------------------------
 
+
 def check_sizes():
     """No source file is longer than 900 lines."""
-    places = [(SRC, ("*.c", "*.h")), (ROOT / "sql", ("*.sql",)), (ROOT / "tools", ("*.py",)),
-              (ROOT / "python", ("*.py",)), (ROOT / "tests", ("*.py", "*.c", "*.h")), (JMS, ("*.java",))]
+    places = [
+        (SRC, ("*.c", "*.h")),
+        (ROOT / "sql", ("*.sql",)),
+        (ROOT / "tools", ("*.py",)),
+        (ROOT / "python", ("*.py",)),
+        (ROOT / "tests", ("*.py", "*.c", "*.h")),
+        (JMS, ("*.java",)),
+    ]
     for folder, patterns in places:
         for pattern in patterns:
             for path in sorted(folder.rglob(pattern)):
                 count = len(lines_of(path))
-                if "--" in path.name:      # assembled by make
+                if "--" in path.name:  # assembled by make
                     continue
                 if count > MAX_LINES:
                     yield f"{relative(path)}: {count} lines, more than {MAX_LINES}"
@@ -194,25 +206,28 @@ JAVA_PACKAGE = re.compile(r"^package io\.github\.pgaq\.jms(\.\w+)?;")
 JAVA_IMPORT = re.compile(r"^import (?:static )?io\.github\.pgaq\.jms(\.[a-z]\w*)?\.")
 JAVA_ROW = re.compile(r"^\| (?:`(\.\w+)`|\(root\)) \| ([^|]*)\|")
 # turns of phrase that stop a native reader, with what to write instead
-STUMBLES = {re.compile(pattern): better for pattern, better in (
-    (r"^[ */#|-]*(?:Who|Whoever) (?!can do|sees what)[a-z]+ ", "the role, session or process that ..."),
-    (r" (?:his|him|somebody|nobody) ", "it; another role; no session"),
-    (r"(?<!there) is none\b| no use to ", "does not count as; does not help"),
-    (r" in the hands of |\bin hand\b", "locked, in flight"),
-    (r"\bany ?more\b", "no longer"),
-    (r"\banew\b|\bcomes? again\b", "again; is delivered again"),
-    (r"\bso many\b|\bat most so\b|\bso often[,.;:]|\bfor so long\b", "this number; this time; the most"),
-    (r"\bof late\b|\bin vain\b|\bwrit(?:es?|ten) down\b", "recently; without success; records"),
-    (r"\bgoes on\b|\bgo on with\b", "continues"),
-    (r"\bfor ever\b", "forever"),
-    (r"\bsees? to (?:it|its|this|that)\b", "does, checks, updates"),
-    (r"\btells? of\b|\bdoes not tell\b", "names; does not show"),
-    (r"\ball the same\b", "nevertheless"),
-    (r"\bof it that\b", "name it again"),
-    (r"\b(?:what|whatever) becomes of\b", "what happens to"),
-    (r"[:;,] else (?:the|a|an|it|they|this|that) ", "otherwise"),
-    (r"\bhas it that\b|\bof old\b", "a verb that does the work; legacy"),
-)}
+STUMBLES = {
+    re.compile(pattern): better
+    for pattern, better in (
+        (r"^[ */#|-]*(?:Who|Whoever) (?!can do|sees what)[a-z]+ ", "the role, session or process that ..."),
+        (r" (?:his|him|somebody|nobody) ", "it; another role; no session"),
+        (r"(?<!there) is none\b| no use to ", "does not count as; does not help"),
+        (r" in the hands of |\bin hand\b", "locked, in flight"),
+        (r"\bany ?more\b", "no longer"),
+        (r"\banew\b|\bcomes? again\b", "again; is delivered again"),
+        (r"\bso many\b|\bat most so\b|\bso often[,.;:]|\bfor so long\b", "this number; this time; the most"),
+        (r"\bof late\b|\bin vain\b|\bwrit(?:es?|ten) down\b", "recently; without success; records"),
+        (r"\bgoes on\b|\bgo on with\b", "continues"),
+        (r"\bfor ever\b", "forever"),
+        (r"\bsees? to (?:it|its|this|that)\b", "does, checks, updates"),
+        (r"\btells? of\b|\bdoes not tell\b", "names; does not show"),
+        (r"\ball the same\b", "nevertheless"),
+        (r"\bof it that\b", "name it again"),
+        (r"\b(?:what|whatever) becomes of\b", "what happens to"),
+        (r"[:;,] else (?:the|a|an|it|they|this|that) ", "otherwise"),
+        (r"\bhas it that\b|\bof old\b", "a verb that does the work; legacy"),
+    )
+}
 # generated from what is checked itself, or by runs of other versions
 NOT_WRITTEN = re.compile(r"<!-- results of the lab: begin -->.*?<!-- results of the lab: end -->", re.S)
 
@@ -252,7 +267,7 @@ def check_words():
     """Pages, comments and messages do not use turns of phrase that stop a native reader."""
     for folder in ("src", "sql", "python", "jms", "docs", "bench"):
         for path in written(ROOT / folder, ".c", ".h", ".sql", ".py", ".toml", ".java", ".md"):
-            if "--" in path.name:      # assembled by make
+            if "--" in path.name:  # assembled by make
                 continue
             text = NOT_WRITTEN.sub(lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"))
             for number, line in enumerate(text.split("\n"), 1):
@@ -298,6 +313,7 @@ def check_comments():
 
 # --- lists and locks ---------------------------------------------------------
 
+
 def list_rows(path):
     """(line number, id, other fields as text) of an X-list, rows joined over lines; PROPERTY: see queue_column_list.h."""
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"), flags=re.S)
@@ -333,14 +349,27 @@ def check_lists():
             yield f"{relative(path)}: no rows"
 
 
-COLUMN_TYPES = {"BOOL": "boolean", "CHAR": '"char"', "FLOAT8": "double precision", "INT2": "smallint", "INT4": "integer", "INT8": "bigint",
-                "INTERVAL": "interval", "REGTYPE": "regtype", "TEXT": "text", "TIMESTAMPTZ": "timestamptz"}
-ONLY_CREATED = {"distributed"}      # properties that aq.alter_queue does not change
+COLUMN_TYPES = {
+    "BOOL": "boolean",
+    "CHAR": '"char"',
+    "FLOAT8": "double precision",
+    "INT2": "smallint",
+    "INT4": "integer",
+    "INT8": "bigint",
+    "INTERVAL": "interval",
+    "REGTYPE": "regtype",
+    "TEXT": "text",
+    "TIMESTAMPTZ": "timestamptz",
+}
+ONLY_CREATED = {"distributed"}  # properties that aq.alter_queue does not change
 
 
 def check_queue_columns():
     """queue_column_list.h has the columns of aq_internal.queue; its properties are arguments, and columns of aq.queues, and are explained."""
-    sql = {name: (ROOT / "sql" / "pgaq" / name).read_text(encoding="utf-8") for name in ("tables/queue.sql", "code/admin.sql", "views/queue.sql")}
+    sql = {
+        name: (ROOT / "sql" / "pgaq" / name).read_text(encoding="utf-8")
+        for name in ("tables/queue.sql", "code/admin.sql", "views/queue.sql")
+    }
     table = re.search(r"^CREATE TABLE aq_internal\.queue \(\n(.*?)\n\);", sql["tables/queue.sql"], re.M | re.S)[1].split("\n")
     view = re.search(r"^CREATE VIEW aq\.queues AS(.*?);", sql["views/queue.sql"], re.M | re.S)[1]
     path = SRC / "queue" / "catalog" / "queue_column_list.h"
@@ -361,8 +390,11 @@ def check_queue_columns():
         if not re.search(rf"\bq\.{name}\b", view):
             yield f"{where}: aq.queues has no column {name}"
         for function in ("create_queue", "alter_queue"):
-            arguments, comment = re.search(rf"^CREATE FUNCTION aq\.{function}\((.*?)\)\nRETURNS.*?^COMMENT ON FUNCTION .*? IS\n'(.*?)';$",
-                                           sql["code/admin.sql"], re.M | re.S).groups()
+            arguments, comment = re.search(
+                rf"^CREATE FUNCTION aq\.{function}\((.*?)\)\nRETURNS.*?^COMMENT ON FUNCTION .*? IS\n'(.*?)';$",
+                sql["code/admin.sql"],
+                re.M | re.S,
+            ).groups()
             if function == "alter_queue" and name in ONLY_CREATED:
                 continue
             if f"{name} {COLUMN_TYPES[kind]} DEFAULT" not in arguments:
@@ -428,8 +460,7 @@ def check_symbols():
     if not library.exists():
         yield "pgaq.so: not built; run make first"
         return
-    output = subprocess.run(["nm", "-D", "--defined-only", str(library)],
-                            check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True).stdout
     for line in output.splitlines():
         name = line.split()[-1]
         if not SYMBOL_OK.match(name):
@@ -462,18 +493,25 @@ def check_functions():
 # what slot.h says of Slot, Partition, FrameSub, StreamSub, Stream, by the names that such a thing has
 SLOT_FIELDS = (
     (r"(?:\bslot|\bs|slots\[[^]]*\]|slot_at\(.*\))", "state|flags|xid|epoch|open|block|offset|expires_at|session"),
-    (r"(?:\bpartition|partition_at\([^)]*\))",
-     r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions|away_\w+"),
+    (
+        r"(?:\bpartition|partition_at\([^)]*\))",
+        r"reserved|pending|inflight|nretry|ndoubt|nfailed|open|sessions\[[^]]*\]|more_sessions|away_\w+",
+    ),
     (r"(?:\bmore|sub_more\(.*\))", r"leased|alone|nleased|ends\[[^]]*\]"),
     (r"(?:\blease|lease_at\(.*\))", "until|receipt"),
     (r"(?:\bframe|frame_of\(.*\))", "lease_end"),
     (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),
     (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|away|doubt_change"),
-    (r"(?:\bstream|stream_at\([^)]*\))", r"empty\[[^]]*\]"))
+    (r"(?:\bstream|stream_at\([^)]*\))", r"empty\[[^]]*\]"),
+)
 SLOT_WRITES = re.compile(
-    "|".join(rf"{name}(?:->|\.)(?:{fields})\s*(?:=(?!=)|[-+|&]=|\+\+|--)|(?:\+\+|--){name}(?:->|\.)(?:{fields})\b"
-             for name, fields in SLOT_FIELDS) + r"|aq_bitmap_(?:set|clear|set_range)\(bitmap_of\(")
-SLOT_WRITERS = {"slot.c", "slot.h", "damage.c"}     # damage.c makes what aq.check() is to find
+    "|".join(
+        rf"{name}(?:->|\.)(?:{fields})\s*(?:=(?!=)|[-+|&]=|\+\+|--)|(?:\+\+|--){name}(?:->|\.)(?:{fields})\b"
+        for name, fields in SLOT_FIELDS
+    )
+    + r"|aq_bitmap_(?:set|clear|set_range)\(bitmap_of\("
+)
+SLOT_WRITERS = {"slot.c", "slot.h", "damage.c"}  # damage.c makes what aq.check() is to find
 
 
 def check_slots():
@@ -483,6 +521,7 @@ def check_slots():
 
 
 # --- Python --------------------------------------------------------------------
+
 
 def imported(path):
     """(line number, name of the module) of each import in a Python file."""
@@ -511,6 +550,7 @@ def check_format():
 
 
 # --- documentation -----------------------------------------------------------
+
 
 def markdown_files():
     yield from sorted(ROOT.glob("*.md"))
@@ -618,7 +658,7 @@ def check_site():
     result = subprocess.run([command, "build", "--strict"], capture_output=True, text=True, cwd=ROOT)
     if result.returncode != 0:
         for line in (result.stdout + result.stderr).splitlines():
-            if "INFO" not in line and not line.startswith("  - "):      # lists of pages below an INFO
+            if "INFO" not in line and not line.startswith("  - "):  # lists of pages below an INFO
                 yield line
 
 
@@ -637,14 +677,19 @@ def definitions(sql):
         found.setdefault(match[1], set()).update(re.findall(r"\w+", match[2]))
     for match in re.finditer(r"CALL aq_internal\.make_view\('sys', '([\w$#]+)',(.*?)\);", sql, re.S):
         found.setdefault(f"sys.{match[1]}", set()).update(re.findall(r"[\w$#]+", match[2]))
-    for match in re.finditer(r"CALL sys\._make_variant\('(\w+)', '(\w+)'", sql):      # the columns of another view
+    for match in re.finditer(r"CALL sys\._make_variant\('(\w+)', '(\w+)'", sql):  # the columns of another view
         found[f"sys.{match[1]}"] = found[f"sys.{match[2]}"]
     return found
 
 
 # areas of the matrix that are fields of a type
-RECORDS = {"enqueue_options_t": "dbms_aq", "dequeue_options_t": "dbms_aq", "message_properties_t": "dbms_aq",
-           "queue_props_t": "dbms_aqadm", "aq$_purge_options_t": "dbms_aqadm"}
+RECORDS = {
+    "enqueue_options_t": "dbms_aq",
+    "dequeue_options_t": "dbms_aq",
+    "message_properties_t": "dbms_aq",
+    "queue_props_t": "dbms_aqadm",
+    "aq$_purge_options_t": "dbms_aqadm",
+}
 
 
 def check_compatibility():
@@ -662,7 +707,7 @@ def check_compatibility():
         if area in RECORDS:
             exists = name in found.get(f"{RECORDS[area]}.{area}", ())
         elif area == "views of a queue table":
-            exists = True           # made by dbms_aqadm, not by the extension
+            exists = True  # made by dbms_aqadm, not by the extension
         elif area == "packages":
             exists = any(known.startswith(full + ".") for known in found)
         else:
@@ -717,7 +762,9 @@ def check_oracle_names():
 
 def sql_views():
     """The views that stand for Oracle's queue views."""
-    return "\n".join((ROOT / "sql" / "oracle" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql"))
+    return "\n".join(
+        (ROOT / "sql" / "oracle" / "views" / name).read_text(encoding="utf-8") for name in ("dictionary.sql", "queue_stats.sql")
+    )
 
 
 def check_drivers():
@@ -733,6 +780,7 @@ def check_drivers():
 
 
 # --- isolation specs -----------------------------------------------------------
+
 
 def permutations_of(spec):
     """The permutations of a spec, each a list of steps, without markers of what they wait for."""
@@ -762,10 +810,41 @@ def check_pairs():
             yield f"tests/{schedule}: all-pairs is missing"
 
 
-CHECKS = [check_layers, check_parts, check_circles, check_rooms, check_prefixes, check_sizes, check_packages, check_java, check_words,
-          check_stems, check_guards, check_comments, check_lists, check_queue_columns, check_waiting, check_transactions, check_answers, check_slots,
-          check_versions, check_symbols, check_functions, check_compatibility, check_oracle_names, check_drivers, check_pairs, check_product,
-          check_format, check_links, check_columns, check_problems, check_site, check_docs, check_examples]
+CHECKS = [
+    check_layers,
+    check_parts,
+    check_circles,
+    check_rooms,
+    check_prefixes,
+    check_sizes,
+    check_packages,
+    check_java,
+    check_words,
+    check_stems,
+    check_guards,
+    check_comments,
+    check_lists,
+    check_queue_columns,
+    check_waiting,
+    check_transactions,
+    check_answers,
+    check_slots,
+    check_versions,
+    check_symbols,
+    check_functions,
+    check_compatibility,
+    check_oracle_names,
+    check_drivers,
+    check_pairs,
+    check_product,
+    check_format,
+    check_links,
+    check_columns,
+    check_problems,
+    check_site,
+    check_docs,
+    check_examples,
+]
 
 
 def main():

@@ -14,6 +14,7 @@ def root():
         sys.path.insert(0, str(ROOT / "python"))
     import typer
     from pgaq.command import main
+
     return typer.main.get_command(main.app)
 
 
@@ -45,7 +46,11 @@ def option(parameter):
     if parameter.param_type_name == "argument":
         return f"| `{parameter.metavar.strip('[]')}` | {cell(parameter.help or '')}{default(parameter)} |"
     names = ", ".join(f"`{word}`" for word in sorted((*parameter.opts, *parameter.secondary_opts), key=len, reverse=True))
-    metavar = "" if parameter.is_flag else f" {parameter.metavar or parameter.type.name.upper().replace(' RANGE', '').replace('TEXT', 'WORD').replace('FLOAT', 'NUMBER').replace('INTEGER', 'NUMBER')}"
+    metavar = (
+        ""
+        if parameter.is_flag
+        else f" {parameter.metavar or parameter.type.name.upper().replace(' RANGE', '').replace('TEXT', 'WORD').replace('FLOAT', 'NUMBER').replace('INTEGER', 'NUMBER')}"
+    )
     return f"| {names}{metavar} | {cell(parameter.help or '')}{default(parameter)} |"
 
 
@@ -73,6 +78,7 @@ def text(name):
 
 def about(words):
     import textwrap
+
     paragraphs = (" ".join(part.split()) for part in words.split("\n\n"))
     return "\n\n".join(textwrap.fill(part, 120, break_long_words=False, break_on_hyphens=False) for part in paragraphs)
 
@@ -84,13 +90,14 @@ def common():
 
 def exit_codes():
     from pgaq.command.common import EXIT_CODES
+
     lines = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["| exit code | meaning |", "|---|---|", *lines]) + "\n"
 
 
 def content(key):
     """The block of a key: common, exit codes, or the name of a command."""
-    found = root()      # also puts python/ on the path
+    found = root()  # also puts python/ on the path
     del found
     return {"common": common, "exit codes": exit_codes}.get(key, lambda: text(key))()
 
@@ -108,12 +115,22 @@ def manual(parameters):
 
 def man():
     from pgaq.command.common import EXIT_CODES
+
     listed = dict(commands())
     version = re.search(r"default_version = '(.*?)'", (ROOT / "pgaq.control").read_text(encoding="utf-8"))[1]
-    lines = [".\\\" written by tools/docs.py", f'.TH PGAQ 1 "" "pgaq {version}" "Advanced Queuing for PostgreSQL"',
-             ".SH NAME", "pgaq \\- show queues of PostgreSQL, send and receive messages",
-             ".SH SYNOPSIS", ".B pgaq", ".I COMMAND", "[ARGUMENT...] [OPTION...]", ".SH OPTIONS OF ALL COMMANDS",
-             *manual(parameter for parameter in listed["status"].params if parameter.name in COMMON), ".SH COMMANDS"]
+    lines = [
+        '.\\" written by tools/docs.py',
+        f'.TH PGAQ 1 "" "pgaq {version}" "Advanced Queuing for PostgreSQL"',
+        ".SH NAME",
+        "pgaq \\- show queues of PostgreSQL, send and receive messages",
+        ".SH SYNOPSIS",
+        ".B pgaq",
+        ".I COMMAND",
+        "[ARGUMENT...] [OPTION...]",
+        ".SH OPTIONS OF ALL COMMANDS",
+        *manual(parameter for parameter in listed["status"].params if parameter.name in COMMON),
+        ".SH COMMANDS",
+    ]
     for name, command in listed.items():
         own = [parameter for parameter in command.params if parameter.name not in COMMON and parameter.name != "help"]
         lines += [".SS " + roff(usage(name, command)), roff(about(command.help)).replace("\n\n", "\n.PP\n"), *manual(own)]

@@ -32,7 +32,7 @@ import textwrap
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))    # left out where Python runs in safe mode
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
 import commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +42,7 @@ BLOCK = re.compile(r"(<!-- begin (.+?) -->\n)(.*?)(<!-- end \2 -->)", re.S)
 
 # --- a server ----------------------------------------------------------------
 
+
 class Server:
     """Asks questions by psql; nothing but the server's own client is needed."""
 
@@ -50,14 +51,14 @@ class Server:
         self.psql = os.environ.get("PSQL", "psql")
 
     def rows(self, query):
-        text = self.call(["-XAtq", "-v", "ON_ERROR_STOP=1", "-c",
-                          f"SELECT coalesce(json_agg(q), '[]') FROM ({query}) q"], check=True).stdout
+        text = self.call(
+            ["-XAtq", "-v", "ON_ERROR_STOP=1", "-c", f"SELECT coalesce(json_agg(q), '[]') FROM ({query}) q"], check=True
+        ).stdout
         return json.loads(text)
 
     def call(self, arguments, database=None, check=False, **more):
         dsn = self.dsn + (f" dbname={database}" if database else "")
-        return subprocess.run([self.psql, "-d", dsn, *arguments], check=check,
-                              stdout=subprocess.PIPE, text=True, **more)
+        return subprocess.run([self.psql, "-d", dsn, *arguments], check=check, stdout=subprocess.PIPE, text=True, **more)
 
     def execute(self, statement):
         self.call(["-Xq", "-v", "ON_ERROR_STOP=1", "-c", statement], check=True)
@@ -71,6 +72,7 @@ def private_server(dsn):
         return
     sys.path.insert(0, str(ROOT / "python"))
     from pgaq import places, server as control
+
     with control.Server.temporary("docs", settings={"max_prepared_transactions": 10}) as running:
         os.environ.setdefault("PSQL", places.program("psql"))
         yield Server(running.conninfo("postgres"))
@@ -78,12 +80,14 @@ def private_server(dsn):
 
 def folded(text, width=120):
     """Markdown without tables and code blocks, its lines at most this long."""
-    return "\n".join(textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "",
-                                   break_long_words=False, break_on_hyphens=False)
-                     for line in text.split("\n"))
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "", break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
 
 
 # --- tables from list headers --------------------------------------------------
+
 
 def list_rows(name):
     """The rows of the X-list src/.../<name>.h: each a list of its fields, strings joined and unquoted."""
@@ -127,39 +131,44 @@ def errors():
 
 
 def oracle_errors():
-    rows = [(f"`{code}`", f"ORA-{int(ora):05d}" if int(ora) else "", f"`{sqlstate}`" if sqlstate else "", text)
-            for _, code, sqlstate, ora, text in list_rows("errors_list")]
+    rows = [
+        (f"`{code}`", f"ORA-{int(ora):05d}" if int(ora) else "", f"`{sqlstate}`" if sqlstate else "", text)
+        for _, code, sqlstate, ora, text in list_rows("errors_list")
+    ]
     return table(("SQLSTATE", "Oracle's number", "in schema aq", "meaning"), rows)
 
 
 def wait_events():
     classes = {row[0]: row[1] for row in list_rows("class_list")}
-    rows = [(f"`{name}`", classes[kind], ", ".join(p for p in (p1, p2, p3) if p), text)
-            for _, name, kind, p1, p2, p3, text in list_rows("event_list")]
+    rows = [
+        (f"`{name}`", classes[kind], ", ".join(p for p in (p1, p2, p3) if p), text)
+        for _, name, kind, p1, p2, p3, text in list_rows("event_list")
+    ]
     return table(("event", "class", "P1, P2, P3", "what is waited for"), rows)
 
 
 def latches():
     events = {row[0]: row[1] for row in list_rows("event_list")}
-    rows = [(f"`{name}`", level, "yes" if children == "true" else "", f"`{events[event]}`", text)
-            for _, name, level, event, children, text in list_rows("latch_list")]
+    rows = [
+        (f"`{name}`", level, "yes" if children == "true" else "", f"`{events[event]}`", text)
+        for _, name, level, event, children, text in list_rows("latch_list")
+    ]
     return table(("latch", "level", "children", "wait event", "protects"), rows)
 
 
 def mutexes():
     events = {row[0]: row[1] for row in list_rows("event_list")}
-    rows = [(f"`{name}`", f"`{events[exclusive]}`", f"`{events[shared]}`", text)
-            for _, name, exclusive, shared, text in list_rows("mutex_list")]
+    rows = [
+        (f"`{name}`", f"`{events[exclusive]}`", f"`{events[shared]}`", text) for _, name, exclusive, shared, text in list_rows("mutex_list")
+    ]
     return table(("mutex type", "event, exclusive", "event, shared", "protects"), rows)
 
 
 def locations():
-    rows = [(number, f"`{name}`") for number, (_, name) in
-            enumerate(list_rows("location_list"), 1)]
+    rows = [(number, f"`{name}`") for number, (_, name) in enumerate(list_rows("location_list"), 1)]
     half = (len(rows) + 1) // 2
     rows += [("", "")] * (2 * half - len(rows))
-    return table(("number", "location", "number", "location"),
-                 [a + b for a, b in zip(rows[:half], rows[half:])])
+    return table(("number", "location", "number", "location"), [a + b for a, b in zip(rows[:half], rows[half:])])
 
 
 STAT_CLASSES = {"1": "user", "2": "redo", "4": "enqueue", "8": "cache", "64": "SQL", "128": "debug"}
@@ -176,8 +185,10 @@ def times():
 
 
 def settings():
-    rows = [(f"`{name}`", f"`{value}`", "the session's" if of_text == "true" else f"`{value}`")
-            for _, name, value, _, of_text in list_rows("setting_list")]
+    rows = [
+        (f"`{name}`", f"`{value}`", "the session's" if of_text == "true" else f"`{value}`")
+        for _, name, value, _, of_text in list_rows("setting_list")
+    ]
     return table(("setting", "in rules and transformations", "while a payload's text is read"), rows)
 
 
@@ -194,18 +205,25 @@ PARAMETERS = """
 SELECT name, vartype, boot_val, unit, min_val, max_val, enumvals, context, short_desc, extra_desc
 FROM pg_settings WHERE name LIKE 'pgaq.%' AND name <> 'pgaq.test_point' ORDER BY name"""
 
-INT_MAX = 2 ** 31 - 1
+INT_MAX = 2**31 - 1
 
 # all others are in the group "behavior"
 GROUPS = {
     "sizing": r"pgaq\.(ash_size|max_\w+|message_cache_size|row_cache_rows|partition_size|default_shards|role_\w+|trace_rows|"
-              r"notifiers|immediate_helpers|buffered_message_limit)",
+    r"notifiers|immediate_helpers|buffered_message_limit)",
     "experiments": r"pgaq\.(latch_\w+|mutex_\w+|wait_yield_\w+|high_priority|spin_count|listen_wakeup|session_pins|"
-                   r"row_cache_serialization|row_cache_clone_sleeps|hot_object_copies)"}
+    r"row_cache_serialization|row_cache_clone_sleeps|hot_object_copies)",
+}
 
-CONTEXTS = {"postmaster": "server start", "sighup": "configuration reload", "backend": "connection start",
-            "superuser-backend": "connection start (superuser)", "superuser": "superuser, at any time",
-            "user": "any role, at any time", "internal": "read only"}
+CONTEXTS = {
+    "postmaster": "server start",
+    "sighup": "configuration reload",
+    "backend": "connection start",
+    "superuser-backend": "connection start (superuser)",
+    "superuser": "superuser, at any time",
+    "user": "any role, at any time",
+    "internal": "read only",
+}
 
 
 def with_unit(value, unit, vartype):
@@ -236,8 +254,9 @@ def parameters(server, group):
         else:
             allowed = {"bool": "on, off"}.get(p["vartype"], "")
         text = " ".join(t for t in (p["short_desc"], p["extra_desc"]) if t)
-        rows.append((f"`{p['name']}`", with_unit(p["boot_val"], p["unit"], p["vartype"]), allowed,
-                     CONTEXTS.get(p["context"], p["context"]), text))
+        rows.append(
+            (f"`{p['name']}`", with_unit(p["boot_val"], p["unit"], p["vartype"]), allowed, CONTEXTS.get(p["context"], p["context"]), text)
+        )
     return table(("parameter", "default", "allowed", "changed at", "meaning"), rows)
 
 
@@ -325,9 +344,12 @@ class Functions:
         inputs, outputs = [], []
         for at, argument in enumerate(first["arguments"]):
             types = list(dict.fromkeys(type_name(f["arguments"][at]["type"]) for f in group))
-            described = (argument["name"], " | ".join(types),
-                         initial_value(argument["initial"]) if argument["initial"] else None,
-                         argument["mode"])
+            described = (
+                argument["name"],
+                " | ".join(types),
+                initial_value(argument["initial"]) if argument["initial"] else None,
+                argument["mode"],
+            )
             (outputs if argument["mode"] in "to" and not procedure else inputs).append(described)
         width = max((len(a[0]) for a in inputs), default=0) + 1
         lines = []
@@ -364,8 +386,8 @@ def wrap(text, limit=110):
     for line in text.split("\n"):
         while len(line) > limit:
             at = line.rfind(", ", 0, limit)
-            done.append(line[:at + 1])
-            line = "          " + line[at + 2:]
+            done.append(line[: at + 1])
+            line = "          " + line[at + 2 :]
         done.append(line)
     return "\n".join(done)
 
@@ -392,6 +414,7 @@ def relations(server, schema, kind):
 
 # --- the benchmark -------------------------------------------------------------
 
+
 def published_results():
     """The runs to show, newest first: the newest committed comparison of each shape, and the newest of each with
     contestants that the former lacks.  In a tree without git, of those that are there."""
@@ -403,7 +426,7 @@ def published_results():
         result = json.loads((folder / name).read_text(encoding="utf-8"))
         contestants = set(result.get("contestants", ()))
         seen = shown.setdefault(result.get("shape", {}).get("name"), set())
-        if len(contestants) > 1 and not contestants <= seen:      # alone it was a trial; long runs have none
+        if len(contestants) > 1 and not contestants <= seen:  # alone it was a trial; long runs have none
             seen |= contestants
             runs.setdefault((result["date"], result["commit"]), []).append(result)
     return list(runs.values())
@@ -433,26 +456,44 @@ def benchmark():
 
 
 def benchmark_run(results):
-    results.sort(key=lambda r: (bool(r["shape"]["rate"]), r["shape"]["kind"], r["shape"]["single"],
-                                r["shape"].get("take") or 0, r["shape"]["batch"], r["shape"]["sessions"]))
+    results.sort(
+        key=lambda r: (
+            bool(r["shape"]["rate"]),
+            r["shape"]["kind"],
+            r["shape"]["single"],
+            r["shape"].get("take") or 0,
+            r["shape"]["batch"],
+            r["shape"]["sessions"],
+        )
+    )
     rows = []
     for result in results:
         ours = result["contestants"].get("pgaq", {}).get("median", {}).get("delivered")
         for number, contestant in enumerate(result["contestants"].values()):
             m = contestant["median"]
             ratio = f"{ours / m['delivered']:.2f}" if ours and m["delivered"] else ""
-            rows.append((shape_text(result["shape"]) if number == 0 else "", contestant["title"],
-                         f"{m['enqueued']:,.0f}", f"{m['delivered']:,.0f}", ratio, microseconds(m["p50"]),
-                         microseconds(m["p99"]), f"{m['cpu_us_per_message']:.1f} µs",
-                         f"{m['wal_per_message']:,.0f} B"))
+            rows.append(
+                (
+                    shape_text(result["shape"]) if number == 0 else "",
+                    contestant["title"],
+                    f"{m['enqueued']:,.0f}",
+                    f"{m['delivered']:,.0f}",
+                    ratio,
+                    microseconds(m["p50"]),
+                    microseconds(m["p99"]),
+                    f"{m['cpu_us_per_message']:.1f} µs",
+                    f"{m['wal_per_message']:,.0f} B",
+                )
+            )
     about = results[0]
     day = f"{about['date'][:4]}-{about['date'][4:6]}-{about['date'][6:8]}"
     load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
-    text = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors "
-            f"({about['machine']['cpu_model']}), {about['server'].split(' (')[0]}, clients on the same machine{load}. "
-            f"Medians of rounds of {about['seconds']:g} s.")
-    head = ("shape", "", "enqueued/s", "delivered/s", "pgaq is x times", "p50", "p99", "server CPU per message",
-            "WAL per message")
+    text = (
+        f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors "
+        f"({about['machine']['cpu_model']}), {about['server'].split(' (')[0]}, clients on the same machine{load}. "
+        f"Medians of rounds of {about['seconds']:g} s."
+    )
+    head = ("shape", "", "enqueued/s", "delivered/s", "pgaq is x times", "p50", "p99", "server CPU per message", "WAL per message")
     return folded(text) + "\n\n" + table(head, rows)
 
 
@@ -478,8 +519,10 @@ def leases():
     day = f"{about['date'][:4]}-{about['date'][4:6]}-{about['date'][6:8]}"
     load = f"; {about['cpus_busy_before']:.2f} processors were busy before the run" if about["cpus_busy_before"] > 0.1 else ""
     rounds = max(len(values) for values in about["cpu_10"].values())
-    said = (f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors ({about['machine']['cpu_model']}), "
-            f"{about['server'].split(' (')[0]}, clients on the same machine{load}. Medians of {rounds} rounds.")
+    said = (
+        f"Measured {day} at commit {about['commit']}, {about['machine']['cpus']} processors ({about['machine']['cpu_model']}), "
+        f"{about['server'].split(' (')[0]}, clients on the same machine{load}. Medians of {rounds} rounds."
+    )
     parts = [folded(said) + "\n"]
     rows = []
     for part, name, title in LEASE_ROWS:
@@ -490,15 +533,40 @@ def leases():
     rows = []
     for name, played in about.get("contest", {}).items():
         middle = {key: median(r[key] for r in played) for key in ("enqueued", "delivered", "cpu_us_per_message", "wal_per_message")}
-        rows.append((about["titles"][name], f"{middle['enqueued']:,.0f}", f"{middle['delivered']:,.0f}",
-                     f"{middle['delivered'] / median(about['rates']['vt']):.2f}", f"{middle['cpu_us_per_message']:.1f} µs", f"{middle['wal_per_message']:,.0f} B"))
-    parts.append(table((f"{about['sessions']}+{about['sessions']} sessions, 10 per call", "enqueued/s", "delivered/s",
-                        "of UPDATE vt, DELETE", "server CPU per message", "WAL per message"), rows))
-    parts.append(table(("goal", "wanted", "measured", ""), [(c["what"], c["wanted"], c["measured"], "reached" if c["ok"] else "missed") for c in about["claims"]]))
+        rows.append(
+            (
+                about["titles"][name],
+                f"{middle['enqueued']:,.0f}",
+                f"{middle['delivered']:,.0f}",
+                f"{middle['delivered'] / median(about['rates']['vt']):.2f}",
+                f"{middle['cpu_us_per_message']:.1f} µs",
+                f"{middle['wal_per_message']:,.0f} B",
+            )
+        )
+    parts.append(
+        table(
+            (
+                f"{about['sessions']}+{about['sessions']} sessions, 10 per call",
+                "enqueued/s",
+                "delivered/s",
+                "of UPDATE vt, DELETE",
+                "server CPU per message",
+                "WAL per message",
+            ),
+            rows,
+        )
+    )
+    parts.append(
+        table(
+            ("goal", "wanted", "measured", ""),
+            [(c["what"], c["wanted"], c["measured"], "reached" if c["ok"] else "missed") for c in about["claims"]],
+        )
+    )
     return "\n".join(parts)
 
 
 # --- rewriting -----------------------------------------------------------------
+
 
 class Generator:
     def __init__(self, server):
@@ -540,6 +608,7 @@ class Generator:
         def replace(match):
             new = self.content(match[2])
             return match[0] if new is None else f"{match[1]}\n{new}\n{match[4]}"
+
         return BLOCK.sub(replace, text)
 
 
@@ -584,7 +653,7 @@ def llms():
     return "\n".join(lines) + "\n"
 
 
-WHOLE = {DOCS / "llms.txt": llms, ROOT / "python/pgaq.1": commands.man}     # nothing in them is written by hand
+WHOLE = {DOCS / "llms.txt": llms, ROOT / "python/pgaq.1": commands.man}  # nothing in them is written by hand
 
 
 def write(generator, check):
@@ -608,11 +677,15 @@ def write(generator, check):
 OUTPUTS = {"start.md", "jobs.md", "topics.md", "schedules.md", "cheatsheet.md"}
 
 # what differs from run to run
-MASKS = [(re.compile(pattern), word) for pattern, word in (
-    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
-    (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)?", "TIME"),
-    (r"\d+\.\d+|\d{6,}", "NUMBER"),
-    (r"[ -]+", " "))]                      # columns are as wide as the values
+MASKS = [
+    (re.compile(pattern), word)
+    for pattern, word in (
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
+        (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)?", "TIME"),
+        (r"\d+\.\d+|\d{6,}", "NUMBER"),
+        (r"[ -]+", " "),
+    )
+]  # columns are as wide as the values
 
 
 def examples(path):
@@ -639,9 +712,16 @@ def script(path):
         count += 1
         lines.append(f"\\warn ---- {path.relative_to(ROOT)}:{number}")
         if "error" in words:
-            lines += ["\\set ON_ERROR_STOP 0", text, "\\set example_failed :ERROR", "\\set ON_ERROR_STOP 1",
-                      "\\if :example_failed", "\\else", "DO $$BEGIN RAISE 'the example should fail'; END$$;",
-                      "\\endif"]
+            lines += [
+                "\\set ON_ERROR_STOP 0",
+                text,
+                "\\set example_failed :ERROR",
+                "\\set ON_ERROR_STOP 1",
+                "\\if :example_failed",
+                "\\else",
+                "DO $$BEGIN RAISE 'the example should fail'; END$$;",
+                "\\endif",
+            ]
         else:
             lines.append(text)
     return "\n".join(lines) + "\n", count
@@ -672,7 +752,7 @@ def with_outputs(path, outputs):
         new, at, old = new + lines[at:last], last, ""
         if lines[at] == "```output":
             end = lines.index("```", at)
-            old, at = "\n".join(lines[at + 1:end]), end + 1
+            old, at = "\n".join(lines[at + 1 : end]), end + 1
         text = outputs.get(number, "")
         if masked(text) == masked(old) or "varies" in words and text and old:
             text = old
@@ -706,8 +786,9 @@ def run(server, files, options):
         server.execute(f"CREATE DATABASE {database}")
         if "CREATE EXTENSION" not in text.upper():
             text = "CREATE EXTENSION pgaq_oracle CASCADE;\n" + text
-        result = server.call(["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300,
-                             env={**os.environ, "PGTZ": "UTC"})
+        result = server.call(
+            ["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300, env={**os.environ, "PGTZ": "UTC"}
+        )
         ok = result.returncode == 0 and check_outputs(path, result.stdout, options.write)
         print(f"{'ok    ' if ok else 'not ok'}  {path.relative_to(ROOT)}: {count} examples")
         if options.verbose or not ok:

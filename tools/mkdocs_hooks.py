@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"
 FENCE = re.compile(r"(\s*(?:```+|~~~+))\s*(\w*)[^`]*$")
-LINK = re.compile(r"`[^`]*`|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)")     # code, which has no links, or a link's target
+LINK = re.compile(r"`[^`]*`|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)")  # code, which has no links, or a link's target
 ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 log = logging.getLogger("mkdocs.hooks")
 
@@ -79,6 +79,7 @@ def on_config(config):
 
 def on_files(files, config):
     from mkdocs.structure.files import File
+
     known, new = set(), {path_of(file.src_uri) for file in files}
     listed = {"docs/README.md", *("docs/" + page for pages in groups().values() for page in pages)}
     for path in sorted(p for p in new - listed if p.endswith(".md")):
@@ -98,7 +99,7 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, **_):
     """Python-Markdown wants one word at a fence and an empty line before a list; links lead to files of the site."""
     here, lines = page.file.src_uri, []
-    page.title = page.title.replace("`", "")       # the navigation shows it as it is
+    page.title = page.title.replace("`", "")  # the navigation shows it as it is
 
     def relink(match):
         if not match[1]:

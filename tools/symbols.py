@@ -16,8 +16,8 @@ class Symbols:
 
     def __init__(self, source: Path) -> None:
         self.unbuilt: list[Path] = []
-        self.defined: dict[str, Path] = {}          # symbol -> the C file that defines it
-        self.used: dict[Path, set[str]] = {}        # C file -> symbols that others define
+        self.defined: dict[str, Path] = {}  # symbol -> the C file that defines it
+        self.used: dict[Path, set[str]] = {}  # C file -> symbols that others define
         for path in sorted(source.rglob("*.c")):
             if path.with_suffix(".o").exists():
                 self._read(path)
@@ -44,8 +44,11 @@ class Symbols:
 
     def misnamed(self) -> list[tuple[Path, str]]:
         """Symbols that do not begin with aq_ and the stem of their file."""
-        return [(path, name) for name, path in sorted(self.defined.items())
-                if not name.startswith(NAMED_BY_OTHERS) and name != f"aq_{path.stem}" and not name.startswith(f"aq_{path.stem}_")]
+        return [
+            (path, name)
+            for name, path in sorted(self.defined.items())
+            if not name.startswith(NAMED_BY_OTHERS) and name != f"aq_{path.stem}" and not name.startswith(f"aq_{path.stem}_")
+        ]
 
     def circles(self, folder: Path) -> list[list[Path]]:
         """The files under the folder that use each other in circles; each circle as large as it is."""

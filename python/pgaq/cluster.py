@@ -40,7 +40,9 @@ class Cluster:
         self.wait_reachable(timeout)
 
     def _link(self, conn: db.Connection, name: str, port: int, password: str) -> None:
-        db.execute(conn, f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname '{self.dbname}')")
+        db.execute(
+            conn, f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname '{self.dbname}')"
+        )
         db.execute(conn, f"CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS (user '{ROLE}', password '{password}')")
         db.execute(conn, "SELECT aq.node_add(%s)", [name])
 
@@ -49,7 +51,10 @@ class Cluster:
         deadline = time.monotonic() + timeout
         for name in self.servers:
             with self.connect(name) as conn:
-                while bad := db.rows(conn, "SELECT server, state, error FROM aq.nodes WHERE server IS NOT NULL AND (state <> 'reachable' OR NOT coalesce(mutual, false))"):
+                while bad := db.rows(
+                    conn,
+                    "SELECT server, state, error FROM aq.nodes WHERE server IS NOT NULL AND (state <> 'reachable' OR NOT coalesce(mutual, false))",
+                ):
                     if time.monotonic() > deadline:
                         first = bad[0]
                         raise SurroundingsError(f"Node {name} does not reach node {first['server']}: {first['error'] or first['state']}.")

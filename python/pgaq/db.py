@@ -15,8 +15,7 @@ try:
     from psycopg.types.json import set_json_loads
 except ImportError as error:  # pragma: no cover - says what to do
     raise SystemExit(
-        "pgaq needs psycopg 3: run tools/setup, or apt-get install python3-psycopg, "
-        "and use Debian's /usr/bin/python3"
+        "pgaq needs psycopg 3: run tools/setup, or apt-get install python3-psycopg, and use Debian's /usr/bin/python3"
     ) from error
 
 __all__ = [

@@ -270,7 +270,9 @@ def run(given: argparse.Namespace) -> int:
         return 130
     finally:
         progress.clear()
-    print(f"\n512-byte persistent messages, 10 per transaction unless said otherwise, fsync and synchronous_commit on, {os.cpu_count()} CPUs:\n")
+    print(
+        f"\n512-byte persistent messages, 10 per transaction unless said otherwise, fsync and synchronous_commit on, {os.cpu_count()} CPUs:\n"
+    )
     print(results(played))
     print("\nLatency is from the enqueue call to the receipt; at full load it is the time in the queue.\n")
     print(top_waits(server))
@@ -294,7 +296,11 @@ def run(given: argparse.Namespace) -> int:
 
 def _shop_is_current(built: Path) -> bool:
     modules = (SHOP, *SHOP_NEEDS)
-    sources = [JMS / "pom.xml", *(JMS / name / "pom.xml" for name in modules), *(file for name in modules for file in (JMS / name / "src" / "main").glob("**/*"))]
+    sources = [
+        JMS / "pom.xml",
+        *(JMS / name / "pom.xml" for name in modules),
+        *(file for name in modules for file in (JMS / name / "src" / "main").glob("**/*")),
+    ]
     return built.exists() and any(SHOP_TARGET.glob(SHOP_JAR)) and all(file.stat().st_mtime < built.stat().st_mtime for file in sources)
 
 
@@ -306,8 +312,22 @@ def _building_shop(home: Path) -> Iterator[None]:
         yield
         return
     print("Building the Jakarta Messaging provider and the shop (the first time, Maven fetches Spring Boot) ...", flush=True)
-    command = ["mvn", "--batch-mode", "--quiet", "--projects", SHOP, "--also-make", "-DskipTests", "-Dmaven.javadoc.skip=true", "-Dmaven.source.skip=true", "package"]
-    with open(log, "w") as output, subprocess.Popen(command, cwd=JMS, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as maven:
+    command = [
+        "mvn",
+        "--batch-mode",
+        "--quiet",
+        "--projects",
+        SHOP,
+        "--also-make",
+        "-DskipTests",
+        "-Dmaven.javadoc.skip=true",
+        "-Dmaven.source.skip=true",
+        "package",
+    ]
+    with (
+        open(log, "w") as output,
+        subprocess.Popen(command, cwd=JMS, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as maven,
+    ):
         yield
     if maven.returncode != 0:
         raise SurroundingsError(f"The build failed; see {log}.")
@@ -322,8 +342,13 @@ def jms(given: argparse.Namespace) -> int:
         server = prepare(home, given.port or _saved_port(home) or free_port(), DRIVERS["pgaq"])
     jar = max(SHOP_TARGET.glob(SHOP_JAR), key=lambda file: file.stat().st_mtime)
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/{DATABASE}?user=postgres&password={(home / 'password').read_text().strip()}"
-    print("Each order and its message are one transaction, each parcel and the receipt of the message another one; some fail on purpose.\n", flush=True)
-    done = subprocess.run(["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds or SECONDS)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url})
+    print(
+        "Each order and its message are one transaction, each parcel and the receipt of the message another one; some fail on purpose.\n",
+        flush=True,
+    )
+    done = subprocess.run(
+        ["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds or SECONDS)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url}
+    )
     print("\nThe program: jms/pgaq-jms-demo/src/main/java/io/github/pgaq/demo/Shop.java; how to begin: docs/jms.md.")
     print(connect_hints(server, home))
     return done.returncode
@@ -412,7 +437,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (SurroundingsError, LoadError) as error:
         print(f"demo: {error}", file=sys.stderr)
     except PermissionError as error:
-        print(f"demo: {error.filename} is not accessible: {error.strerror}. It may be another user's; ./demo remove as that user helps.", file=sys.stderr)
+        print(
+            f"demo: {error.filename} is not accessible: {error.strerror}. It may be another user's; ./demo remove as that user helps.",
+            file=sys.stderr,
+        )
     except OSError as error:
         print(f"demo: {error.strerror or error} ({error.filename or HOME})", file=sys.stderr)
     except KeyboardInterrupt:

@@ -67,7 +67,14 @@ class Play:
         directory = home / "ledger" / QUEUE
         shutil.rmtree(directory, ignore_errors=True)
         self.workload = Workload(
-            first, DISTRIBUTED, SHAPE, Options(reconnect=True, consumer_sessions=CONSUMERS), queue=QUEUE, dbname=cluster.dbname, directory=directory, nodes=others
+            first,
+            DISTRIBUTED,
+            SHAPE,
+            Options(reconnect=True, consumer_sessions=CONSUMERS),
+            queue=QUEUE,
+            dbname=cluster.dbname,
+            directory=directory,
+            nodes=others,
         )
         self.workload.producers_at = list(cluster.servers.values())
         self.progress = text.Progress(seconds + 5)
@@ -136,7 +143,10 @@ def table(play: Play) -> str:
     messages = play.per_node()
     for name in NODES:
         with play.cluster.connect(name) as conn:
-            units = db.row(conn, "SELECT count(*) FILTER (WHERE direction = 'lent') AS lent, count(*) FILTER (WHERE direction = 'held') AS held FROM aq.node_units")
+            units = db.row(
+                conn,
+                "SELECT count(*) FILTER (WHERE direction = 'lent') AS lent, count(*) FILTER (WHERE direction = 'held') AS held FROM aq.node_units",
+            )
             lag = db.value(conn, "SELECT extract(epoch FROM max(lag)) * 1000000 FROM aq.nodes WHERE server IS NOT NULL")
         own = messages[name]
         rows.append([
@@ -149,7 +159,10 @@ def table(play: Play) -> str:
 def hints(cluster: Cluster) -> str:
     """How to get in, what to look at, and how to end it."""
     lines = ["The servers run on:"]
-    lines += [f"  {name}:  psql -h {shlex.quote(str(server.socket_dir))} -p {server.port} -U postgres {cluster.dbname}" for name, server in cluster.servers.items()]
+    lines += [
+        f"  {name}:  psql -h {shlex.quote(str(server.socket_dir))} -p {server.port} -U postgres {cluster.dbname}"
+        for name, server in cluster.servers.items()
+    ]
     lines += [
         "Look at these, and dequeue on one node what you enqueue on another:",
         "  SELECT server, state, forwarded, reported, granted, returned, queue_error FROM aq.nodes WHERE server IS NOT NULL;",
@@ -174,7 +187,9 @@ def run(home: Path, dbname: str, seconds: float) -> int:
     except BaseException:
         stop(home)
         raise
-    print(f"\n{SHAPE.rate:,.0f} messages of {SHAPE.payload} bytes per second, {SHAPE.batch} per transaction, fsync and synchronous_commit on, {os.cpu_count()} CPUs:\n")
+    print(
+        f"\n{SHAPE.rate:,.0f} messages of {SHAPE.payload} bytes per second, {SHAPE.batch} per transaction, fsync and synchronous_commit on, {os.cpu_count()} CPUs:\n"
+    )
     print(table(play))
     print(
         "\nfrom others: of the consumed ones, those that were enqueued on other nodes. forwarded/s: messages of the node that others\n"

@@ -69,7 +69,9 @@ def pg_config(option: str) -> str:
     """One answer of pg_config, such as pg_config('bindir')."""
     result = subprocess.run([pg_config_program(), f"--{option}"], capture_output=True, text=True)
     if result.returncode != 0:
-        raise SurroundingsError(f"{pg_config_program()} --{option} fails; PG_CONFIG must name the pg_config of PostgreSQL {MIN_MAJOR} or later.")
+        raise SurroundingsError(
+            f"{pg_config_program()} --{option} fails; PG_CONFIG must name the pg_config of PostgreSQL {MIN_MAJOR} or later."
+        )
     return result.stdout.strip()
 
 
@@ -154,7 +156,9 @@ def private_directory(link: Path) -> Path:
         give_to_server(link)
         return link.resolve()
     target = Path("/var/tmp") / f"pgaq-{hashlib.sha256(str(parent).encode()).hexdigest()[:10]}"
-    if target.is_symlink() or (target.exists() and target.stat().st_uid not in (0, os.geteuid(), pwd.getpwnam(server_user() or "root").pw_uid)):
+    if target.is_symlink() or (
+        target.exists() and target.stat().st_uid not in (0, os.geteuid(), pwd.getpwnam(server_user() or "root").pw_uid)
+    ):
         raise SurroundingsError(f"{target} belongs to another user; remove it or clone elsewhere.")
     target.mkdir(mode=0o700, exist_ok=True)
     give_to_server(target)

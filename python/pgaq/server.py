@@ -144,7 +144,19 @@ class Server:
             subprocess.run(["cp", "-a", str(self.copy_of), str(self.data)], check=True)
             self.configure()
             return
-        command = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
+        command = [
+            "-D",
+            str(self.data),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+            "--no-instructions",
+        ]
         result = self._run("initdb", *command, *self.initdb)
         if result.returncode != 0:
             raise SurroundingsError(f"initdb failed in {self.directory}: {_reason(result.stderr) or _last_line(result.stderr)}")
@@ -369,7 +381,9 @@ class Server:
 
     # -- standby and backup
 
-    def basebackup(self, name: str = "standby", *, standby: bool = True, settings: dict[str, Any] | None = None, directory: Path | str | None = None) -> "Server":
+    def basebackup(
+        self, name: str = "standby", *, standby: bool = True, settings: dict[str, Any] | None = None, directory: Path | str | None = None
+    ) -> "Server":
         """A base backup as a separate server, not started; a standby by default."""
         target = Path(directory) if directory else Path(tempfile.mkdtemp(prefix=f"pgaq-{name}-", dir=self.directory.parent))
         target.mkdir(mode=0o700, exist_ok=True)
@@ -398,7 +412,21 @@ class Server:
 
     def upgrade(self, old: "Server", *options: str) -> None:
         """pg_upgrade: this new server, created and not started, becomes what the old, stopped one is."""
-        command = ["-b", str(old.bindir), "-B", str(self.bindir), "-d", str(old.data), "-D", str(self.data), "-U", "postgres", "-s", str(self.socket_dir), "--no-sync"]
+        command = [
+            "-b",
+            str(old.bindir),
+            "-B",
+            str(self.bindir),
+            "-d",
+            str(old.data),
+            "-D",
+            str(self.data),
+            "-U",
+            "postgres",
+            "-s",
+            str(self.socket_dir),
+            "--no-sync",
+        ]
         # it leaves scripts for afterwards where it runs
         result = self._run("pg_upgrade", *command, *options, cwd=self.directory)
         if result.returncode != 0:
@@ -425,7 +453,9 @@ class Server:
         command = [places.program("psql", self.bindir), "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
         return subprocess.run(command, input=script, text=True, capture_output=True, env=self.environment(dbname))
 
-    def run(self, name: str, *arguments: str, dbname: str = "postgres", bindir: Path | str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, name: str, *arguments: str, dbname: str = "postgres", bindir: Path | str | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
         """Run one of PostgreSQL's client programs against this server, as ourselves."""
         command = [places.program(name, bindir or self.bindir), *arguments]
         return subprocess.run(command, text=True, capture_output=True, env=self.environment(dbname), **options)
@@ -461,8 +491,14 @@ class Server:
         # a daemon must not inherit a pipe, or its reader never ends: output goes to files
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             done = subprocess.run(
-                [places.program(name, self.bindir), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                cwd=cwd, env=self._clean_environment(), text=True, **places.popen_user(),
+                [places.program(name, self.bindir), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=cwd,
+                env=self._clean_environment(),
+                text=True,
+                **places.popen_user(),
             )
             out.seek(0)
             err.seek(0)

@@ -84,7 +84,10 @@ def to_json(value: Any, other: Callable[[Any], Any] | None = None, indent: int |
     if isinstance(value, Digits):
         return value.digits
     if isinstance(value, dict):
-        pieces, ends = [f"{escaped(json.dumps(key, ensure_ascii=False))}: {to_json(each, other, indent, level + 1)}" for key, each in value.items()], "{}"
+        pieces, ends = (
+            [f"{escaped(json.dumps(key, ensure_ascii=False))}: {to_json(each, other, indent, level + 1)}" for key, each in value.items()],
+            "{}",
+        )
     elif isinstance(value, (list, tuple)):
         pieces, ends = [to_json(each, other, indent, level + 1) for each in value], "[]"
     else:

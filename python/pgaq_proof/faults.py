@@ -18,8 +18,7 @@ def _client_backends(server: Server) -> list[int]:
     try:
         with server.connect(connect_timeout="5") as conn:
             found = db.rows(
-                conn,
-                "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name LIKE 'load%'",
+                conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name LIKE 'load%'"
             )
     except db.OperationalError:
         return []
@@ -79,7 +78,13 @@ def restart(server: Server, rng: random.Random) -> None:
 def rewrite(server: Server, rng: random.Random) -> None:
     """VACUUM FULL of some message tables and logs: their rows move."""
     with server.connect() as conn:
-        names = [row["name"] for row in db.rows(conn, "SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' ORDER BY 1")]
+        names = [
+            row["name"]
+            for row in db.rows(
+                conn,
+                "SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r' ORDER BY 1",
+            )
+        ]
         conn.execute("SET lock_timeout = '2 s'")
         for name in rng.sample(names, min(12, len(names))):
             try:

@@ -88,7 +88,11 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
     return [
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
-        Rung("unit", "protocols without a server", ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else ["SEEDS=300", "ROUNDS=1"] if quick else [])]),
+        Rung(
+            "unit",
+            "protocols without a server",
+            ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else ["SEEDS=300", "ROUNDS=1"] if quick else [])],
+        ),
         Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True, wide=True),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
@@ -96,8 +100,20 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
         Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
         Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")], wide=True),
         Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True, wide=True),
-        Rung("cluster_tables", "a part of cluster on queue tables", [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)], takes_long=True, wide=True),
-        Rung("cluster", "crash, restart, standby, load", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")], takes_long=True, wide=True),
+        Rung(
+            "cluster_tables",
+            "a part of cluster on queue tables",
+            [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)],
+            takes_long=True,
+            wide=True,
+        ),
+        Rung(
+            "cluster",
+            "crash, restart, standby, load",
+            [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")],
+            takes_long=True,
+            wide=True,
+        ),
     ]
 
 
@@ -215,7 +231,12 @@ def read_logs(directory: Path) -> tuple[int, list[str]]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="./test", description="Run the tests; without names, every rung.")
     names = [rung.name for rung in rungs(False)]
-    parser.add_argument("rungs", nargs="*", metavar="RUNG", help=f"{', '.join(names)}; or quick: {', '.join(QUICK)}, with fewer seeds; or build, which only builds and installs")
+    parser.add_argument(
+        "rungs",
+        nargs="*",
+        metavar="RUNG",
+        help=f"{', '.join(names)}; or quick: {', '.join(QUICK)}, with fewer seeds; or build, which only builds and installs",
+    )
     parser.add_argument("--long", action="store_true", help="also what takes minutes or hours")
     parser.add_argument("--seed", type=int, help="of the random tests")
     parser.add_argument("--keep", action="store_true", help="keep the servers' logs")
@@ -257,8 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         shutil.rmtree(directory, ignore_errors=True)
     rows = [
-        [r.rung.name, r.rung.what, r.passed, r.failed, r.skipped or "", f"{r.seconds:.0f} s", f"{r.cpu:.0f} s", r.verdict]
-        for r in results
+        [r.rung.name, r.rung.what, r.passed, r.failed, r.skipped or "", f"{r.seconds:.0f} s", f"{r.cpu:.0f} s", r.verdict] for r in results
     ]
     print("\n" + text.table(["rung", "", "passed", "failed", "skipped", "time", "CPU", ""], rows, left=2))
     missing = [line for r in results for line in r.missing]

@@ -30,15 +30,8 @@ from pgaq_proof import faults
 
 PATIENCE = 20.0  # seconds in which a message has to be delivered
 BALLAST = 80_000  # messages of a transaction that keeps most of the cache
-SETTINGS: dict[str, object] = {
-    "pgaq.message_cache_size": "4MB",
-    "pgaq.reuse_grace": "0",
-    "client_connection_check_interval": "200ms",
-}
-SHAPES = {
-    "queue": Shape(sessions=6, batch=10, payload=60),
-    "topic": Shape(kind="topic", sessions=4, batch=10, subscribers=2, payload=60),
-}
+SETTINGS: dict[str, object] = {"pgaq.message_cache_size": "4MB", "pgaq.reuse_grace": "0", "client_connection_check_interval": "200ms"}
+SHAPES = {"queue": Shape(sessions=6, batch=10, payload=60), "topic": Shape(kind="topic", sessions=4, batch=10, subscribers=2, payload=60)}
 
 
 @dataclass
@@ -55,7 +48,9 @@ class Outcome:
         return not self.trouble and self.report is not None and self.report.ok
 
 
-def storm(server: Server, driver: Driver, shape: Shape, seconds: float, seed: int, *, backlog: int = 40_000, name: str = "storm") -> Outcome:
+def storm(
+    server: Server, driver: Driver, shape: Shape, seconds: float, seed: int, *, backlog: int = 40_000, name: str = "storm"
+) -> Outcome:
     """One storm on a running server, which has the settings above."""
     rng = random.Random(seed)
     outcome = Outcome()
@@ -159,7 +154,10 @@ def _rage(server: Server, work: Workload, seconds: float, rng: random.Random, ou
                 return False
             verb = rng.choice(["terminate", "terminate", "cancel"])
             # leave off before the end, so that what was there can be delivered
-            if now < deadline and db.value(conn, f"SELECT pg_{verb}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load%%' ORDER BY random() LIMIT 1) v"):
+            if now < deadline and db.value(
+                conn,
+                f"SELECT pg_{verb}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'load%%' ORDER BY random() LIMIT 1) v",
+            ):
                 outcome.strikes[verb] = outcome.strikes.get(verb, 0) + 1
             if now > finish:
                 faults.finish_prepared(server, 0.5, rng)

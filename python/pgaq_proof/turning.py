@@ -111,8 +111,14 @@ class Records:
         self.source, self.subject, self.profile, self.random = source, subject, profile, random.Random(seed)
         experiment = isinstance(subject, Experiment)
         self.experiment = subject if isinstance(subject, Experiment) else Experiment("", "", "", source.number)
-        roles = {"shows": subject.shows, "designed": subject.designed, "adds_up": subject.adds_up} if isinstance(subject, Experiment) else {"holds": subject.holds}
-        self.clauses = [Clause(role, text, comparison) for role, texts in roles.items() for text in texts for comparison in predicates.parse(text)]
+        roles = (
+            {"shows": subject.shows, "designed": subject.designed, "adds_up": subject.adds_up}
+            if isinstance(subject, Experiment)
+            else {"holds": subject.holds}
+        )
+        self.clauses = [
+            Clause(role, text, comparison) for role, texts in roles.items() for text in texts for comparison in predicates.parse(text)
+        ]
         self.seen: set[tuple[int, str]] = set()
         runs = subject.runs()
         wanted = {name: self._metrics(name, runs if not experiment else [subject.run]) for name in runs}  # type: ignore[union-attr]
@@ -121,7 +127,16 @@ class Records:
         for repeat, name in itertools.product((1, 2) if self.several else (1,), runs):
             for point in source.runs[name].points[profile]:
                 metrics = Metrics(len(self.records), self.seen)
-                self.records.append({"source": source.number, "run": name, "workload": source.runs[name].workload, "point": point, "repeat": repeat, "metrics": metrics})
+                self.records.append(
+                    {
+                        "source": source.number,
+                        "run": name,
+                        "workload": source.runs[name].workload,
+                        "point": point,
+                        "repeat": repeat,
+                        "metrics": metrics,
+                    }
+                )
         self.known = [clause for number, record in enumerate(self.records) for clause in self._known(number, record, wanted[record["run"]])]
         self.wanted = {name: sorted(metric.removesuffix("_error") for metric in metrics) for name, metrics in wanted.items()}
         measured = verdict.Measurements(self.records, source, profile)
@@ -212,7 +227,9 @@ class Records:
             return left, right, None
         sign = clause.comparison.sign
         if sign in ("==", "!="):
-            near = 1e-6 * max(1.0, *(abs(float(y)) for side in (left, right) for y in (side.values() if isinstance(side, dict) else [side])))
+            near = 1e-6 * max(
+                1.0, *(abs(float(y)) for side in (left, right) for y in (side.values() if isinstance(side, dict) else [side]))
+            )
             if any(0 < abs(y) < near for y in every):
                 return left, right, None  # by rounding only
             return left, right, all(y == 0 for y in every) == (sign == "==")
@@ -301,7 +318,11 @@ class Records:
 
 def _unmet(aims: list[tuple[Clause, bool]], state: dict[int, Any]) -> dict[str, tuple[Clause, bool]]:
     """The comparisons that are not as wanted; what is known counts once for all records."""
-    return {clause.text if clause.role.startswith("known") else str(id(clause)): (clause, aim) for clause, aim in aims if state[id(clause)][2] is not aim}
+    return {
+        clause.text if clause.role.startswith("known") else str(id(clause)): (clause, aim)
+        for clause, aim in aims
+        if state[id(clause)][2] is not aim
+    }
 
 
 def _sound(value: float) -> float:
@@ -315,7 +336,11 @@ def _derived(workload: str) -> list[tuple[str, str, frozenset[str]]]:
     texts = DERIVED.get(workload, {})
     ordered: list[str] = []
     while len(ordered) < len(texts):
-        ordered += [m for m in texts if m not in ordered and all(name in ordered or name not in texts for _, name in predicates.names(LOOKUP(texts[m])))]
+        ordered += [
+            m
+            for m in texts
+            if m not in ordered and all(name in ordered or name not in texts for _, name in predicates.names(LOOKUP(texts[m])))
+        ]
     return [(metric, texts[metric], frozenset(_bases(workload, metric))) for metric in ordered]
 
 
@@ -370,7 +395,9 @@ def faults(source: Source, subject: Experiment | Contradiction) -> list[str]:
     for n in judged:
         expect(f"turns {clauses[n]} while the others hold", {**whole, n: False}, partly)
     for n in account:
-        expect(f"turns {clauses[n]} while the others of the account hold", {**{m: True for m in account}, n: False}, verdict.DOES_NOT_ADD_UP)
+        expect(
+            f"turns {clauses[n]} while the others of the account hold", {**{m: True for m in account}, n: False}, verdict.DOES_NOT_ADD_UP
+        )
     # a conclusion is one sentence, and marked if it holds in part only
     for chosen in _falsities(clauses, role) if role != "holds" else ():
         try:

@@ -20,16 +20,21 @@ def page(tmp_path):
 
 def test_output_stands_below_its_example(page):
     page.write_text(docs.with_outputs(page, {3: " one\n-----\n 1"}))
-    assert page.read_text() == ("# Page\n\n```sql\nSELECT 1;\n```\n```output\n one\n-----\n 1\n```\n\nText.\n\n"
-                                "```sql no-run\nSELECT 2;\n```\n")
+    assert page.read_text() == (
+        "# Page\n\n```sql\nSELECT 1;\n```\n```output\n one\n-----\n 1\n```\n\nText.\n\n```sql no-run\nSELECT 2;\n```\n"
+    )
     assert docs.with_outputs(page, {3: ""}) == "# Page\n\n```sql\nSELECT 1;\n```\n\nText.\n\n```sql no-run\nSELECT 2;\n```\n"
 
 
-@pytest.mark.parametrize("old, new, same", [
-    (f" id\n----\n {ID.format(1)}", f" id\n------\n {ID.format(2)}", True),
-    (" 2026-11-29 22:00:00+00", " 2027-01-01 10:11:12.123+00", True),
-    (" rate 0.51", " rate 12.5", True),
-    (" ready\n 1", " ready\n 2", False)])
+@pytest.mark.parametrize(
+    "old, new, same",
+    [
+        (f" id\n----\n {ID.format(1)}", f" id\n------\n {ID.format(2)}", True),
+        (" 2026-11-29 22:00:00+00", " 2027-01-01 10:11:12.123+00", True),
+        (" rate 0.51", " rate 12.5", True),
+        (" ready\n 1", " ready\n 2", False),
+    ],
+)
 def test_ids_times_and_fractions_may_differ(page, old, new, same):
     before = docs.with_outputs(page, {3: old})
     page.write_text(before)
@@ -43,6 +48,8 @@ def test_what_varies_is_not_compared(page):
 
 
 def test_what_is_shown():
-    output = ("---- docs/page.md:3\n create_queue \n--------------\n \n(1 row)\n\n a \n---\n 1 \n(1 row)\n\n"
-              "---- docs/page.md:9\npsql:<stdin>:12: ERROR:  queue \"x\" does not exist\nHINT:  Create it.\n")
+    output = (
+        "---- docs/page.md:3\n create_queue \n--------------\n \n(1 row)\n\n a \n---\n 1 \n(1 row)\n\n"
+        '---- docs/page.md:9\npsql:<stdin>:12: ERROR:  queue "x" does not exist\nHINT:  Create it.\n'
+    )
     assert docs.printed(output) == {3: " a\n---\n 1\n(1 row)", 9: 'ERROR:  queue "x" does not exist\nHINT:  Create it.'}

@@ -150,7 +150,7 @@ def test_every_experiment_has_an_entry():
         ('title = "an experiment"\n', "", r"one.toml: experiment.X1.title: is missing"),
         ('workload = "cost"', 'workload = "costs"', r'one.toml: run.line.workload: there is no workload "costs"'),
         ('run = "line"', 'run = "lines"', r'experiment.X1.run: there is no run "lines"'),
-        ('finding = "It grows."', 'finding = 5', r"experiment.X1.finding: must be str, not int"),
+        ('finding = "It grows."', "finding = 5", r"experiment.X1.finding: must be str, not int"),
         ('x = "n"', 'axis = "n"', r"experiment.X1.axis: is not a key"),
         ("seconds = 1", "seconds = { quick = 1 }", r"run.line.seconds: has no value for profile standard"),
         ("last(done) > first(done)", "last(done)", r"experiment.X1.shows: .*compares nothing"),
@@ -168,7 +168,9 @@ def test_mistakes_are_named(tmp_path, old, new, wrong):
 def test_page_of_results():
     """docs/lab.md has each experiment with what its predicates test; a finding that it does not show, or weakly, has its cause there."""
     text = (Path(__file__).parents[2] / "docs/lab.md").read_text()
-    rows = re.findall(r"^\| (\w+) \| (.*) \| (shows|weak|does not show|by design not|unexpected|cannot be compared) \| [^|]* \| (.*) \|$", text, re.M)
+    rows = re.findall(
+        r"^\| (\w+) \| (.*) \| (shows|weak|does not show|by design not|unexpected|cannot be compared) \| [^|]* \| (.*) \|$", text, re.M
+    )
     assert sorted(id for id, *_ in rows) == sorted(e.id for _, e in EXPERIMENTS)
     for id, title, found, words in rows:
         e = next(e for _, e in EXPERIMENTS if e.id == id)
@@ -180,7 +182,9 @@ def test_page_of_results():
 
 def test_runs_beside(tmp_path):
     """Figures of another run with the same points stand beside those of the experiment's run, under its name; its predicates are of its own run."""
-    other = FILE.replace("[experiment.X1]", '[run.other]\nworkload = "cost"\naxes.n = [1, 2, 4]\nseconds = 1\n[experiment.X1]').replace("run =", 'beside = ["other"]\nrun =')
+    other = FILE.replace("[experiment.X1]", '[run.other]\nworkload = "cost"\naxes.n = [1, 2, 4]\nseconds = 1\n[experiment.X1]').replace(
+        "run =", 'beside = ["other"]\nrun ='
+    )
     source = source_of(tmp_path, other)
     e = source.experiments["X1"]
     assert {t.run.name for t in run.tasks([source], [e], "quick")} == {"line", "other"} and e.runs() == ["line"]
@@ -205,7 +209,13 @@ def test_profiles():
 
 def test_what_is_drawn_is_measured():
     """Also where the predicates do not need it: one experiment alone has its whole figure."""
-    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {"ab", "ab_on_commit", "ab_sharded", "px", "count"}
+    assert {t.run.name for t in run.tasks(SOURCES, experiment.choose(SOURCES, ["A6"]), "quick")} == {
+        "ab",
+        "ab_on_commit",
+        "ab_sharded",
+        "px",
+        "count",
+    }
 
 
 def test_short_measurements():
@@ -254,12 +264,16 @@ class Everything(dict):
         return [[1.0, 1.0], [2.0, 1.0]] if metric == "steps" else 1.0
 
 
-@pytest.mark.parametrize("source, e", [(source, e) for source, e in EXPERIMENTS if not e.cannot], ids=[e.id for _, e in EXPERIMENTS if not e.cannot])
+@pytest.mark.parametrize(
+    "source, e", [(source, e) for source, e in EXPERIMENTS if not e.cannot], ids=[e.id for _, e in EXPERIMENTS if not e.cannot]
+)
 def test_every_profile_has_the_points(source, e):
     """The predicates of an experiment can be evaluated in each profile, also where an axis has one value there."""
     for profile in ("quick", "standard", "full"):
         tasks = run.tasks([source], [e], profile, 1)
-        found = verdict.judge(source, e, [{"run": t.run.name, "point": t.point, "repeat": 1, "metrics": Everything()} for t in tasks], profile)
+        found = verdict.judge(
+            source, e, [{"run": t.run.name, "point": t.point, "repeat": 1, "metrics": Everything()} for t in tasks], profile
+        )
         assert found.verdict != verdict.CANNOT and not found.account.startswith("not checked"), (profile, found.why, found.account)
 
 
@@ -321,7 +335,13 @@ def test_interrupted_run_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "Laboratory", Nothing)
     monkeypatch.setattr(run, "measure", measure)
     output = tmp_path / "out"
-    about = {"profile": "quick", "experiments": ["X1"], "machine": {"cpus": 2, "cpu_model": "", "memory_mb": 1, "kernel": ""}, "began": "2026-01-01T00:00", "commit": "x"}
+    about = {
+        "profile": "quick",
+        "experiments": ["X1"],
+        "machine": {"cpus": 2, "cpu_model": "", "memory_mb": 1, "kernel": ""},
+        "began": "2026-01-01T00:00",
+        "commit": "x",
+    }
     assert not run.execute(work, output, about)
     assert len(run.read_records(output)) == 2
     assert page.page(collect.collect([source], output)).count("<article") == 1, "a report of what was done"
@@ -337,13 +357,27 @@ def test_page_is_whole(tmp_path):
     source = source_of(tmp_path, FILE.replace('"an experiment"', '"<script>alert(1)</script>"'))
     output = tmp_path / "out"
     (output / "runs").mkdir(parents=True)
-    (output / "run.json").write_text(json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"}}))
+    (output / "run.json").write_text(
+        json.dumps(
+            {
+                "profile": "quick",
+                "experiments": [],
+                "began": "2026-01-01T00:00",
+                "commit": "x",
+                "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"},
+            }
+        )
+    )
     for n, record in enumerate(records_of(source)):
         (output / "runs" / f"{n}.json").write_text(json.dumps(record))
     results = collect.collect([source], output)
     html = page.page(results)
     assert "<script" not in html and "&lt;script&gt;" in html
-    assert html.count("<svg") == 1 and "currentColor" in html and "http" not in html.replace("http://www.w3.org/", "").replace("http://", "http://", 0)
+    assert (
+        html.count("<svg") == 1
+        and "currentColor" in html
+        and "http" not in html.replace("http://www.w3.org/", "").replace("http://", "http://", 0)
+    )
     assert "done (published)" in html
     legend = re.findall(r">(done[^<]*)</text>", html)
     assert sorted(legend) == ["done", "done (published)"], "both curves of the normalised panel are named"
@@ -364,7 +398,17 @@ def test_what_was_not_run(tmp_path):
     source = source_of(tmp_path, FILE)
     output = tmp_path / "out"
     (output / "runs").mkdir(parents=True)
-    (output / "run.json").write_text(json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"}}))
+    (output / "run.json").write_text(
+        json.dumps(
+            {
+                "profile": "quick",
+                "experiments": [],
+                "began": "2026-01-01T00:00",
+                "commit": "x",
+                "machine": {"cpus": 2, "cpu_model": "m", "memory_mb": 1, "kernel": "k"},
+            }
+        )
+    )
     (output / "runs" / "broken.json").write_text('{"a":')
     nothing = collect.collect([source], output)
     html = page.page(nothing)
@@ -448,7 +492,16 @@ def test_nothing_is_left_of_a_trace(tmp_path, monkeypatch):
 
 def test_phases_of_the_source():
     """The source's own cases, with a time-out that costs a wake-up as here, give the formula that its text has not: 30 + 12 F and 9 + 6 F."""
-    cases = {"waiting_mutex": 12, "case2_mutex": 30, "case3_mutex": 42, "case4_mutex": 12 + 12, "waiting_channel": 1, "case2_channel": 9, "case3_channel": 15, "case4_channel": 3 + 6}
+    cases = {
+        "waiting_mutex": 12,
+        "case2_mutex": 30,
+        "case3_mutex": 42,
+        "case4_mutex": 12 + 12,
+        "waiting_channel": 1,
+        "case2_channel": 9,
+        "case3_channel": 15,
+        "case4_channel": 3 + 6,
+    }
     found = costs.phases(cases)
     assert costs.formula(found["mutex"]) == "30 + 12 F"
     assert costs.formula(found["channel"]) == "9 + 6 F"
@@ -469,8 +522,17 @@ def test_page_of_the_documentation(tmp_path):
     """What stands between the marks is replaced, each time alike."""
     source = source_of(tmp_path)
     results = {
-        "about": {"began": "2026-01-01", "profile": "quick", "commit": "x", "machine": {"cpus": 2, "cpu_model": "m"}, "measurements": 1, "other_cpu": 0.1},
-        "cards": [collect.card(source, verdict.judge(source, source.experiments["X1"], records_of(source), "quick"), records_of(source), "quick")],
+        "about": {
+            "began": "2026-01-01",
+            "profile": "quick",
+            "commit": "x",
+            "machine": {"cpus": 2, "cpu_model": "m"},
+            "measurements": 1,
+            "other_cpu": 0.1,
+        },
+        "cards": [
+            collect.card(source, verdict.judge(source, source.experiments["X1"], records_of(source), "quick"), records_of(source), "quick")
+        ],
     }
     counts = {kind: {"counted": 11.0, "predicted": 10.0} for kind in ("mutex", "channel")}
     results["model"] = {"predictions": [{"sessions": 4, "repeat": n, "waits": 1.0 + n, **counts} for n in (1, 2)]}

@@ -56,13 +56,19 @@ def lab(monkeypatch, capsys):
     "arguments, said",
     [
         (["--sessions", "0"], "Invalid value for '--sessions': 0 is not in the range x>=1. See lab load --help."),
-        (["--sessions", str(jobs.MOST + 1)], "150 + 150 sessions need 302 connections, and the server of the lab has 300 (max_connections). Give --sessions 149 or fewer."),
+        (
+            ["--sessions", str(jobs.MOST + 1)],
+            "150 + 150 sessions need 302 connections, and the server of the lab has 300 (max_connections). Give --sessions 149 or fewer.",
+        ),
         (["--method", "browse"], "Invalid value for '--method': 'browse' is not one of listen, subscriber. See lab load --help."),
         (["--store", "heap"], "Invalid value for '--store': 'heap' is not one of table, sharded. See lab load --help."),
         (["--visibility", "never"], "Invalid value for '--visibility': 'never' is not one of immediate, on_commit. See lab load --help."),
         (["--seconds", "0"], "Invalid value for '--seconds' / '-s': 0.0 is not in the range x>=0.1. See lab load --help."),
         (["--burn-us", "-1"], "Invalid value for '--burn-us': -1.0 is not in the range x>=0. See lab load --help."),
-        (["-o", "/nonexistent/page.html"], "/nonexistent/page.html: there is no directory /nonexistent. Create it, or give another --output."),
+        (
+            ["-o", "/nonexistent/page.html"],
+            "/nonexistent/page.html: there is no directory /nonexistent. Create it, or give another --output.",
+        ),
         (["-o", "/"], "/ is a directory. Give --output a file."),
     ],
 )
@@ -88,16 +94,42 @@ def test_as_text(lab, tmp_path):
 def test_as_json(lab, tmp_path):
     """The same as one document; the steps go to standard error."""
     page = str(tmp_path / "page.html")
-    given = ["--sessions", "149", "--method", "subscriber", "--store", "sharded", "--visibility", "on_commit", "--seconds", "0.5", "--burn-us", "0"]
+    given = [
+        "--sessions",
+        "149",
+        "--method",
+        "subscriber",
+        "--store",
+        "sharded",
+        "--visibility",
+        "on_commit",
+        "--seconds",
+        "0.5",
+        "--burn-us",
+        "0",
+    ]
     code, asked, out, err = lab(*given, "-o", page, "--json")
     assert (code, asked) == (0, (Program(149, "subscriber", "sharded", "on_commit", 0), 0.5)) and "running" in err
     found = json.loads(out)
     assert {name: found[name] for name in ("sessions", "method", "store", "visibility", "burn_us", "seconds", "page")} == {
         "sessions": 149, "method": "subscriber", "store": "sharded", "visibility": "on_commit", "burn_us": 0, "seconds": 0.5, "page": page,
     }  # fmt: skip
-    assert (found["enqueued"], found["dequeued"], found["enqueued_per_s"], found["dequeued_per_s"], found["took"]) == (1200, 1100, 600, 550, 2)
+    assert (found["enqueued"], found["dequeued"], found["enqueued_per_s"], found["dequeued_per_s"], found["took"]) == (
+        1200,
+        1100,
+        600,
+        550,
+        2,
+    )
     assert len(found["top_events"]) == 10 and len(found["latch_sleeps"]) == 5 and found["mutex_sleeps"] == []
-    assert found["top_events"][0] == {"event": "event 0", "waits": 0, "seconds": 1.5, "avg_ms": 0.2, "percent_db_time": 70.0, "wait_class": "Other"}
+    assert found["top_events"][0] == {
+        "event": "event 0",
+        "waits": 0,
+        "seconds": 1.5,
+        "avg_ms": 0.2,
+        "percent_db_time": 70.0,
+        "wait_class": "Other",
+    }
     assert found["latch_sleeps"][0] == {"latch": "latch 0", "gets": 9, "misses": 8, "sleeps": 7, "spin_gets": 6}
 
 
@@ -106,7 +138,9 @@ def test_defaults_are_those_of_the_lab():
     (source,) = (each for each in experiment.load() if each.number == jobs.SOURCE)
     settings = source.runs[jobs.RUN]
     assert settings.workload == "queue_loop" and Program.of(settings.options) == Program()
-    assert Program.of({"sessions": 3.0, "hot": 1, "method": "browse", "burn_us": 5, "pgaq.listen_wakeup": "x"}) == Program(3, "browse", burn_us=5.0, hot=True)
+    assert Program.of({"sessions": 3.0, "hot": 1, "method": "browse", "burn_us": 5, "pgaq.listen_wakeup": "x"}) == Program(
+        3, "browse", burn_us=5.0, hot=True
+    )
 
 
 def test_a_session_that_fails_ends_the_load():

@@ -50,6 +50,7 @@ def test_climb_counts_what_the_runner_prints(capfd):
 @pytest.mark.parametrize("wide", [False, True])
 def test_two_rungs_at_a_time(tmp_path, capfd, wide):
     """Each of the two waits for the other one, which may be wide; their lines are not mixed."""
+
     def rung(name, meets, wide=False):
         waiting = f"touch {name}; echo {name} begins; until [ -e {meets} ]; do sleep 0.01; done; echo 1 passed, 0 failed"
         return Rung(name, "", ["sh", "-c", f"cd {tmp_path}; {waiting}"], wide=wide)

@@ -37,7 +37,16 @@ def verdicts(lines, grace=30.0):
 
 @pytest.mark.parametrize(
     "rows, reuses",
-    [({}, 0), ({"a": 0}, 0), ({"a": 99}, 0), ({"a": 100}, 0), ({"a": 199}, 0), ({"a": 200}, 1), ({"a": 2100, "b": 350}, 2), ({"a": 2100, "b": 0}, 0)],
+    [
+        ({}, 0),
+        ({"a": 0}, 0),
+        ({"a": 99}, 0),
+        ({"a": 100}, 0),
+        ({"a": 199}, 0),
+        ({"a": 200}, 1),
+        ({"a": 2100, "b": 350}, 2),
+        ({"a": 2100, "b": 0}, 0),
+    ],
 )
 def test_reuses_are_the_full_turns_after_the_first_of_the_least_used(rows, reuses):
     assert tables.reuses(rows, slots=100) == reuses
@@ -187,7 +196,9 @@ def test_private_memory_is_that_of_the_process():
 
 @pytest.mark.parametrize("length", [39, 40, 512, 10_000])
 def test_payloads_of_the_load_client_are_understood(plain_server, length):
-    with Workload(plain_server, SKIP, Shape(sessions=1, payload=length), Options(consumer_sessions=0, messages=20), queue=f"payload{length}") as workload:
+    with Workload(
+        plain_server, SKIP, Shape(sessions=1, payload=length), Options(consumer_sessions=0, messages=20), queue=f"payload{length}"
+    ) as workload:
         workload.setup()
         workload.start()
         workload.until(lambda: workload.control.quiet == 1, 30, "the producer does not end")

@@ -23,7 +23,12 @@ def test_mutants_apply():
 def test_mutants_are_complete():
     """Each has a known kind, changes something, and names tests that are there."""
     tests = Path(__file__).resolve().parents[2] / "tests"
-    folders = {"sql": ("sql", ".sql"), "queue_tables": ("sql", ".sql"), "isolation": ("isolation/specs", ".spec"), "queue_tables_isolation": ("isolation/specs", ".spec")}
+    folders = {
+        "sql": ("sql", ".sql"),
+        "queue_tables": ("sql", ".sql"),
+        "isolation": ("isolation/specs", ".spec"),
+        "queue_tables_isolation": ("isolation/specs", ".spec"),
+    }
     for mutant in mutants.read_mutants():
         assert mutant.kind in KINDS and mutant.old != mutant.new and mutant.tests, mutant.name
         for spec in mutant.tests:

@@ -78,7 +78,10 @@ def test_a_request(receiver):
 def test_the_signature_is_that_of_the_standard():
     """The example of the Standard Webhooks, so that their libraries verify it."""
     key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    assert deliver.signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}') == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert (
+        deliver.signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+        == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    )
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 500, 503])
@@ -133,7 +136,23 @@ def test_a_name_with_a_private_address(receiver, monkeypatch):
     assert receiver.got == []
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "169.254.169.254", "192.168.1.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.0.0.1",
+        "169.254.169.254",
+        "192.168.1.1",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+    ],
+)
 def test_addresses_that_are_not_public(address):
     assert not deliver._is_public(address)
 
@@ -167,7 +186,20 @@ def test_a_server_that_does_not_speak_tls(receiver):
 def certificate(tmp_path_factory) -> tuple[Path, Path]:
     """The certificate of localhost, which it has signed itself, and its key."""
     files = tmp_path_factory.mktemp("tls") / "certificate.pem", tmp_path_factory.mktemp("tls") / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ]
     subprocess.run([*command, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files
 
@@ -185,7 +217,10 @@ def test_tls(receiver, certificate, context):
     port = receiver.server_port
     trusting = replace(allow(port, host="localhost", plain=False), ca_file=str(certificate[0]))
     deliver.deliver(trusting, Delivery("id", f"https://localhost:{port}/", b""), BEGIN)
-    for settings_, host in ((replace(trusting, ca_file=None), "localhost"), (replace(trusting, hosts=allow(port, plain=False).hosts), "127.0.0.1")):
+    for settings_, host in (
+        (replace(trusting, ca_file=None), "localhost"),
+        (replace(trusting, hosts=allow(port, plain=False).hosts), "127.0.0.1"),
+    ):
         with pytest.raises(Failed, match="certificate verify failed"):
             deliver.deliver(settings_, Delivery("other", f"https://{host}:{port}/", b""), BEGIN)
     assert len(receiver.got) == 1
@@ -209,7 +244,9 @@ def sink() -> Iterator[Sink]:
 
 
 def mail(port: int) -> Settings:
-    return Settings(timeout=20, mail=Mail("127.0.0.1", "pgaq@example.org", ("ann@example.org", "nobody@example.org", "@example.net"), port, "none"))
+    return Settings(
+        timeout=20, mail=Mail("127.0.0.1", "pgaq@example.org", ("ann@example.org", "nobody@example.org", "@example.net"), port, "none")
+    )
 
 
 def test_a_mail(sink):
@@ -245,7 +282,16 @@ def test_a_recipient_that_the_server_refuses(sink):
         deliver.deliver(mail(sink.port), Delivery("id", "mailto:nobody@example.org", b""), BEGIN)
 
 
-@pytest.mark.parametrize("to, subject", [("eve@example.com", ""), ("ann@example.org,eve@example.com", ""), ("ann@example.org?cc=eve@example.com", ""), ("a@evil.example.net", ""), ("bob@example.net", "a\r\nBcc: eve@example.com")])
+@pytest.mark.parametrize(
+    "to, subject",
+    [
+        ("eve@example.com", ""),
+        ("ann@example.org,eve@example.com", ""),
+        ("ann@example.org?cc=eve@example.com", ""),
+        ("a@evil.example.net", ""),
+        ("bob@example.net", "a\r\nBcc: eve@example.com"),
+    ],
+)
 def test_mail_that_is_refused(sink, to, subject):
     """Other recipients, lists and options of recipients, and headers in the subject."""
     with pytest.raises(Refused):
@@ -280,7 +326,11 @@ sender = "pgaq@example.org"
 recipients = ["@example.org"]
 """
     found = settings.read(write(tmp_path / "notify.toml", text))
-    assert (found.parallel, found.timeout, found.hosts) == (2, 3, (Host("hooks.example.org", KEY), Host(".example.net", KEY, (8443,), private=True)))
+    assert (found.parallel, found.timeout, found.hosts) == (
+        2,
+        3,
+        (Host("hooks.example.org", KEY), Host(".example.net", KEY, (8443,), private=True)),
+    )
     assert found.mail == Mail("mail.example.org", "pgaq@example.org", ("@example.org",))
 
 

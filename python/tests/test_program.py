@@ -9,7 +9,11 @@ from pgaq import db, places
 from pgaq.bench import accounting, backlog, cluster, endure, leases, notify, program, propagate, throughput
 from pgaq.places import SurroundingsError
 
-PROGRAMS = pytest.mark.parametrize("module", [throughput, endure, backlog, accounting, leases, notify, propagate, cluster], ids=lambda module: module.__name__.rpartition(".")[2])
+PROGRAMS = pytest.mark.parametrize(
+    "module",
+    [throughput, endure, backlog, accounting, leases, notify, propagate, cluster],
+    ids=lambda module: module.__name__.rpartition(".")[2],
+)
 
 
 @pytest.fixture
@@ -50,7 +54,9 @@ def config(monkeypatch):
 def test_a_parent_that_is_no_directory(refusal, module, tmp_path):
     (tmp_path / "file").touch()
     for name in ("absent", "file"):
-        assert f"--parent: there is no directory {tmp_path / name}; make it first" in refusal(module, "--no-save", "--parent", str(tmp_path / name))
+        assert f"--parent: there is no directory {tmp_path / name}; make it first" in refusal(
+            module, "--no-save", "--parent", str(tmp_path / name)
+        )
 
 
 @PROGRAMS

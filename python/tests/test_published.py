@@ -75,7 +75,14 @@ class NotPublished(Exception):
 
 def of_the_source(e: experiment.Experiment) -> predicates.Lookup:
     """The published figures in place of measurements."""
-    theirs = {(text.split("(")[0].split(".")[-1], text.split(".")[0] if "." in text.split("(")[0] else "", *sorted(predicates.point_of(text).items())): figure for text, figure in e.figures().items()}
+    theirs = {
+        (
+            text.split("(")[0].split(".")[-1],
+            text.split(".")[0] if "." in text.split("(")[0] else "",
+            *sorted(predicates.point_of(text).items()),
+        ): figure
+        for text, figure in e.figures().items()
+    }
 
     def find(of: str, metric: str, axes: dict[str, Any]) -> predicates.Value:
         if of == "published":
@@ -84,7 +91,13 @@ def of_the_source(e: experiment.Experiment) -> predicates.Lookup:
             return max(verdict.published(e, "usage").values()) if "usage" in e.figures() else missing()
         if (metric, of, *sorted(axes.items())) in theirs:
             figure = theirs[metric, of, *sorted(axes.items())]
-            return dict(zip(map(float, e.published["x"]), map(float, figure))) if isinstance(figure, list) else float(figure) if not isinstance(figure, str) else missing()
+            return (
+                dict(zip(map(float, e.published["x"]), map(float, figure)))
+                if isinstance(figure, list)
+                else float(figure)
+                if not isinstance(figure, str)
+                else missing()
+            )
         rest = {axis: value for axis, value in axes.items() if axis != e.x}
         figure = theirs.get((metric, of, *sorted(rest.items())))
         if len(rest) < len(axes) and isinstance(figure, list) and axes[e.x] in e.published["x"]:

@@ -171,7 +171,9 @@ def test_one_holder(options, processors, monkeypatch):
 @pytest.mark.parametrize("options", SCHEMES, ids=str)
 def test_one_processor_serialises(options):
     """One processor makes of any number of sessions at most what it makes of one."""
-    alone, many = (hammer(Costs(), {**options, "processors": 1, "sessions": n, "hold_us": 20, "pause_us": 50}, 0.5, 1)["throughput"] for n in (1, 6))
+    alone, many = (
+        hammer(Costs(), {**options, "processors": 1, "sessions": n, "hold_us": 20, "pause_us": 50}, 0.5, 1)["throughput"] for n in (1, 6)
+    )
     assert alone == pytest.approx(1e6 / 70, rel=0.02)  # the clock is read in whole microseconds
     assert many <= alone * 1.02
 
@@ -228,7 +230,10 @@ def test_queue_with_one_server_and_constant_service():
 
 def test_spinning_costs_what_it_takes_from_others():
     """A line that several processors poll is handed on more slowly: with a short hold more processors do less."""
-    few, many = (row_cache(Costs(transfer_ns=120, execution_ns=6000), {"kind": "latch", "processors": n, "sessions": n}, 0.01, 1)["executions_per_s"] for n in (2, 6))
+    few, many = (
+        row_cache(Costs(transfer_ns=120, execution_ns=6000), {"kind": "latch", "processors": n, "sessions": n}, 0.01, 1)["executions_per_s"]
+        for n in (2, 6)
+    )
     assert many < few
 
 
@@ -252,7 +257,12 @@ def test_wait_of_one_mutex():
     seen, used, sleeps = steps(scheme=2, time=1)
     assert seen[:4] == [0, 0, 10, 10] and set(seen[2:]) == {10} and used < 5 * MS and sleeps == len(seen)
     seen, _, _ = steps(scheme=2, time=30)
-    assert seen[:6] == [0, 0, 10, 10, 30, 30] and all(70 <= ms <= 80 for ms in seen[6:8]) and all(145 <= ms <= 165 for ms in seen[8:10]) and 280 <= seen[10] <= 300
+    assert (
+        seen[:6] == [0, 0, 10, 10, 30, 30]
+        and all(70 <= ms <= 80 for ms in seen[6:8])
+        and all(145 <= ms <= 165 for ms in seen[8:10])
+        and 280 <= seen[10] <= 300
+    )
     seen, _, _ = steps(scheme=1, time=4)
     assert seen[0] == 0 and set(seen[1:]) == {4}
     seen, _, _ = steps(scheme=0)

@@ -79,7 +79,9 @@ def test_a_taken_port_is_explained():
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
-        with Server.temporary("port", port=holder.getsockname()[1], tcp=True, settings={"shared_preload_libraries": ""}, start=False) as server:
+        with Server.temporary(
+            "port", port=holder.getsockname()[1], tcp=True, settings={"shared_preload_libraries": ""}, start=False
+        ) as server:
             with pytest.raises(SurroundingsError, match="Port .* is taken"):
                 server.start()
 
@@ -90,7 +92,16 @@ def test_tcp_needs_the_password():
             db.connect(f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres")
 
 
-@pytest.mark.parametrize("shape", [Shape(sessions=2), Shape(kind="topic", sessions=2, subscribers=3), Shape(sessions=2, single=True), Shape(batch=1, sessions=2, take=20, consumer_sessions=1)], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(sessions=2),
+        Shape(kind="topic", sessions=2, subscribers=3),
+        Shape(sessions=2, single=True),
+        Shape(batch=1, sessions=2, take=20, consumer_sessions=1),
+    ],
+    ids=lambda s: s.name,
+)
 def test_workload_is_checked(plain_server, shape):
     with Workload(plain_server, SKIP, shape, Options(rollback=10, savepoint=10)) as workload:
         workload.setup()

@@ -63,12 +63,22 @@ def faults(tmp_path: Path, shows: list[str], more: str = "", workload: str = "co
         (["last(done) >= min(done)"], "", "cost", "no record turns shows: last(done) >= min(done)"),
         (["done > 5", "done > 3"], "", "cost", "no record turns shows: done > 3"),
         (["done > 5", "done < 4"], "", "cost", "no record satisfies all predicates"),
-        (["done > 5", "ratio(last(done), first(done)) < 4", "ratio(last(done), first(done)) > 2"], "", "cost", "no record gives does not show"),
+        (
+            ["done > 5", "ratio(last(done), first(done)) < 4", "ratio(last(done), first(done)) > 2"],
+            "",
+            "cost",
+            "no record gives does not show",
+        ),
         (["done == 3"], "adds_up = ['done == 3']", "cost", "no record turns shows: done == 3"),
         (["done(n=1) > 0"], "adds_up = ['gets >= 0']", "cost", "no record turns adds_up: gets >= 0"),
         (["misses <= gets"], "", "hammer", "no record turns shows: misses <= gets"),
         (["ratio(1000000 * cpu_s, done) == cpu_us_per_get"], "", "hammer", "no record turns shows"),
-        (["done > 5"], "by_design = 'It is so.'\ndesigned = ['done > 3']", "cost", "a record that shows the finding gives ['by design not', ''], not unexpected"),
+        (
+            ["done > 5"],
+            "by_design = 'It is so.'\ndesigned = ['done > 3']",
+            "cost",
+            "a record that shows the finding gives ['by design not', ''], not unexpected",
+        ),
     ],
 )
 def test_what_no_record_turns(tmp_path, shows, more, workload, said):
@@ -76,7 +86,10 @@ def test_what_no_record_turns(tmp_path, shows, more, workload, said):
     assert any(each.startswith(said) for each in faults(tmp_path, shows, more, workload))
 
 
-@pytest.mark.parametrize("shows", [["done > 5"], ["peak(done) between 2 and 3", "sum(gets) == 2 * sum(done)"], ["last(done) > 3 * first(done)", "rises(gets) > 0.4"]])
+@pytest.mark.parametrize(
+    "shows",
+    [["done > 5"], ["peak(done) between 2 and 3", "sum(gets) == 2 * sum(done)"], ["last(done) > 3 * first(done)", "rises(gets) > 0.4"]],
+)
 def test_what_records_turn(tmp_path, shows):
     assert faults(tmp_path, shows) == []
 
@@ -85,7 +98,9 @@ def changed(wanted: str, **metrics: float) -> verdict.Verdict:
     """The verdict on records that satisfy all predicates, but for these figures."""
     source, e = next((s, e) for s, e in JUDGED if e.id == wanted)
     records = turning.Records(source, e)
-    made: list[dict[str, Any]] = records.find({n: True for n, c in enumerate(records.clauses) if c.role in ("designed" if e.by_design else "shows", "adds_up")})
+    made: list[dict[str, Any]] = records.find(
+        {n: True for n, c in enumerate(records.clauses) if c.role in ("designed" if e.by_design else "shows", "adds_up")}
+    )
     for record in made:
         record["metrics"].update({name: value for name, value in metrics.items() if name in record["metrics"]})
     return verdict.judge(source, e, made, "standard")

@@ -32,10 +32,22 @@ def section(name: str, drawn: dict[str, Any] | None, *table: list[Any]) -> dict[
     return {"id": name, "title": name, "notes": [HOSTILE], "columns": columns, "rows": rows, "chart": drawn}
 
 
-WAIT_CLASSES = ["DB CPU", "Application", "Commit", "Concurrency", "Configuration", "Network", "Other", "PostgreSQL, not timed", "System I/O", "User I/O"]
+WAIT_CLASSES = [
+    "DB CPU",
+    "Application",
+    "Commit",
+    "Concurrency",
+    "Configuration",
+    "Network",
+    "Other",
+    "PostgreSQL, not timed",
+    "System I/O",
+    "User I/O",
+]
 # as many columns as the widest table of a report has, and a long text
 WIDE = (
-    [{"name": f"Total Time {n}", "unit": "s/s", "type": "number", "digits": 3} for n in range(12)] + [{"name": "SQL Text", "unit": "", "type": "text"}],
+    [{"name": f"Total Time {n}", "unit": "s/s", "type": "number", "digits": 3} for n in range(12)]
+    + [{"name": "SQL Text", "unit": "", "type": "text"}],
     [[*[123456.789] * 12, "SELECT " + "dbms_workload_repository.awr_report_text(1, 2), " * 6]],
 )
 

@@ -82,7 +82,14 @@ class Client(subprocess.Popen[str]):
 
 
 def client(server: Server, *arguments: str, **more: Any) -> Client:
-    return Client([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    return Client(
+        [*COMMAND, *arguments],
+        env={**os.environ, **server.environment()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
 
 
 def one_line(result: Result, code: int, *words: str) -> None:
@@ -128,7 +135,12 @@ def test_rule_is_complete(rule: Any, server: Server) -> None:
         cursor = conn.execute(rule.query)
         names = [column.name for column in cursor.description or ()]
     assert sorted(names)[:1] == ["case"] and "found" in names
-    assert rule.level in ("problem", "warning", "note") and rule.text.endswith(".") and rule.advice(dict.fromkeys(names, "x")) and "..." not in rule.do
+    assert (
+        rule.level in ("problem", "warning", "note")
+        and rule.text.endswith(".")
+        and rule.advice(dict.fromkeys(names, "x"))
+        and "..." not in rule.do
+    )
     for words in re.findall("pgaq ((?:queue|subscriber|schedule|dead) [a-z]+)", rule.do):
         assert f"### pgaq {words}\n" in (places.ROOT / "docs/command.md").read_text()
 
@@ -137,9 +149,19 @@ def test_values() -> None:
     from datetime import timedelta
     from decimal import Decimal
 
-    shown = [(None, "count", "-"), (1234567, "count", "1,234,567"), (True, "flag", "yes"), (90.0, "seconds", "1.5 min"), (3 << 20, "bytes", "3.0 MB"), (0.25, "share", "25 %")]
+    shown = [
+        (None, "count", "-"),
+        (1234567, "count", "1,234,567"),
+        (True, "flag", "yes"),
+        (90.0, "seconds", "1.5 min"),
+        (3 << 20, "bytes", "3.0 MB"),
+        (0.25, "share", "25 %"),
+    ]
     shown += [(12.34, "rate", "12.3"), (2500, "us", "2.5 ms"), (Decimal(7), "count", "7"), ("a\x1b[31m\nb", "text", "a\\x1b[31m\\nb")]
-    shown += [(timedelta(seconds=number), "interval", word) for number, word in ((0, "0 s"), (1, "1 s"), (600, "10 min"), (90, "1.5 min"), (100, "100 s"), (86400, "1 d"), (0.25, "250 ms"))]
+    shown += [
+        (timedelta(seconds=number), "interval", word)
+        for number, word in ((0, "0 s"), (1, "1 s"), (600, "10 min"), (90, "1.5 min"), (100, "100 s"), (86400, "1 d"), (0.25, "250 ms"))
+    ]
     for value, unit, text in shown:
         assert output.drawn(value, unit) == text
     assert [output.plain(value) for value in (Decimal("1.5"), Decimal(2), timedelta(seconds=90), b"\x01")] == [1.5, 2, 90.0, "\\x01"]
@@ -166,7 +188,12 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     assert pgaq("queue", "start", "life").out == "Queue life is started.\n"
     pgaq("send", "life", "1", "2")
     shown = pgaq("queue", "show", "life", "--json").json
-    assert shown["comment"] == "for life" and shown["consumers"][0]["backlog"] == 2 and shown["shard_streams"] and isinstance(shown["shards"], int)
+    assert (
+        shown["comment"] == "for life"
+        and shown["consumers"][0]["backlog"] == 2
+        and shown["shard_streams"]
+        and isinstance(shown["shards"], int)
+    )
     assert "for life" in pgaq("queue", "show", "life").out
     assert pgaq("queue", "purge", "life", ok=False).code == 2
     assert pgaq("queue", "purge", "life", "--yes", "--json", "-w", "payload = '2'").json == {"queue": "life", "removed": 1}
@@ -185,7 +212,9 @@ def test_distributed_queue(pgaq: Callable[..., Result]) -> None:
 
 def test_convert(pgaq: Callable[..., Result], server: Server) -> None:
     with server.connect() as conn:
-        conn.execute("SELECT aq.create_queue_table('public.sorted', sort_list => 'commit_time'); SELECT aq.create_queue_table('public.plain_table')")
+        conn.execute(
+            "SELECT aq.create_queue_table('public.sorted', sort_list => 'commit_time'); SELECT aq.create_queue_table('public.plain_table')"
+        )
     pgaq("queue", "create", "by_commit", "--queue-table", "public.sorted")
     pgaq("queue", "create", "parcels", "--queue-table", "public.plain_table")
     assert pgaq("queue", "convert", "by_commit", "--check", "--json").json["obstacles"]
@@ -217,7 +246,22 @@ def test_subscribers(pgaq: Callable[..., Result]) -> None:
 def test_schedules(pgaq: Callable[..., Result], queue: str) -> None:
     """Each command does what it says; a paused schedule does not run by itself."""
     assert pgaq("schedule", "list", queue).out == "No schedule.\n"
-    created = pgaq("schedule", "create", "nightly", queue, '{"n": 1}', "--cron", "30 2 * * *", "--zone", "UTC", "--priority", "3", "--delay", "0", "--json").json
+    created = pgaq(
+        "schedule",
+        "create",
+        "nightly",
+        queue,
+        '{"n": 1}',
+        "--cron",
+        "30 2 * * *",
+        "--zone",
+        "UTC",
+        "--priority",
+        "3",
+        "--delay",
+        "0",
+        "--json",
+    ).json
     assert created["created"] is True and "T02:30:00" in created["next_run"]
     assert pgaq("schedule", "create", "nightly", queue, "--every", "1 day", "--if-not-exists").out == "Exists already: schedule nightly.\n"
     assert pgaq("schedule", "pause", "nightly").out == "Paused schedule nightly.\n"
@@ -240,7 +284,19 @@ def test_schedules(pgaq: Callable[..., Result], queue: str) -> None:
 def test_ways_to_send(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"file":\n 1}')
     (tmp_path / "lines").write_bytes(b'"line 1"\r\n\n"line 2"\n')
-    pgaq("send", queue, '"argument"', "--file", str(tmp_path / "one.json"), "--lines", str(tmp_path / "lines"), "--correlation", "c", "--properties", '{"p": 1}')
+    pgaq(
+        "send",
+        queue,
+        '"argument"',
+        "--file",
+        str(tmp_path / "one.json"),
+        "--lines",
+        str(tmp_path / "lines"),
+        "--correlation",
+        "c",
+        "--properties",
+        '{"p": 1}',
+    )
     assert pgaq("send", queue, stdin=b'"in 1"\n"in 2"\n').out == f"Sent 2 messages to {queue}.\n"
     assert len(pgaq("send", queue, '"id"', "--ids").out.strip()) == 36
     assert pgaq("send", queue, "--rate", "1000", "--batch", "7", stdin=b"1\n" * 50, ok=True).out == f"Sent 50 messages to {queue}.\n"
@@ -271,7 +327,9 @@ def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
     assert '"payload": 1.10' in written
     kept = ("payload", "priority", "correlation", "properties")
     again = pgaq("receive", queue, "--all", "--json").out
-    assert [[each[key] for key in kept] for each in map(text.from_json, again.splitlines())] == [[text.from_json(line)[key] for key in kept] for line in written.splitlines()]
+    assert [[each[key] for key in kept] for each in map(text.from_json, again.splitlines())] == [
+        [text.from_json(line)[key] for key in kept] for line in written.splitlines()
+    ]
     wrong = pgaq("send", queue, "-m", "-", stdin=b"{}\n", ok=False)
     assert wrong.code == 2 and "standard input, line 1 is not a JSON object with a payload" in wrong.err
 
@@ -280,7 +338,7 @@ def test_numbers_keep_their_digits(pgaq: Callable[..., Result], queue: str) -> N
     """Wherever JSON is read or written: trailing zeros, and more digits than a processor's number has."""
     payload, properties = '{"price": 1.10, "id": 123456789012345678901234567890.50}', '{"rate": 2.00}'
     (msgid,) = pgaq("send", queue, payload, "--properties", properties, "--json").json["msgids"]
-    whole = text.from_json(f'[{payload}, {properties}]')
+    whole = text.from_json(f"[{payload}, {properties}]")
     for arguments in (["browse", queue], ["browse", queue, msgid], ["browse", queue, "--state", "all"]):
         shown = text.from_json(pgaq(*arguments, "--json").out)
         (found,) = shown if isinstance(shown, list) else [shown]
@@ -410,7 +468,10 @@ def test_interrupted_wait(server: Server, queue: str) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, "\npgaq: interrupted\n")
-        until(lambda: not db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]), "its session has stopped waiting")
+        until(
+            lambda: not db.value(conn, "SELECT waiting FROM aq.subscribers WHERE queue_name = %s", [queue]),
+            "its session has stopped waiting",
+        )
 
 
 def test_unwritten_messages_stay(server: Server, queue: str, pgaq: Callable[..., Result]) -> None:
@@ -418,7 +479,9 @@ def test_unwritten_messages_stay(server: Server, queue: str, pgaq: Callable[...,
     pgaq("send", queue, "1", "2")
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([*COMMAND, "receive", queue, "--all"], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [*COMMAND, "receive", queue, "--all"], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True
+    )
     os.close(writer)
     assert done.returncode == 1, done.stderr
     assert [row["attempts"] for row in pgaq("browse", queue, "--state", "all", "--json").json if row["state"] != "PROCESSED"] == [1, 1]
@@ -473,7 +536,9 @@ def test_exec_goes_on(pgaq: Callable[..., Result], server: Server, queue: str, t
         put(conn, queue, "first", correlation="A" * 140_000)
     pgaq("send", queue, '"second"', '"third"')
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    failed = pgaq("receive", queue, "--all", "--exec", r"""grep third > /dev/null || { printf 'a\000b' >&2; exit 3; }""", "--json", ok=False)
+    failed = pgaq(
+        "receive", queue, "--all", "--exec", r"""grep third > /dev/null || { printf 'a\000b' >&2; exit 3; }""", "--json", ok=False
+    )
     assert [(row["outcome"], row["exit"]) for row in failed.lines] == [("released", None), ("released", 3), ("acknowledged", 0)]
     assert "No such file" in failed.lines[0]["error"] and failed.lines[1]["error"] == "exit code 3: a\ufffdb"
     assert [row["attempts"] for row in pgaq("browse", queue, "--state", "all", "--json").json if row["state"] != "PROCESSED"] == [1, 1]
@@ -484,7 +549,10 @@ def test_lease_is_extended(server: Server, queue: str, pgaq: Callable[..., Resul
     pgaq("send", queue, "1")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with client(server, "receive", queue, "--lease", "6s", "--exec", f"cat {pipe} > /dev/null", "--json") as process, server.connect() as conn:
+    with (
+        client(server, "receive", queue, "--lease", "6s", "--exec", f"cat {pipe} > /dev/null", "--json") as process,
+        server.connect() as conn,
+    ):
         leased = "SELECT leased_until > leased_since + interval '7 s' FROM aq.messages WHERE queue_name = %s"
         until(lambda: db.value(conn, leased, [queue]), "the lease was extended")
         pipe.write_text("")
@@ -535,12 +603,16 @@ def test_no_rule_reads_all_queues_for_each_queue(server: Server, roles: None) ->
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('many_' || i, exception_queue => 'none') FROM generate_series(1, 60) i")
         conn.execute("SELECT aq.enqueue('many_' || i, '{}'::jsonb) FROM generate_series(1, 60) i")
-        queries = [rule.query.replace("> 300", ">= 0").replace("= 0 AND waiting", ">= 0 AND waiting") for rule in RULES] + [subject.query for subject in SUBJECTS.values() if not subject.parameters]
+        queries = [rule.query.replace("> 300", ">= 0").replace("= 0 AND waiting", ">= 0 AND waiting") for rule in RULES] + [
+            subject.query for subject in SUBJECTS.values() if not subject.parameters
+        ]
         for query in queries:
             (plan,) = db.value(conn, f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}")
             assert max(scans(plan["Plan"]), default=0) < 10, query
         for view in ("metrics()", "metrics('many_7')", "subscribers", "shards", "partitions"):
-            (plan,) = db.value(conn, f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, VERBOSE) SELECT queue_name FROM aq.{view} WHERE queue_name = 'many_7'")
+            (plan,) = db.value(
+                conn, f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, VERBOSE) SELECT queue_name FROM aq.{view} WHERE queue_name = 'many_7'"
+            )
             assert bool(re.search('"Rows Removed by Filter": [1-9]', json.dumps(plan))) == (view == "metrics()"), (view, plan)
         assert db.rows(conn, "SELECT queue_name, lag FROM aq.metrics('many_7')") == [{"queue_name": "many_7", "lag": 1}]
         conn.execute("SELECT aq.drop_queue('many_' || i, force => true) FROM generate_series(1, 60) i")
@@ -576,8 +648,15 @@ def test_names_do_not_steer_the_terminal(pgaq: Callable[..., Result], server: Se
 
 def test_one_way_to_the_terminal() -> None:
     """Only these write by another way than output.console(), output.write_json() and text.say(); of a live screen, too, only styles are control sequences."""
-    ways = {(path.name, line.strip()) for path in Path(common.__file__).parent.glob("*.py") for line in path.read_text().splitlines() if BARE.search(line)}
-    assert {name for name, _ in ways} <= {"common.py", "main.py", "output.py", "receive.py", "report.py", "trace.py"} and len(ways) == 12, ways
+    ways = {
+        (path.name, line.strip())
+        for path in Path(common.__file__).parent.glob("*.py")
+        for line in path.read_text().splitlines()
+        if BARE.search(line)
+    }
+    assert {name for name, _ in ways} <= {"common.py", "main.py", "output.py", "receive.py", "report.py", "trace.py"} and len(ways) == 12, (
+        ways
+    )
     stream = io.StringIO()
     console = output._Console(file=stream, force_terminal=True, width=60, color_system="standard")
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -598,7 +677,9 @@ def test_status(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
     assert queue in pgaq("status").out
     assert pgaq("status", "--all").out.count("_exceptions") > pgaq("status").out.count("_exceptions ")
     pgaq("queue", "stop", queue)
-    assert {"rule": "stopped", "case": queue} in [{key: each[key] for key in ("rule", "case")} for each in pgaq("status", "--json").json["advice"]]
+    assert {"rule": "stopped", "case": queue} in [
+        {key: each[key] for key in ("rule", "case")} for each in pgaq("status", "--json").json["advice"]
+    ]
 
 
 def test_status_of_other_roles(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
@@ -622,16 +703,26 @@ def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Call
     """With the names that they need, whatever these are; the shell and SQL take them as they are."""
 
     def advice(rule: str) -> str:
-        findings = [each for each in pgaq("doctor", "--json", ok=False).json["findings"] if each["rule"] == rule and "$HOME" in (each["case"] or "")]
+        findings = [
+            each for each in pgaq("doctor", "--json", ok=False).json["findings"] if each["rule"] == rule and "$HOME" in (each["case"] or "")
+        ]
         return findings[0]["do"].partition(": ")[2] if findings else ""
 
     def shell(words: str) -> None:
         assert words.startswith("pgaq ")
-        subprocess.run(["sh", "-c", shlex.join(COMMAND) + words.removeprefix("pgaq")], env={**os.environ, **server.environment()}, check=True, capture_output=True)
+        subprocess.run(
+            ["sh", "-c", shlex.join(COMMAND) + words.removeprefix("pgaq")],
+            env={**os.environ, **server.environment()},
+            check=True,
+            capture_output=True,
+        )
 
-    odd, name = "it's \\ $HOME", "-> \"$HOME\" it's"
+    odd, name = "it's \\ $HOME", '-> "$HOME" it\'s'
     with server.connect() as conn:
-        conn.execute("SELECT aq.create_queue(%(odd)s), aq.create_queue(%(odd)s || ' 2', exception_queue => %(odd)s), aq.stop_queue(%(odd)s)", {"odd": odd})
+        conn.execute(
+            "SELECT aq.create_queue(%(odd)s), aq.create_queue(%(odd)s || ' 2', exception_queue => %(odd)s), aq.stop_queue(%(odd)s)",
+            {"odd": odd},
+        )
         shell(advice("stopped"))
         assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = %s", [odd])
         conn.execute("SELECT aq.enqueue(%s, '1')", [odd + " 2"])
@@ -642,14 +733,20 @@ def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Call
         shell(listed)
         shell(moved)
         assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s)", [odd + " 2"]) == 1
-        conn.execute("SELECT aq.create_queue(%(odd)s || ' 3', multiple_consumers => true), aq.subscribe(%(odd)s || ' 3', %(name)s, rule => '1 / priority > 0')", {"odd": odd, "name": name})
+        conn.execute(
+            "SELECT aq.create_queue(%(odd)s || ' 3', multiple_consumers => true), aq.subscribe(%(odd)s || ' 3', %(name)s, rule => '1 / priority > 0')",
+            {"odd": odd, "name": name},
+        )
         conn.execute("SELECT aq.enqueue(%s, '1', priority => 0)", [odd + " 3"])
         shell(advice("rule_errors").rpartition(": ")[2].replace("CONDITION", "'priority > 0'"))
         assert db.value(conn, "SELECT rule FROM aq.subscribers WHERE consumer = %s", [name]) == "priority > 0"
         conn.execute("SELECT aq.schedule(%(odd)s, %(odd)s, '{}', every => '1 s'), aq.stop_queue(%(odd)s)", {"odd": odd})
         until(lambda: advice("schedule"), "a failure of the schedule")
         shell(advice("schedule"))
-        conn.execute("SELECT aq.drop_queue(%(odd)s || ' 2', force => true), aq.drop_queue(%(odd)s || ' 3', force => true), aq.drop_queue(%(odd)s, force => true)", {"odd": odd})
+        conn.execute(
+            "SELECT aq.drop_queue(%(odd)s || ' 2', force => true), aq.drop_queue(%(odd)s || ' 3', force => true), aq.drop_queue(%(odd)s, force => true)",
+            {"odd": odd},
+        )
 
 
 def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
@@ -661,7 +758,10 @@ def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> 
     assert pgaq("top", "--view", "nothing", ok=False).code == 2
     # nothing was enqueued between the readings: the rate is not the average since the queue came into use
     pgaq("send", queue, "1", "2", "3")
-    first, second = (next(row for row in frame["rows"] if row["queue"] == queue) for frame in pgaq("top", "--json", "--times", "2", "--every", "1.1").lines)
+    first, second = (
+        next(row for row in frame["rows"] if row["queue"] == queue)
+        for frame in pgaq("top", "--json", "--times", "2", "--every", "1.1").lines
+    )
     assert (first["enqueue_rate"], second["enqueue_rate"], second["enqueued"]) == (None, 0, 3)
     hidden = pgaq("top", "--view", "latches", user="nothing")
     assert hidden.out == "" and "pg_monitor" in hidden.err, "not: no latch was got"
@@ -729,7 +829,9 @@ def test_service_before_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PGSERVICE", "shop")
     db.connect("")
     db.connect("service=any")
-    assert [each["host"] for each in seen] == ["db.shop.example", "192.0.2.1", "other", "db.shop.example", "192.0.2.1"] and os.environ["PGSERVICE"] == "shop"
+    assert [each["host"] for each in seen] == ["db.shop.example", "192.0.2.1", "other", "db.shop.example", "192.0.2.1"] and os.environ[
+        "PGSERVICE"
+    ] == "shop"
 
 
 def test_completion(server: Server, queue: str) -> None:
@@ -737,7 +839,9 @@ def test_completion(server: Server, queue: str) -> None:
     environment = {**os.environ, **server.environment(), "_PGAQ_COMPLETE": "complete_bash"}
 
     def complete(words: str, place: int) -> list[str]:
-        return subprocess.run(COMMAND, env={**environment, "COMP_WORDS": words, "COMP_CWORD": str(place)}, capture_output=True, text=True, check=True).stdout.split()
+        return subprocess.run(
+            COMMAND, env={**environment, "COMP_WORDS": words, "COMP_CWORD": str(place)}, capture_output=True, text=True, check=True
+        ).stdout.split()
 
     assert complete("pgaq sta", 1) == ["status"]
     assert queue in complete(f"pgaq queue show {queue[:1]}", 3)
@@ -751,7 +855,9 @@ def test_completion(server: Server, queue: str) -> None:
     environment["PGDATABASE"] = "nowhere"
     assert complete("pgaq queue show ", 3) == []
     assert queue in complete("pgaq -d postgres queue show ", 5)
-    shown = subprocess.run([*COMMAND, "--show-completion", "bash"], env={**os.environ, **server.environment()}, capture_output=True, text=True)
+    shown = subprocess.run(
+        [*COMMAND, "--show-completion", "bash"], env={**os.environ, **server.environment()}, capture_output=True, text=True
+    )
     assert shown.returncode == 0 and "_PGAQ_COMPLETE" in shown.stdout
 
 
@@ -767,9 +873,21 @@ def test_installed(server: Server, queue: str, tmp_path: Path) -> None:
         return subprocess.run([str(word) for word in command], env=clean, cwd=tmp_path, capture_output=True, text=True, **more)
 
     run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", venv, check=True)
-    done = run(venv / "bin/python", "-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", source)
+    done = run(
+        venv / "bin/python",
+        "-m",
+        "pip",
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+        source,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    version = next(line.split("'")[1] for line in (places.ROOT / "pgaq.control").read_text().splitlines() if line.startswith("default_version"))
+    version = next(
+        line.split("'")[1] for line in (places.ROOT / "pgaq.control").read_text().splitlines() if line.startswith("default_version")
+    )
     assert run(venv / "bin/pgaq", "--version").stdout == f"pgaq {version}\n"
     assert queue in [row["queue"] for row in json.loads(run(venv / "bin/pgaq", "queue", "list", "--json").stdout)]
     assert run(venv / "bin/python", "-c", "import pgaq_proof").returncode == 1
@@ -828,17 +946,41 @@ def example(pgaq: Callable[..., Result], line: str) -> str:
 
 def test_reader_has_left(server: Server, queue: str) -> None:
     """A closed pipe ends a command in silence."""
-    for arguments in (["bench", "--list"], ["bench", "--help"], ["lab", "list"], ["lab", "--help"], ["--help"], ["queue", "list"], ["status", "--json"], ["top", "--every", "0.1", "-n", "3"]):
+    for arguments in (
+        ["bench", "--list"],
+        ["bench", "--help"],
+        ["lab", "list"],
+        ["lab", "--help"],
+        ["--help"],
+        ["queue", "list"],
+        ["status", "--json"],
+        ["top", "--every", "0.1", "-n", "3"],
+    ):
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run([*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [*COMMAND, *arguments], env={**os.environ, **server.environment()}, stdout=writer, stderr=subprocess.PIPE, text=True
+        )
         os.close(writer)
         assert (done.returncode, done.stderr) == (1, ""), arguments
 
 
 def test_results_of_the_benchmark_as_json(tmp_path: Path) -> None:
     """The same objects as in the files of bench/run; tables and progress go to standard error."""
-    arguments = ["--json", "bench", "--shapes", "queue-100x4", "--contestants", "bare", "--seconds", "0.2", "--warm-up", "0", "--rounds", "1"]
+    arguments = [
+        "--json",
+        "bench",
+        "--shapes",
+        "queue-100x4",
+        "--contestants",
+        "bare",
+        "--seconds",
+        "0.2",
+        "--warm-up",
+        "0",
+        "--rounds",
+        "1",
+    ]
     before = set((places.ROOT / "bench/results").iterdir())
     done = subprocess.run([*COMMAND, *arguments], env={**os.environ, "PGAQ_NO_BUILD": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -854,13 +996,24 @@ def test_bench_and_lab(pgaq: Callable[..., Result]) -> None:
     assert {"shape": "queue-1x4"} in pgaq("bench", "--list", "--json").json
     # PG_CONFIG is what bench/run's setup would complain of: it does not come so far
     for mistake in (["nosuch"], ["--shapes", "nosuch"]):
-        said = subprocess.run([*COMMAND, "bench", *mistake], env={**os.environ, "PG_CONFIG": "/nonexistent"}, capture_output=True, text=True)
-        assert said.returncode == 2 and ("nosuch" in said.stderr or "no shape has such a name" in said.stderr) and "PG_CONFIG" not in said.stdout + said.stderr
+        said = subprocess.run(
+            [*COMMAND, "bench", *mistake], env={**os.environ, "PG_CONFIG": "/nonexistent"}, capture_output=True, text=True
+        )
+        assert (
+            said.returncode == 2
+            and ("nosuch" in said.stderr or "no shape has such a name" in said.stderr)
+            and "PG_CONFIG" not in said.stdout + said.stderr
+        )
     one_line(pgaq("bench", "--list", "-d", "shop", ok=False), 2, "private server")
     assert "Commands" in pgaq("lab", "--help").out
-    for arguments in (("lab", "list", "E7", "--json", "--no-color", "-d", "shop"), ("-d", "shop", "--json", "--no-color", "lab", "list", "E7")):
+    for arguments in (
+        ("lab", "list", "E7", "--json", "--no-color", "-d", "shop"),
+        ("-d", "shop", "--json", "--no-color", "lab", "list", "E7"),
+    ):
         found = pgaq(*arguments)
-        assert [each["id"] for each in found.json] == ["E7"] and found.err == "The lab measures on private servers of its own: -d is not used.\n"
+        assert [each["id"] for each in found.json] == [
+            "E7"
+        ] and found.err == "The lab measures on private servers of its own: -d is not used.\n"
     one_line(pgaq("lab", "list", "E777", ok=False), 2, "there is no experiment, run or source E777")
     one_line(pgaq("lab", "run", "--quick", "--full", ok=False), 2, "cannot be combined")
     assert json.loads(pgaq("lab", "report", "nowhere", "--json", ok=False).err)["error"]["exit"] == 2

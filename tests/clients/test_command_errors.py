@@ -32,7 +32,9 @@ def test_no_server(pgaq: Callable[..., Result], tmp_path: Path) -> None:
 
 
 def test_no_extension(pgaq: Callable[..., Result], roles: None) -> None:
-    one_line(pgaq("queue", "list", "-d", "plain", ok=False), 4, 'database "plain" does not have the extension pgaq', "CREATE EXTENSION pgaq")
+    one_line(
+        pgaq("queue", "list", "-d", "plain", ok=False), 4, 'database "plain" does not have the extension pgaq', "CREATE EXTENSION pgaq"
+    )
 
 
 def test_old_extension(pgaq: Callable[..., Result], server: Server) -> None:
@@ -90,14 +92,20 @@ def test_grants(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
     assert granted == {"queue": queue, "role": "nothing", "granted": "enqueue"}
     pgaq("send", queue, "1", user="nothing")
     shown = pgaq("queue", "show", queue, "--json").json["privileges"]
-    assert [(row["role"], row["privilege"], row["grant_option"]) for row in shown] == [("nothing", "dequeue", False), ("nothing", "enqueue", False)]
+    assert [(row["role"], row["privilege"], row["grant_option"]) for row in shown] == [
+        ("nothing", "dequeue", False),
+        ("nothing", "enqueue", False),
+    ]
     assert "nothing" in pgaq("queue", "show", queue).out
     assert pgaq("queue", "revoke", queue, "nothing", "enqueue").out == f"Revoked enqueue on {queue} from nothing.\n"
     assert pgaq("send", queue, "1", user="nothing", ok=False).code == 5
     assert pgaq("receive", queue, user="nothing").out == "1\n"
     pgaq("queue", "revoke", queue, "nothing")
     assert pgaq("receive", queue, user="nothing", ok=False).code == 6
-    assert pgaq("queue", "grant", queue, "nothing", "enqueue", "dequeue", "--grant-option").out == f"Granted enqueue, dequeue on {queue} to nothing.\n"
+    assert (
+        pgaq("queue", "grant", queue, "nothing", "enqueue", "dequeue", "--grant-option").out
+        == f"Granted enqueue, dequeue on {queue} to nothing.\n"
+    )
     assert {row["grant_option"] for row in pgaq("queue", "show", queue, "--json").json["privileges"]} == {True}
     one_line(pgaq("queue", "grant", queue, "nobody_here", ok=False), 6, "nobody_here")
     one_line(pgaq("queue", "grant", queue, "nothing", "select", ok=False), 1, "select")
@@ -137,7 +145,11 @@ def test_owner_is_named(pgaq: Callable[..., Result], queue: str, roles: None) ->
 
 def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
     pgaq("schedule", "create", "mine", queue, "1", "--every", "1 day")
-    one_line(pgaq("schedule", "create", "mine", queue, "1", "--every", "1 day", ok=False), 1, "already exists. To change it, use pgaq schedule alter.")
+    one_line(
+        pgaq("schedule", "create", "mine", queue, "1", "--every", "1 day", ok=False),
+        1,
+        "already exists. To change it, use pgaq schedule alter.",
+    )
     one_line(pgaq("schedule", "create", "s", "zzz", "--every", "1 day", ok=False), 6, 'queue "zzz" does not exist', "pgaq queue list")
     one_line(pgaq("schedule", "create", "s", queue, "--cron", "61 * * * *", ok=False), 1, "invalid cron expression", "five fields")
     one_line(pgaq("schedule", "create", "s", queue, "--every", "often", ok=False), 1, 'invalid input syntax for type interval: "often"')
@@ -145,7 +157,14 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
     one_line(pgaq("schedule", "times", "--cron", "@daily", "--every", "1 day", ok=False), 2, "cannot be combined")
     one_line(pgaq("schedule", "alter", "mine", ok=False), 2, "nothing to change")
     one_line(pgaq("schedule", "list", "zzz", ok=False), 6, 'queue "zzz" does not exist')
-    for words in (("show", "zzz"), ("run", "zzz"), ("pause", "zzz"), ("resume", "zzz"), ("drop", "zzz"), ("alter", "zzz", "--comment", "c")):
+    for words in (
+        ("show", "zzz"),
+        ("run", "zzz"),
+        ("pause", "zzz"),
+        ("resume", "zzz"),
+        ("drop", "zzz"),
+        ("alter", "zzz", "--comment", "c"),
+    ):
         one_line(pgaq("schedule", *words, ok=False), 6, 'schedule "zzz" does not exist. pgaq schedule list shows')
     # what others may not see does not exist for them
     one_line(pgaq("schedule", "drop", "mine", user="nothing", ok=False), 6, "does not exist")
@@ -155,12 +174,21 @@ def test_wrong_schedules(pgaq: Callable[..., Result], queue: str, roles: None) -
 
 def test_hints_name_commands() -> None:
     for hint, words in (
-        ("Check the spelling: the view aq.subscribers lists subscribers, and recipients while they have messages.", "Check the spelling: pgaq subscriber list shows subscribers, and recipients while they have messages."),
-        ("The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').", """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue."""),
+        (
+            "Check the spelling: the view aq.subscribers lists subscribers, and recipients while they have messages.",
+            "Check the spelling: pgaq subscriber list shows subscribers, and recipients while they have messages.",
+        ),
+        (
+            "The owner of the queue can grant it: aq.grant_queue('my queue', 'o''hara', 'enqueue').",
+            """The owner of the queue can grant it: pgaq queue grant 'my queue' 'o'"'"'hara' enqueue.""",
+        ),
         ("Dequeue or purge them, or drop the queue with force => true.", "Dequeue or purge them, or use pgaq queue drop --force."),
         ("Drop one with aq.drop_queue, or wait.", "Drop one with pgaq queue drop, or wait."),
         ("Use aq.rtpctx_start() and aq.rtpctx_report(), which store nothing.", "Use pgaq report rtpctx, which stores nothing."),
-        ("The view aq.subscribers counts them; aq.drop_queue_table drops it.", "The view aq.subscribers counts them; aq.drop_queue_table drops it."),
+        (
+            "The view aq.subscribers counts them; aq.drop_queue_table drops it.",
+            "The view aq.subscribers counts them; aq.drop_queue_table drops it.",
+        ),
     ):
         assert common.as_commands(hint) == words
 
@@ -237,7 +265,11 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
     def look(command: Any, name: str) -> None:
         for each in getattr(command, "commands", {}).values():
             look(each, f"{name} {each.name}".strip())
-        spans = sorted(parameter.opts[-1] if len(parameter.opts) == 1 else parameter.opts[0] for parameter in command.params if parameter.metavar == common.DURATION)
+        spans = sorted(
+            parameter.opts[-1] if len(parameter.opts) == 1 else parameter.opts[0]
+            for parameter in command.params
+            if parameter.metavar == common.DURATION
+        )
         if spans:
             found[name] = spans
 
@@ -266,7 +298,13 @@ def test_what_cannot_be_written_is_said(server: Server, pgaq: Callable[..., Resu
     pgaq("send", queue, "1")
     one_line(pgaq("receive", queue, "--directory", "/proc", ok=False), 1, "cannot write /proc/", "The message is given back to the queue.")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*COMMAND, "receive", queue, "--wait", "60s"], env={**os.environ, **server.environment()}, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [*COMMAND, "receive", queue, "--wait", "60s"],
+            env={**os.environ, **server.environment()},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     assert (done.returncode, done.stderr) == (1, "pgaq: standard output: No space left on device.\n")
     assert pgaq("receive", queue, "--wait", "60s").out == "1\n"
 
@@ -274,7 +312,10 @@ def test_what_cannot_be_written_is_said(server: Server, pgaq: Callable[..., Resu
 def test_averages_are_named(pgaq: Callable[..., Result], queue: str) -> None:
     """What is an average since the queue came into use says so; status and top show the rate between two readings."""
     pgaq("send", queue, "1")
-    until(lambda: pgaq("queue", "show", queue, "--json").json["consumers"][0]["enqueue_rate"] is not None, "the queue has been in use for a moment")
+    until(
+        lambda: pgaq("queue", "show", queue, "--json").json["consumers"][0]["enqueue_rate"] is not None,
+        "the queue has been in use for a moment",
+    )
     for arguments in (("status", "--last", "0"), ("queue", "list"), ("queue", "show", queue)):
         shown = pgaq(*arguments).out
         assert "Avg in/s" in shown and " In/s" not in shown
@@ -320,7 +361,14 @@ def test_no_trailing_spaces(pgaq: Callable[..., Result], queue: str) -> None:
 def test_mistyped(pgaq: Callable[..., Result], server: Server) -> None:
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('invoices')")
-    for arguments in (("send", "invoice", "1"), ("receive", "Invoices"), ("queue", "show", "invioces"), ("browse", "invoces"), ("dead", "list", "invoice"), ("queue", "stop", "invoic")):
+    for arguments in (
+        ("send", "invoice", "1"),
+        ("receive", "Invoices"),
+        ("queue", "show", "invioces"),
+        ("browse", "invoces"),
+        ("dead", "list", "invoice"),
+        ("queue", "stop", "invoic"),
+    ):
         one_line(pgaq(*arguments, ok=False), 6, 'Did you mean "invoices"?')
     one_line(pgaq("send", "zzz", "1", ok=False), 6, "pgaq queue list")
     one_line(pgaq("queue", "shwo", "invoices", ok=False), 2, "Did you mean 'show'?")

@@ -24,9 +24,14 @@ class Terminal:
     """A command in a terminal of that size; what is on the screen is read as text."""
 
     def __init__(self, server: Server, columns: int, *arguments: str, **environment: str) -> None:
-        env = {**{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}, **server.environment()}
+        env = {
+            **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")},
+            **server.environment(),
+        }
         env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environment}
-        self.child = pexpect.spawn(sys.executable, ["-m", "pgaq", *arguments], dimensions=(24, columns), env=env, encoding="utf-8", timeout=60)
+        self.child = pexpect.spawn(
+            sys.executable, ["-m", "pgaq", *arguments], dimensions=(24, columns), env=env, encoding="utf-8", timeout=60
+        )
         self.raw = ""
 
     def key(self, key: str, *expected: str) -> str:
@@ -116,7 +121,9 @@ def test_top_shows_waiting_sessions(server: Server, busy: str) -> None:
         term.key("\r", "Waits of the session of [0-9]+", "Statistics of the session of [0-9]+", "enqueue")
         term.child.send("q")
         assert term.end()[0] == 0
-        assert until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgaq'"), "its connection is closed")
+        assert until(
+            lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgaq'"), "its connection is closed"
+        )
 
 
 def test_top_is_left_by_ctrl_c(server: Server, busy: str) -> None:
@@ -139,7 +146,19 @@ def test_top_loses_its_connection(server: Server, busy: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 100])
-@pytest.mark.parametrize("arguments", [["status"], ["queue", "list"], ["queue", "show", "busy"], ["browse", "busy"], ["subscriber", "list"], ["doctor"], ["top", "--times", "1"]], ids=lambda words: " ".join(words))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"],
+        ["queue", "list"],
+        ["queue", "show", "busy"],
+        ["browse", "busy"],
+        ["subscriber", "list"],
+        ["doctor"],
+        ["top", "--times", "1"],
+    ],
+    ids=lambda words: " ".join(words),
+)
 def test_fits_the_terminal(server: Server, busy: str, arguments: list[str], columns: int) -> None:
     """No line is wider than the terminal, and the names are there."""
     code, text = Terminal(server, columns, *arguments).end()
@@ -172,7 +191,13 @@ def test_colors(server: Server, busy: str) -> None:
     finally:
         with server.connect() as conn:
             conn.execute("SELECT aq.start_queue('busy')")
-    piped = subprocess.run([sys.executable, "-m", "pgaq", "browse", "busy"], env={**os.environ, **server.environment()}, capture_output=True, text=True, check=True).stdout
+    piped = subprocess.run(
+        [sys.executable, "-m", "pgaq", "browse", "busy"],
+        env={**os.environ, **server.environment()},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert "\x1b" not in piped and "x" * 200 in piped  # nothing is cut in a pipe
 
 
@@ -207,5 +232,3 @@ def test_nothing_to_send(server: Server, busy: str) -> None:
     """A terminal as standard input is no source of messages."""
     code, text = Terminal(server, 200, "send", "busy").end()
     assert code == 2 and text.startswith("pgaq: there is nothing to send.")
-
-

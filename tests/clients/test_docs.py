@@ -55,6 +55,12 @@ def test_tests(server, tmp_path):
     """The tests for pytest in docs/testing.md pass."""
     (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.S)
     (tmp_path / "test_parcels.py").write_text(program.replace("parcels", "tested"))
-    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_parcels.py"], cwd=tmp_path,
-                            env={**os.environ, "TEST_DATABASE": server.conninfo()}, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_parcels.py"],
+        cwd=tmp_path,
+        env={**os.environ, "TEST_DATABASE": server.conninfo()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert "3 passed" in result.stdout, result.stdout + result.stderr

@@ -40,14 +40,18 @@ def server():
         (setup,) = re.findall(r"```sql\n(.*?)```", PAGE, re.S)
         conn.execute(setup)
         conn.execute("CREATE TYPE parcel AS (id int, weight numeric, destination text)")
-        conn.execute("SELECT aq.create_queue('text', 'text'), aq.create_queue('bytes', 'bytea'), aq.create_queue('xml', 'xml'), aq.create_queue('rows', 'parcel')")
+        conn.execute(
+            "SELECT aq.create_queue('text', 'text'), aq.create_queue('bytes', 'bytea'), aq.create_queue('xml', 'xml'), aq.create_queue('rows', 'parcel')"
+        )
     yield made
     end_server(made)
 
 
 def run(server, command, folder):
     """The program prints the three parcels."""
-    done = subprocess.run(command, cwd=folder, env={**server.environment("shop"), "GO111MODULE": "on"}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, cwd=folder, env={**server.environment("shop"), "GO111MODULE": "on"}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split() == ["1", "2", "3"], done.stdout
 
@@ -63,7 +67,9 @@ def test_pgjdbc(server, tmp_path):
     driver = os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar")
     text = program("pgjdbc", "java")
     assert "localhost/shop" in text
-    (tmp_path / "Parcels.java").write_text(text.replace("localhost/shop", f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}"))
+    (tmp_path / "Parcels.java").write_text(
+        text.replace("localhost/shop", f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}")
+    )
     run(server, ["java", "-cp", driver, "Parcels.java"], tmp_path)
 
 
@@ -136,6 +142,7 @@ def test_types_of_untyped_parameters(wire, server, statement):
 
 def binary_array(element_type, elements):
     """An array as pgx and asyncpg send it."""
+
     def number(n):
         return n.to_bytes(4, "big")
 
@@ -145,6 +152,7 @@ def binary_array(element_type, elements):
 
 def test_binary_values(wire, server):
     """Maps, lists of strings and bytes of pgx and asyncpg, a Buffer of node-postgres: untyped, in binary format."""
+
     def send(statement, name, value):
         answer(wire.exec_params(statement.encode(), [name, value], None, [TEXT, BINARY], TEXT))
 
@@ -179,7 +187,11 @@ def test_text_values(wire, server):
 def test_payloads_of_each_type(server, queue, array):
     """One message, and an array: a literal, text, json, the payload's own type."""
     with server.connect("shop") as conn:
-        for call in (f"aq.enqueue('{queue}', {array})", f"aq.enqueue_array('{queue}', ARRAY[{array}])", f"aq.enqueue('{queue}', payload => {array})"):
+        for call in (
+            f"aq.enqueue('{queue}', {array})",
+            f"aq.enqueue_array('{queue}', ARRAY[{array}])",
+            f"aq.enqueue('{queue}', payload => {array})",
+        ):
             conn.execute(f"SELECT {call}")
         of_type = {"parcels": "jsonb", "text": "text", "bytes": "bytea", "xml": "xml", "rows": "parcel"}[queue]
         found = conn.execute(f"SELECT payload::text FROM aq.dequeue('{queue}', as_type => null::{of_type}, max_messages => 10)").fetchall()
@@ -188,7 +200,12 @@ def test_payloads_of_each_type(server, queue, array):
 
 def test_other_types_are_refused(server):
     with server.connect("shop") as conn:
-        for call in ("aq.enqueue('text', '1'::json)", "aq.enqueue('parcels', 1)", "aq.enqueue_array('parcels', ARRAY[1])", "aq.enqueue_array('bytes', ARRAY['1'::json])"):
+        for call in (
+            "aq.enqueue('text', '1'::json)",
+            "aq.enqueue('parcels', 1)",
+            "aq.enqueue_array('parcels', ARRAY[1])",
+            "aq.enqueue_array('bytes', ARRAY['1'::json])",
+        ):
             with pytest.raises(psycopg.Error) as caught:
                 conn.execute(f"SELECT {call}")
             assert caught.value.sqlstate == "42804", call

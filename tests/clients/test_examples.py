@@ -62,7 +62,9 @@ def node_worker(_):
 def pgx_worker(folder):
     """With pgx v5 if there is a module that requires it, otherwise with Debian's pgx v4, which differs in two lines."""
     module = os.environ.get("PGAQ_GO_MODULE")
-    debian = next((path for path in (Path("/usr/share/gocode"), places.DRIVERS / "gocode") if (path / "src/github.com/jackc/pgx").exists()), None)
+    debian = next(
+        (path for path in (Path("/usr/share/gocode"), places.DRIVERS / "gocode") if (path / "src/github.com/jackc/pgx").exists()), None
+    )
     if not shutil.which("go") or not (module or debian):
         return "go, or pgx: Debian's, or a Go module that requires it (PGAQ_GO_MODULE)"
     place = folder / "worker_pgx"
@@ -74,7 +76,10 @@ def pgx_worker(folder):
             shutil.copy(Path(module) / name, place)
     else:
         environment.update({"GO111MODULE": "off", "GOPATH": str(debian)})
-        for old, new in (("pgx/v5", "pgx/v4"), ("config.DefaultQueryExecMode = pgx.QueryExecModeExec", "config.PreferSimpleProtocol = true")):
+        for old, new in (
+            ("pgx/v5", "pgx/v4"),
+            ("config.DefaultQueryExecMode = pgx.QueryExecModeExec", "config.PreferSimpleProtocol = true"),
+        ):
             assert text.count(old) == 1
             text = text.replace(old, new)
     (place / "main.go").write_text(text)
@@ -85,7 +90,11 @@ def pgx_worker(folder):
 
 def pgjdbc_worker(folder):
     driver = os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar")
-    done = subprocess.run(["javac", "-Xlint:all,-serial", "-Werror", "-cp", driver, "-d", str(folder), str(EXAMPLES / "WorkerPgjdbc.java")], capture_output=True, text=True)
+    done = subprocess.run(
+        ["javac", "-Xlint:all,-serial", "-Werror", "-cp", driver, "-d", str(folder), str(EXAMPLES / "WorkerPgjdbc.java")],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return ["java", "-cp", f"{driver}:{folder}", "WorkerPgjdbc"]
 
@@ -109,7 +118,15 @@ class Worker:
     def start(self, port, databases, batch):
         url = JDBC_URL if self.driver == "pgjdbc" else URL
         urls = [url.format(port=port, database=name) for name in databases]
-        environment = {**os.environ, "DATABASE_URL": urls[0], "WAIT_URL": urls[1], "QUEUE": self.queue, "WORKERS": "3", "BATCH": str(batch), "LEASE": str(LEASE)}
+        environment = {
+            **os.environ,
+            "DATABASE_URL": urls[0],
+            "WAIT_URL": urls[1],
+            "QUEUE": self.queue,
+            "WORKERS": "3",
+            "BATCH": str(batch),
+            "LEASE": str(LEASE),
+        }
         self.logs.append(self.folder / f"{self.queue}.{len(self.logs)}.log")
         with self.logs[-1].open("a") as log:
             self.processes.append(subprocess.Popen(self.command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
@@ -174,6 +191,7 @@ class Story:
 
     def all_have(self, number):
         """Every worker has saved that many results."""
+
         def late():
             saved = self.saved()
             return [worker for worker in self.workers if len(saved[worker.driver]) < number]
@@ -331,7 +349,9 @@ def test_attempts(story, worker):
     for msgid, attempts in ((msgid, [b[1] for b in found]) for msgid, found in begins(story, worker).items()):
         assert attempts == sorted(set(attempts)), (story.enqueued[msgid], attempts)
         last[story.enqueued[msgid][1]] = attempts[-1]
-    assert {n: attempts for n, attempts in story.saved_in_the_end[worker.driver]} == {n: a for n, a in last.items() if n not in (REJECTED, UNSAVED)}
+    assert {n: attempts for n, attempts in story.saved_in_the_end[worker.driver]} == {
+        n: a for n, a in last.items() if n not in (REJECTED, UNSAVED)
+    }
     assert last[FAILS_TWICE] >= 2 and last[LONG] == 0
     # with the reason lease the last take was one of which the worker did not hear, or in which it was killed
     assert last[UNSAVED] == 5 or max(story.dead[worker.driver])[1] == "lease"

@@ -33,7 +33,9 @@ def run(name, server, tmp_path, capsys):
     driver = os.environ.get("PGJDBC") or next((path for path in DRIVERS if Path(path).exists()), None)
     assert driver and shutil.which("javac"), "a JDK and pgjdbc are needed: run tools/setup"
     source = Path(__file__).parent / f"{name}.java"
-    done = subprocess.run(["javac", "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["javac", "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
     done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", name, url, "postgres", PASSWORD], capture_output=True, text=True)

@@ -24,7 +24,20 @@ def server() -> Iterator[Server]:
     """It has a certificate that it has signed itself, and no prepared transactions."""
     made = Server.temporary("jms_connection", tcp=True, start=False, settings={"max_prepared_transactions": 0})
     certificate, key = made.directory / "certificate.pem", made.directory / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=pgaq", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=pgaq",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
     subprocess.run([*command, "-out", certificate, "-keyout", key], check=True, capture_output=True)
     places.give_to_server(key)
     places.give_to_server(certificate)
@@ -41,7 +54,13 @@ def server() -> Iterator[Server]:
 def start(server: Server, class_path: str, what: str, password: str = PASSWORD, **options: str | Path) -> subprocess.Popen[str]:
     more = "".join(f"&{name}={value}" for name, value in options.items())
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user=postgres&password={password}{more}"
-    return subprocess.Popen([*JAVA, "-cp", class_path, "JmsConnection", what, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*JAVA, "-cp", class_path, "JmsConnection", what, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_tls_and_scram(server: Server, class_path: str) -> None:

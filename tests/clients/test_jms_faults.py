@@ -27,7 +27,12 @@ from pgaq.server import Server
 
 JMS = ROOT / "jms"
 LEDGER_CLIENT = JMS / "pgaq-jms-clients/src/test/java/io/github/pgaq/jms/clients/LedgerClient.java"
-JARS = {"jakarta/jms/jakarta.jms-api": "jakarta.jms.version", "org/postgresql/postgresql": "pgjdbc.version", "org/slf4j/slf4j-api": "slf4j.version", "org/slf4j/slf4j-simple": "slf4j.version"}
+JARS = {
+    "jakarta/jms/jakarta.jms-api": "jakarta.jms.version",
+    "org/postgresql/postgresql": "pgjdbc.version",
+    "org/slf4j/slf4j-api": "slf4j.version",
+    "org/slf4j/slf4j-simple": "slf4j.version",
+}
 JAVA = ["java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 PASSWORD = "throw-away"
 SECONDS = 20
@@ -47,7 +52,9 @@ class Ledgers:
     unsent: set[str] = field(default_factory=set)  # certainly rolled back
     received: dict[str, list[tuple[int, bool, int]]] = field(default_factory=lambda: defaultdict(list))  # time, redelivered, count
     orders: list[list[str]] = field(default_factory=list)  # for each process, the ids in its order that were not redelivered
-    finishing: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # commits or acknowledgements that began and were not undone
+    finishing: dict[str, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )  # commits or acknowledgements that began and were not undone
     finished: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # those that certainly succeeded
 
     @classmethod
@@ -125,7 +132,9 @@ def inversions(order: list[str]) -> Iterator[tuple[str, str]]:
 class Clients:
     """Processes of LedgerClient, and what is done to them."""
 
-    def __init__(self, server: Server, class_path: str, folder: Path, mode: str, kind: str, prefetch: int, seed: int, sessions: dict[str, int]):
+    def __init__(
+        self, server: Server, class_path: str, folder: Path, mode: str, kind: str, prefetch: int, seed: int, sessions: dict[str, int]
+    ):
         self.sessions = sessions  # of each client, by role
         self.server, self.class_path, self.folder, self.mode, self.kind = server, class_path, folder, mode, kind
         self.random = random.Random(seed)
@@ -140,9 +149,24 @@ class Clients:
         ledger = self.folder / f"{client}.{len(self.files)}.ledger"
         ledger.touch()
         self.files.append(ledger)
-        command = [*JAVA, "-cp", self.class_path, "io.github.pgaq.jms.clients.LedgerClient", role, self.mode, self.kind, self.name, ledger.stem, str(ledger), str(self.random.randrange(2**31)), str(self.sessions[role])]
+        command = [
+            *JAVA,
+            "-cp",
+            self.class_path,
+            "io.github.pgaq.jms.clients.LedgerClient",
+            role,
+            self.mode,
+            self.kind,
+            self.name,
+            ledger.stem,
+            str(ledger),
+            str(self.random.randrange(2**31)),
+            str(self.sessions[role]),
+        ]
         with ledger.with_suffix(".log").open("w") as log:
-            self.running[client] = subprocess.Popen(command, env={**os.environ, "PGAQ_URL": self.url}, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self.running[client] = subprocess.Popen(
+                command, env={**os.environ, "PGAQ_URL": self.url}, stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
         return ledger
 
     def start_all(self, senders: int, receivers: int) -> None:
@@ -190,7 +214,12 @@ class Clients:
     def end_sessions(self) -> None:
         """Some of the clients' sessions on the server."""
         with self.server.connect() as conn:
-            pids = [pid for (pid,) in conn.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND client_addr IS NOT NULL ORDER BY backend_start").fetchall()]
+            pids = [
+                pid
+                for (pid,) in conn.execute(
+                    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND client_addr IS NOT NULL ORDER BY backend_start"
+                ).fetchall()
+            ]
             for pid in self.random.sample(pids, min(len(pids), self.random.randrange(1, 4))):
                 conn.execute("SELECT pg_terminate_backend(%s)", [pid])
 
@@ -208,7 +237,9 @@ class Clients:
 
         def empty() -> bool:
             with self.server.connect() as conn:
-                found.extend(text for (text,) in conn.execute(query, [self.name, "shared:ledger" if self.kind == "topic" else None]).fetchall())
+                found.extend(
+                    text for (text,) in conn.execute(query, [self.name, "shared:ledger" if self.kind == "topic" else None]).fetchall()
+                )
             return time.monotonic() > deadline
 
         found: list[str] = []
@@ -245,7 +276,9 @@ class Clients:
         left = self.left()
         found = self.ledgers()
         receipts = sum(len(receipts) for receipts in found.received.values())
-        print(f"{self.name}: {len(found.sent)} sent, {receipts} receipts, {receipts - len(found.received)} again, {len(left)} left, {len(self.files)} processes")
+        print(
+            f"{self.name}: {len(found.sent)} sent, {receipts} receipts, {receipts - len(found.received)} again, {len(left)} left, {len(self.files)} processes"
+        )
         # a sender that has connected again writes into another stream
         return found.findings(self.mode, receivers == 1 and not crashes, left)
 
@@ -255,12 +288,16 @@ def compiled(folder: Path, client: Path) -> str:
     if not shutil.which("javac"):
         pytest.skip("missing: javac")
     versions = dict(re.findall(r"<([\w.]+\.version)>([^<]+)<", (JMS / "pom.xml").read_text()))
-    jars = [Path.home() / ".m2/repository" / jar / versions[name] / f"{jar.rsplit('/')[-1]}-{versions[name]}.jar" for jar, name in JARS.items()]
+    jars = [
+        Path.home() / ".m2/repository" / jar / versions[name] / f"{jar.rsplit('/')[-1]}-{versions[name]}.jar" for jar, name in JARS.items()
+    ]
     if missing := [jar.name for jar in jars if not jar.exists()]:
         pytest.skip(f"missing: {' '.join(missing)}, which tests/jms.py fetches")
     sources = [path for path in (JMS / "pgaq-jms/src/main/java").rglob("*.java") if path.name != "module-info.java"]
     path = ":".join(map(str, jars))
-    done = subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(folder), *map(str, sources), str(client)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["javac", "-nowarn", "-cp", path, "-d", str(folder), *map(str, sources), str(client)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return f"{folder}:{path}"
 
@@ -303,7 +340,11 @@ def test_faults(server: Server, class_path: str, tmp_path: Path, seed: int, mode
     print(f"--seed {seed}")
     # they commit together
     sessions = 4 if mode == "transacted" and receivers > 1 else 1
-    check(Clients(server, class_path, tmp_path, mode, kind, prefetch, seed, {"send": sessions, "receive": sessions}).run(3, receivers, SECONDS, CRASHES))
+    check(
+        Clients(server, class_path, tmp_path, mode, kind, prefetch, seed, {"send": sessions, "receive": sessions}).run(
+            3, receivers, SECONDS, CRASHES
+        )
+    )
 
 
 WITHOUT_FAULTS: dict[str, list[str]] = {
@@ -328,7 +369,9 @@ def test_the_check_notices(tmp_path: Path, file: str, line: str, with_line: str,
     """One line of ledgers that are right is changed."""
     for name, lines in WITHOUT_FAULTS.items():
         assert file != name or not line or line in lines
-        (tmp_path / name).write_text("".join(f"{n} {with_line if (name, each) == (file, line) else each}\n" for n, each in enumerate(lines)))
+        (tmp_path / name).write_text(
+            "".join(f"{n} {with_line if (name, each) == (file, line) else each}\n" for n, each in enumerate(lines))
+        )
     problems = Ledgers.read([tmp_path / name for name in WITHOUT_FAULTS]).findings("transacted", True)
     assert any(problem.startswith(finding) for problem in problems) if finding else not problems
 

@@ -35,7 +35,12 @@ def records(sources: list[experiment.Source]) -> list[dict[str, Any]]:
             for text in e.predicates() for c in collect.predicates.parse(text) for side in (c.left, c.right)
             for name, metric in collect.predicates.names(side) if name != "published"
         }  # fmt: skip
-        metrics |= {(name or e.run, metric) for e in chosen for text in [*e.draw, *e.figures()] for name, metric in collect.predicates.names(collect.predicates.expression(text))}
+        metrics |= {
+            (name or e.run, metric)
+            for e in chosen
+            for text in [*e.draw, *e.figures()]
+            for name, metric in collect.predicates.names(collect.predicates.expression(text))
+        }
         for number, task in enumerate(run.tasks([source], chosen, "quick", 2)):
             values = {metric: 10.0 + number for name, metric in metrics if name == task.run.name}
             values |= {metric: [[1, 2], [2, 4], [4, 5]] for metric in values if metric == "steps" or metric.endswith("_histogram")}
@@ -53,7 +58,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
     output = tmp_path_factory.mktemp("lab")
     sources = experiment.load()
     (output / "runs").mkdir()
-    (output / "run.json").write_text(json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": MACHINE}))
+    (output / "run.json").write_text(
+        json.dumps({"profile": "quick", "experiments": [], "began": "2026-01-01T00:00", "commit": "x", "machine": MACHINE})
+    )
     for number, record in enumerate(records(sources)):
         (output / "runs" / f"{number:04}.json").write_text(json.dumps(record))
     found = collect.collect(sources, output)

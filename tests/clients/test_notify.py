@@ -84,7 +84,13 @@ def start(server, receiver, sink, tmp_path):
         path.write_text(f"parallel = 3\ntimeout = 60\n{http}{mail}")
         os.chmod(path, 0o600)
         environment = {**os.environ, **server.environment()}
-        return Service([sys.executable, "-m", "pgaq", "notify", *name, "--settings", str(path)], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return Service(
+            [sys.executable, "-m", "pgaq", "notify", *name, "--settings", str(path)],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     return make
 
@@ -124,7 +130,9 @@ def registered(server):
     """Queues events and pgaq_outgoing; a role without other privileges that may register for the one, and enqueue into the other."""
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('events'); SELECT aq.create_queue('pgaq_outgoing', max_retries => 1, retry_delay => '0.1 s')")
-        conn.execute("CREATE ROLE hooks LOGIN; SELECT aq.grant_queue('events', 'hooks', 'dequeue'); SELECT aq.grant_queue('pgaq_outgoing', 'hooks', 'enqueue')")
+        conn.execute(
+            "CREATE ROLE hooks LOGIN; SELECT aq.grant_queue('events', 'hooks', 'dequeue'); SELECT aq.grant_queue('pgaq_outgoing', 'hooks', 'enqueue')"
+        )
         yield conn
         conn.execute("SELECT aq.drop_queue('events', force => true); SELECT aq.drop_queue('pgaq_outgoing', force => true); DROP ROLE hooks")
 
@@ -180,7 +188,12 @@ def test_failures_become_dead_letters(server, receiver, outgoing, start):
         refused = str(db.value(conn, "SELECT aq.enqueue('outgoing', '{\"to\": \"https://example.org/\"}')"))
         query = "SELECT coalesce(original_msgid, msgid)::text, reason, last_error FROM aq.dead_letters WHERE queue_name = 'outgoing'"
         found = until(lambda: (rows := conn.execute(query).fetchall()) and len(rows) == 2 and rows, "two dead letters")
-        assert sorted(found) == sorted([(failing, "retries", "HTTP status 500"), (refused, "rejected", "host example.org, port 443 is not in the list of allowed hosts")])
+        assert sorted(found) == sorted(
+            [
+                (failing, "retries", "HTTP status 500"),
+                (refused, "rejected", "host example.org, port 443 is not in the list of allowed hosts"),
+            ]
+        )
         assert [(path, key) for path, key, _ in receiver.got] == [("/fail", failing)] * 2
 
 

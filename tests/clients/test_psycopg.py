@@ -28,7 +28,10 @@ def queues(server):
         for name, payload_type in QUEUES.items():
             conn.execute("SELECT aq.create_queue(%s, %s)", [name, payload_type])
         conn.execute("SELECT aq.create_queue(queue_name => %s, multiple_consumers => %s)", ["f_topic", True])
-        conn.execute("SELECT aq.subscribe(%s, %s), aq.subscribe(%s, consumer => %s, rule => %s)", ["f_topic", "ann", "f_topic", "bob", "priority = 0"])
+        conn.execute(
+            "SELECT aq.subscribe(%s, %s), aq.subscribe(%s, consumer => %s, rule => %s)",
+            ["f_topic", "ann", "f_topic", "bob", "priority = 0"],
+        )
 
 
 @pytest.fixture(params=["autocommit", "transactions", "prepared", "client-side binding", "binary results"])
@@ -56,7 +59,14 @@ def test_enqueue_of_python_objects(conn):
         (msgid,) = values(conn, "SELECT aq.enqueue(%s, %s)", ["f", payload])
         assert isinstance(msgid, uuid.UUID)
         row = conn.execute("SELECT * FROM aq.dequeue(%s)", ["f"]).fetchone()
-        assert (row["msgid"], row["payload"], row["priority"], row["correlation"], row["attempts"], row["properties"]) == (msgid, {"n": 1}, 1, None, 0, None)
+        assert (row["msgid"], row["payload"], row["priority"], row["correlation"], row["attempts"], row["properties"]) == (
+            msgid,
+            {"n": 1},
+            1,
+            None,
+            0,
+            None,
+        )
         assert row["enqueue_time"].tzinfo is not None
 
 
@@ -78,7 +88,11 @@ def test_named_arguments(conn):
 
 def test_nulls(conn):
     conn.execute("SELECT aq.enqueue(%s, %s, priority => %s, correlation => %s, recipients => %s)", ["f", "1", None, None, None])
-    assert values(conn, "SELECT payload FROM aq.dequeue(%s, consumer => %s, correlation => %s, msgid => %s, condition => %s, wait => %s)", ["f", None, None, None, None, None]) == [1]
+    assert values(
+        conn,
+        "SELECT payload FROM aq.dequeue(%s, consumer => %s, correlation => %s, msgid => %s, condition => %s, wait => %s)",
+        ["f", None, None, None, None, None],
+    ) == [1]
 
 
 def test_text(conn):
@@ -232,7 +246,10 @@ def test_transactions_and_savepoints(conn):
     with pytest.raises(ZeroDivisionError), conn.transaction():
         assert values(conn, "SELECT payload FROM aq.dequeue(%s)", ["f"]) == [1]
         raise ZeroDivisionError
-    assert [(row["payload"], row["attempts"]) for row in conn.execute("SELECT * FROM aq.dequeue('f', max_messages => 9)")] in ([(1, 1), (3, 0)], [(1, 0), (3, 0)])
+    assert [(row["payload"], row["attempts"]) for row in conn.execute("SELECT * FROM aq.dequeue('f', max_messages => 9)")] in (
+        [(1, 1), (3, 0)],
+        [(1, 0), (3, 0)],
+    )
 
 
 def test_errors_by_sqlstate(conn):
@@ -267,9 +284,10 @@ def test_async(server):
 
     async def scenario():
         got = []
-        async with await psycopg.AsyncConnection.connect(server.conninfo(), autocommit=True) as producer, await psycopg.AsyncConnection.connect(
-            server.conninfo(), autocommit=True
-        ) as consumer:
+        async with (
+            await psycopg.AsyncConnection.connect(server.conninfo(), autocommit=True) as producer,
+            await psycopg.AsyncConnection.connect(server.conninfo(), autocommit=True) as consumer,
+        ):
 
             async def produce():
                 for number in range(200):
@@ -293,7 +311,10 @@ def packages(server):
     with server.connect() as conn:
         conn.execute("CREATE SCHEMA ora")
         for name, multiple in (("q", False), ("topic", True)):
-            conn.execute("CALL dbms_aqadm.create_sharded_queue(%s, multiple_consumers => %s, queue_payload_type => 'JSON')", [f"ora.{name}", multiple])
+            conn.execute(
+                "CALL dbms_aqadm.create_sharded_queue(%s, multiple_consumers => %s, queue_payload_type => 'JSON')",
+                [f"ora.{name}", multiple],
+            )
             conn.execute("CALL dbms_aqadm.start_queue(%s)", [f"ora.{name}"])
         conn.execute("CALL dbms_aqadm.add_subscriber('ora.topic', sys.aq$_agent(%s, NULL, NULL))", ["ANN"])
 
@@ -304,28 +325,39 @@ def test_dbms_aq(conn, packages):
     (second,) = values(conn, call, ["ora.q", 0, None, Jsonb({"n": 2})])
     row = conn.execute("CALL dbms_aq.dequeue(%s, dbms_aq.dequeue_options_t(wait => %s), NULL, NULL::jsonb, NULL)", ["ora.q", 5]).fetchone()
     assert (row["payload"], row["msgid"]) == ({"n": 2}, second)
-    row = conn.execute("CALL dbms_aq.dequeue(%s, dbms_aq.dequeue_options_t(wait => 5, navigation => 1, correlation => %s), NULL, NULL::text, NULL)", ["ora.q", "c%"]).fetchone()
+    row = conn.execute(
+        "CALL dbms_aq.dequeue(%s, dbms_aq.dequeue_options_t(wait => 5, navigation => 1, correlation => %s), NULL, NULL::text, NULL)",
+        ["ora.q", "c%"],
+    ).fetchone()
     assert (row["payload"], row["msgid"]) == ('{"n": 1}', first)
 
 
 def test_dbms_aq_arrays(conn, packages):
     properties = "ARRAY[NULL, dbms_aq.message_properties_t(priority => 0)]::dbms_aq.message_properties_t[]"
-    row = conn.execute(f"CALL dbms_aq.enqueue_array('ora.q', NULL, 2, {properties}, %s::jsonb[], NULL, NULL, NULL)", [['"a"', '"b"']]).fetchone()
+    row = conn.execute(
+        f"CALL dbms_aq.enqueue_array('ora.q', NULL, 2, {properties}, %s::jsonb[], NULL, NULL, NULL)", [['"a"', '"b"']]
+    ).fetchone()
     assert row["enqueued"] == 2 and len(row["msgid_array"]) == 2
-    row = conn.execute("CALL dbms_aq.dequeue_array('ora.q', dbms_aq.dequeue_options_t(wait => 5, navigation => 1), 10, NULL, NULL::jsonb[], NULL, NULL, NULL)").fetchone()
+    row = conn.execute(
+        "CALL dbms_aq.dequeue_array('ora.q', dbms_aq.dequeue_options_t(wait => 5, navigation => 1), 10, NULL, NULL::jsonb[], NULL, NULL, NULL)"
+    ).fetchone()
     assert (row["dequeued"], row["payload_array"]) == (2, ["b", "a"])
 
 
 def test_dbms_aq_listen_and_nothing(conn, packages):
     with pytest.raises(psycopg.Error) as error:
-        conn.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', wait => 0), NULL, NULL::jsonb, NULL)")
+        conn.execute(
+            "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', wait => 0), NULL, NULL::jsonb, NULL)"
+        )
     assert error.value.sqlstate == "AQ063" and "ORA-25228" in str(error.value)
     conn.rollback()
     conn.execute("CALL dbms_aq.enqueue('ora.topic', NULL, NULL, '1', NULL)")
     conn.commit()
     row = conn.execute("CALL dbms_aq.listen(ARRAY[sys.aq$_agent(%s, 'ora.topic', NULL)], %s, NULL)", ["ANN", 5]).fetchone()
     assert "ANN" in str(row["agent"])
-    row = conn.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => %s, wait => 5), NULL, NULL::jsonb, NULL)", ["Ann"]).fetchone()
+    row = conn.execute(
+        "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => %s, wait => 5), NULL, NULL::jsonb, NULL)", ["Ann"]
+    ).fetchone()
     assert row["payload"] == 1
     conn.commit()
 
@@ -362,7 +394,9 @@ def test_dbms_aq_program(server):
     with server.connect() as conn:
         conn.execute("CREATE SCHEMA shop")
         conn.execute("CREATE TYPE shop.order_t AS (id integer, customer text, total numeric)")
-        conn.execute("CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'shop.order_t', multiple_consumers => true)")
+        conn.execute(
+            "CALL dbms_aqadm.create_sharded_queue('shop.orders', queue_payload_type => 'shop.order_t', multiple_consumers => true)"
+        )
         conn.execute("CALL dbms_aqadm.start_queue('shop.orders')")
         with psycopg.connect(server.conninfo()) as own:
             exec(program, {"conn": own, "print": lambda *values: printed.append(values)})

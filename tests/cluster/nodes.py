@@ -36,7 +36,9 @@ class Node:
 
     def link(self, name, port, password="secret"):
         with self.connect() as conn:
-            conn.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connect_timeout '2')")
+            conn.execute(
+                f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connect_timeout '2')"
+            )
             conn.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'remote', password '{password}')")
 
     def add(self, name):
@@ -57,16 +59,22 @@ class Node:
 
     def sees(self, name, state, **columns):
         """Wait until that node has this state, and these values of columns."""
+
         def found():
             row = self.now(name)
             return row["state"] == state and all(row[column] == value for column, value in columns.items()) and row
+
         return until(found, f"{name} {state} {columns}")
 
     def others(self):
         """Name, port and identity of the other nodes."""
         with self.connect() as conn:
-            return set(conn.execute("SELECT n.server, (SELECT option_value FROM pg_options_to_table(s.srvoptions) WHERE option_name = 'port'), n.node_id "
-                                    "FROM aq.nodes n LEFT JOIN pg_foreign_server s ON s.srvname = n.server WHERE n.server IS NOT NULL").fetchall())
+            return set(
+                conn.execute(
+                    "SELECT n.server, (SELECT option_value FROM pg_options_to_table(s.srvoptions) WHERE option_name = 'port'), n.node_id "
+                    "FROM aq.nodes n LEFT JOIN pg_foreign_server s ON s.srvname = n.server WHERE n.server IS NOT NULL"
+                ).fetchall()
+            )
 
     def forget(self):
         """Remove all nodes and links."""
@@ -139,7 +147,10 @@ class Shared:
         more = "".join(f", {option} => %s" for option in options)
         for node in nodes:
             with node.connect() as conn:
-                conn.execute(f"SELECT aq.create_queue(%s, distributed => true, multiple_consumers => %s{more})", [name, bool(consumers), *options.values()])
+                conn.execute(
+                    f"SELECT aq.create_queue(%s, distributed => true, multiple_consumers => %s{more})",
+                    [name, bool(consumers), *options.values()],
+                )
                 conn.execute("SELECT aq.grant_queue(%s, 'remote', 'enqueue, dequeue')", [name])
                 conn.execute("SELECT aq.subscribe(%s, c) FROM unnest(%s::text[]) c", [name, list(consumers)])
 
@@ -162,7 +173,11 @@ class Shared:
 
     def units(self, node: Node, direction: str) -> list[dict[str, Any]]:
         with node.connect() as conn:
-            return db.rows(conn, "SELECT * FROM aq.node_units WHERE queue_name = %s AND direction = %s ORDER BY consumer, origin_shard", [self.name, direction])
+            return db.rows(
+                conn,
+                "SELECT * FROM aq.node_units WHERE queue_name = %s AND direction = %s ORDER BY consumer, origin_shard",
+                [self.name, direction],
+            )
 
     def holds(self, node: Node, number: int) -> None:
         """Wait until that many messages of other nodes are ready there."""
@@ -175,12 +190,20 @@ class Shared:
     def ask_back(self, node: Node, at_once: bool = False) -> None:
         """The node wants its units back: those that it has lent for a moment, or all at once."""
         with node.connect() as conn:
-            conn.execute("UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE recalled IS NULL AND holder <> (SELECT node_id FROM aq_internal.node_identity) AND granted < clock_timestamp() - %s::interval AND queue_id = (SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s)", ["0" if at_once else "0.2 s", self.name])
+            conn.execute(
+                "UPDATE aq_internal.node_unit SET recalled = clock_timestamp() WHERE recalled IS NULL AND holder <> (SELECT node_id FROM aq_internal.node_identity) AND granted < clock_timestamp() - %s::interval AND queue_id = (SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s)",
+                ["0" if at_once else "0.2 s", self.name],
+            )
 
     def states(self, node: Node) -> dict[str, int]:
         """Number of messages that are not done, by state."""
         with node.connect() as conn:
-            return dict(conn.execute("SELECT state, count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED', 'PURGED', 'FAILED') GROUP BY state", [self.name]).fetchall())
+            return dict(
+                conn.execute(
+                    "SELECT state, count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED', 'PURGED', 'FAILED') GROUP BY state",
+                    [self.name],
+                ).fetchall()
+            )
 
 
 class Load:
@@ -204,7 +227,9 @@ class Load:
 
     def _make_ledgers(self, node: Node) -> None:
         with node.connect() as conn:
-            conn.execute("DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, began float, ended float)")
+            conn.execute(
+                "DROP TABLE IF EXISTS sent, got; CREATE TABLE sent (message text, at timestamptz DEFAULT clock_timestamp()); CREATE TABLE got (message text, began float, ended float)"
+            )
 
     def join(self, node: Node) -> int:
         """One more node, with a producer and a consumer; its number."""
@@ -257,7 +282,10 @@ class Load:
             for _ in range(rng.randint(1, 5)):
                 number += 1
                 message = f"{session} {rng.choice((1, 1, 1, 2))} {number}"
-                conn.execute("SELECT aq.enqueue(%s, %s, priority => %s, producer => %s)", [self.queue, json.dumps(message), int(message.split()[1]), producer])
+                conn.execute(
+                    "SELECT aq.enqueue(%s, %s, priority => %s, producer => %s)",
+                    [self.queue, json.dumps(message), int(message.split()[1]), producer],
+                )
                 self.note(conn, "sent", message)
             if rng.random() < 0.05:
                 raise psycopg.Rollback
@@ -299,7 +327,11 @@ class Load:
         self._over.set()
         for thread in self._consumers:
             thread.join(PATIENCE)
-        got = [(*row, name) for node, name in zip(self.nodes, string.ascii_lowercase, strict=False) for row in _rows(node, "SELECT message, began, ended FROM got")]
+        got = [
+            (*row, name)
+            for node, name in zip(self.nodes, string.ascii_lowercase, strict=False)
+            for row in _rows(node, "SELECT message, began, ended FROM got")
+        ]
         double = {message: n for message, n in Counter(row[0] for row in got).items() if n > 1}
         assert not double, f"more than once: {double}"
         assert {row[0] for row in got} == set(sent)
@@ -313,7 +345,9 @@ class Load:
             stream = message.rsplit(" ", 1)[0]
             earliest = next_ended.get(stream, (began + 1, "", ""))
             if began > earliest[0] and message not in self._tried and not any(sent[message] < lost < began for lost in self._lost):
-                pytest.fail(f"{message}, sent at {sent[message]}, came on {node} at {began} after {earliest}; transactions were lost at {self._lost}")
+                pytest.fail(
+                    f"{message}, sent at {sent[message]}, came on {node} at {began} after {earliest}; transactions were lost at {self._lost}"
+                )
             next_ended[stream] = min(earliest, (ended, message, node))
 
 

@@ -123,12 +123,17 @@ def test_xmin_holder(server, interval, queue):
     with server.connect(application_name="old report") as holder:
         holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         holder.execute("SELECT 1")
-        started = "SELECT min(xact_start) < clock_timestamp() - interval '1.2 s' FROM pg_stat_activity WHERE application_name = 'old report'"
+        started = (
+            "SELECT min(xact_start) < clock_timestamp() - interval '1.2 s' FROM pg_stat_activity WHERE application_name = 'old report'"
+        )
         with interval, server.connect() as conn:
             put_many(conn, queue, 1, 90_000)
             assert len(take(conn, queue, number=90_000)) == 90_000
             until(lambda: db.value(conn, started), "a transaction of some age")
-            until(lambda: db.value(conn, "SELECT count(*) >= 4 FROM aq.partitions WHERE queue_name = %s AND state = 'done'", [queue]), "consumed partitions")
+            until(
+                lambda: db.value(conn, "SELECT count(*) >= 4 FROM aq.partitions WHERE queue_name = %s AND state = 'done'", [queue]),
+                "consumed partitions",
+            )
         found, figures = interval.only("xmin_holder")
         assert "old report" in figures["session"] and figures["partitions that wait"] >= 4
         holder.execute("ROLLBACK")
@@ -178,8 +183,10 @@ def test_hot_object(server, interval, queue):
     assert queue in found["title"] and figures["hash"] == mutex
     # what it says can be done
     with server.connect() as conn:
-        conn.execute(found["do"][found["do"].index("SELECT"):found["do"].index(";")])
-        assert db.value(conn, """SELECT count(*) > 0 FROM sys."v$db_object_cache" WHERE lower(name) = %s AND property LIKE 'HOT%%'""", [queue])
+        conn.execute(found["do"][found["do"].index("SELECT") : found["do"].index(";")])
+        assert db.value(
+            conn, """SELECT count(*) > 0 FROM sys."v$db_object_cache" WHERE lower(name) = %s AND property LIKE 'HOT%%'""", [queue]
+        )
 
 
 @pytest.mark.sharded("a queue table has no shards")
@@ -193,9 +200,22 @@ def test_one_shard(server, interval, queue):
             put_many(conn, queue, 1, 1000)
         assert interval.model["advice"] == []
         end = interval.end
-        micros = db.value(conn, "SELECT (value * 0.4)::bigint FROM sys.dba_hist_sys_time_model WHERE snap_id = %s AND stat_name = 'DB time'", [end])
-        event = {"event": "latch: shard stream", "wait_class": "Concurrency", "waits": 50, "timeouts": 0, "total_us": micros, "client_waits": 50, "client_timeouts": 0, "client_us": micros}
-        conn.execute("UPDATE aq_internal.snapshot_data SET data = data || %s WHERE snap_id = %s AND source = 'waits'", [json.dumps([event]), end])
+        micros = db.value(
+            conn, "SELECT (value * 0.4)::bigint FROM sys.dba_hist_sys_time_model WHERE snap_id = %s AND stat_name = 'DB time'", [end]
+        )
+        event = {
+            "event": "latch: shard stream",
+            "wait_class": "Concurrency",
+            "waits": 50,
+            "timeouts": 0,
+            "total_us": micros,
+            "client_waits": 50,
+            "client_timeouts": 0,
+            "client_us": micros,
+        }
+        conn.execute(
+            "UPDATE aq_internal.snapshot_data SET data = data || %s WHERE snap_id = %s AND source = 'waits'", [json.dumps([event]), end]
+        )
         interval.look(conn)
     found, figures = interval.only("one_shard")
     assert queue in found["title"] and figures["share of the queue"] == 100 and figures["shards of the queue"] == 4

@@ -15,7 +15,13 @@ import psycopg
 import pytest
 
 INTERVAL = 20
-SETTINGS = {"pgaq.ash_interval": str(INTERVAL), "pgaq.ash_size": "2MB", "max_connections": "130", "compute_query_id": "on", "pgaq.fetch_patience": "-1"}
+SETTINGS = {
+    "pgaq.ash_interval": str(INTERVAL),
+    "pgaq.ash_size": "2MB",
+    "max_connections": "130",
+    "compute_query_id": "on",
+    "pgaq.fetch_patience": "-1",
+}
 
 
 SAMPLED = 'SELECT sample_rows FROM sys."v$ash_info"'
@@ -49,8 +55,12 @@ def test_who_is_active_is_noted(server, conn, queue):
         blocked = sessions.send("UPDATE held SET n = n", "CALL dbms_application_info.set_module('shop', 'pay')")
         until(lambda: session(conn, blocked)["blocking_session"] is not None, "the block")
         more_samples(conn, 5)
-        seen = history(conn, blocked, """event, wait_class, session_state, blocking_session, "blocking_session_serial#", sql_id, module, action, username, database,
-            "event#", time_waited, program""")
+        seen = history(
+            conn,
+            blocked,
+            """event, wait_class, session_state, blocking_session, "blocking_session_serial#", sql_id, module, action, username, database,
+            "event#", time_waited, program""",
+        )
         lock = [row for row in seen if row[0] == "Lock: transactionid"]
         found = session(conn, blocked)
         assert lock[-1] == (
@@ -76,9 +86,13 @@ def test_partition_waits_are_timed(server, conn):
             until(lambda: len([1 for row in history(conn, pid, "event") if row[0] == event]) >= 3, "samples of the wait")
         until(lambda: session(conn, pid)["server_state"] == "idle", "its end")
         more_samples(conn, 2)
-        rows = [row for row in history(conn, pid, 'event, p1, "seq#", waited_micro, time_waited, wait_class, "current_obj#"') if row[0] == event]
+        rows = [
+            row for row in history(conn, pid, 'event, p1, "seq#", waited_micro, time_waited, wait_class, "current_obj#"') if row[0] == event
+        ]
         waits = {row[2] for row in rows}
-        assert {row[1] for row in rows} == {number} and {row[5] for row in rows} == {"Configuration"} and {row[6] for row in rows} == {number}
+        assert (
+            {row[1] for row in rows} == {number} and {row[5] for row in rows} == {"Configuration"} and {row[6] for row in rows} == {number}
+        )
         for wait in waits:
             mine = [row for row in rows if row[2] == wait]
             assert [row[4] for row in mine[:-1]] == [None] * (len(mine) - 1)
@@ -110,7 +124,7 @@ def test_one_in_ten_is_kept(server, conn, queue):
     with Sessions(server) as sessions:
         pid = sessions.send(f"DO $$ BEGIN LOOP PERFORM aq.enqueue('{queue}', '1'); COMMIT; END LOOP; END $$")
         other = sessions.send("DO $$ BEGIN LOOP END LOOP; END $$", dbname="elsewhere")
-        kept = "SELECT count(*) FROM sys.\"v$active_session_history\" WHERE is_awr_sample = 'Y' AND \"session_serial#\" = %s"
+        kept = 'SELECT count(*) FROM sys."v$active_session_history" WHERE is_awr_sample = \'Y\' AND "session_serial#" = %s'
         for each in (pid, other):
             until(lambda: db.value(conn, kept, [each]) >= 3, "samples to be kept")
     second = db.value(conn, snapshot)
@@ -119,8 +133,15 @@ def test_one_in_ten_is_kept(server, conn, queue):
     both = """SELECT h.sample_id, h.session_id, h.event, h."current_obj#" FROM sys."v$active_session_history" h WHERE is_awr_sample = 'Y' AND sample_id <= %s AND (database = 'postgres' OR database IS NULL)
               EXCEPT SELECT sample_id, session_id, event, "current_obj#" FROM sys.dba_hist_active_sess_history"""
     assert conn.execute(both, [latest]).fetchall() == []
-    assert db.value(conn, 'SELECT count(*) FROM sys.dba_hist_active_sess_history WHERE sample_id %% 10 <> 0 OR "session_serial#" = %s', [other]) == 0
-    mine = conn.execute('SELECT DISTINCT snap_id, username FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s', [pid]).fetchall()
+    assert (
+        db.value(
+            conn, 'SELECT count(*) FROM sys.dba_hist_active_sess_history WHERE sample_id %% 10 <> 0 OR "session_serial#" = %s', [other]
+        )
+        == 0
+    )
+    mine = conn.execute(
+        'SELECT DISTINCT snap_id, username FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s', [pid]
+    ).fetchall()
     assert mine == [(second, "postgres")] and second == first + 1
     # they go with their snapshots
     db.execute(conn, "CALL dbms_workload_repository.drop_snapshot_range(%s, %s)", [second, second])
@@ -138,10 +159,16 @@ def test_the_worker_keeps_before_the_ring_turns(server, conn, queue):
         for part in range(1, 7):
             until(lambda: db.value(conn, SAMPLED) > start + part * total / 3, "a third of a turn of the ring")
             with stopped_worker(conn, "sampler"):  # if the worker gets no time of the CPU, there is a gap
-                until(lambda: db.value(conn, "SELECT max(sample_id) FROM sys.dba_hist_active_sess_history") == db.value(conn, NEWEST), "the worker's turn")
+                until(
+                    lambda: db.value(conn, "SELECT max(sample_id) FROM sys.dba_hist_active_sess_history") == db.value(conn, NEWEST),
+                    "the worker's turn",
+                )
     db.execute(conn, "SELECT aq_internal.ash_flush()")
     pid = pids[30]
-    ids = [row[0] for row in conn.execute('SELECT sample_id FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s ORDER BY 1', [pid])]
+    ids = [
+        row[0]
+        for row in conn.execute('SELECT sample_id FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s ORDER BY 1', [pid])
+    ]
     assert len(ids) > 5 and ids == list(range(ids[0], ids[-1] + 10, 10))
     oldest = db.value(conn, 'SELECT min(sample_id) FROM sys."v$active_session_history"')
     assert ids[0] < oldest, "the ring has forgotten what is on disk"
@@ -201,15 +228,26 @@ def test_readers_and_the_sampler_do_not_wait_for_each_other(server, conn, queue)
     """Many read while rows are overwritten: no sample is torn; a reader that is stopped does not stop the sampler."""
     with Sessions(server) as sessions:
         pids = [sessions.send("SELECT pg_advisory_lock(9)") for _ in range(40)]
-        reader = sessions.send("SELECT max(n) FROM (SELECT pg_advisory_lock(10) IS NULL) l, generate_series(1, 1000000) n, LATERAL (SELECT count(*) FROM sys.\"v$active_session_history\") h")
+        reader = sessions.send(
+            'SELECT max(n) FROM (SELECT pg_advisory_lock(10) IS NULL) l, generate_series(1, 1000000) n, LATERAL (SELECT count(*) FROM sys."v$active_session_history") h'
+        )
         wrong = []
 
         def read():
             with server.connect() as own:
                 for _ in range(20):
-                    wrong.extend(own.execute('''SELECT sample_id, session_id, event, blocking_session, wait_class, program FROM sys."v$active_session_history"
-                        WHERE "session_serial#" = ANY (%s) AND event = 'Lock: advisory' AND (blocking_session IS NULL OR wait_class <> 'Application' OR program <> 'busy')''', [pids]).fetchall())
-                    wrong.extend(own.execute('''SELECT sample_id, session_id FROM sys."v$active_session_history" GROUP BY 1, 2 HAVING count(*) > 1''').fetchall())
+                    wrong.extend(
+                        own.execute(
+                            """SELECT sample_id, session_id, event, blocking_session, wait_class, program FROM sys."v$active_session_history"
+                        WHERE "session_serial#" = ANY (%s) AND event = 'Lock: advisory' AND (blocking_session IS NULL OR wait_class <> 'Application' OR program <> 'busy')""",
+                            [pids],
+                        ).fetchall()
+                    )
+                    wrong.extend(
+                        own.execute(
+                            """SELECT sample_id, session_id FROM sys."v$active_session_history" GROUP BY 1, 2 HAVING count(*) > 1"""
+                        ).fetchall()
+                    )
 
         threads = [threading.Thread(target=read) for _ in range(3)]
         # it reads now, and holds no lock of PostgreSQL's that others need
@@ -235,7 +273,11 @@ def test_the_sampler_comes_back(server, conn):
     until(lambda: background(conn, "sampler") not in (None, old), "another sampler")
     more_samples(conn)
     after = db.row(conn, 'SELECT sample_rows, latest_sample_id, started FROM sys."v$ash_info"')
-    assert after["started"] == before["started"] and after["latest_sample_id"] > before["latest_sample_id"] and after["sample_rows"] >= before["sample_rows"]
+    assert (
+        after["started"] == before["started"]
+        and after["latest_sample_id"] > before["latest_sample_id"]
+        and after["sample_rows"] >= before["sample_rows"]
+    )
 
 
 def test_it_can_be_paused(server, conn):
@@ -263,7 +305,9 @@ def test_killed_sessions_and_restarts(new_server):
                 pid = sessions.send("DO $$ BEGIN LOOP END LOOP; END $$")
                 until(lambda: len(history(conn, pid)) > 20, "samples")
                 db.execute(conn, "SELECT aq_internal.ash_flush()")
-                ids = db.row(conn, "SELECT min(sample_id), max(sample_id) FROM sys.dba_hist_active_sess_history WHERE \"session_serial#\" = %s", [pid])
+                ids = db.row(
+                    conn, 'SELECT min(sample_id), max(sample_id) FROM sys.dba_hist_active_sess_history WHERE "session_serial#" = %s', [pid]
+                )
                 assert ids["min"] > last
                 last = ids["max"]
                 if kill:

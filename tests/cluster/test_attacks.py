@@ -41,11 +41,15 @@ def hidden(server):
     with server.connect() as conn:
         conn.execute("CREATE ROLE owning LOGIN; CREATE ROLE watching IN ROLE pg_monitor; CREATE ROLE producing; CREATE ROLE nobody")
         conn.execute("CREATE DATABASE owned OWNER owning")
-        conn.execute(f"CREATE EXTENSION pg_stat_statements; ALTER ROLE nobody PASSWORD '{HIDDEN}'; DO $$ BEGIN PERFORM '{HIDDEN}'; END $$; SELECT length('{HIDDEN}')")
+        conn.execute(
+            f"CREATE EXTENSION pg_stat_statements; ALTER ROLE nobody PASSWORD '{HIDDEN}'; DO $$ BEGIN PERFORM '{HIDDEN}'; END $$; SELECT length('{HIDDEN}')"
+        )
     with server.connect("owned") as conn:
         install(conn)
         conn.execute("CREATE EXTENSION pg_stat_statements")
-        conn.execute("SELECT aq.create_queue('q', max_retries => 0), aq.create_queue('alarms', queue_type => 'non_persistent'), aq.create_queue('news', multiple_consumers => true), aq.create_queue('far')")
+        conn.execute(
+            "SELECT aq.create_queue('q', max_retries => 0), aq.create_queue('alarms', queue_type => 'non_persistent'), aq.create_queue('news', multiple_consumers => true), aq.create_queue('far')"
+        )
         conn.execute("SELECT aq.grant_queue('q', 'producing', 'enqueue'), aq.subscribe('news', 'ann')")
         mine = {"correlation": HIDDEN, "properties": f'{{"a": "{HIDDEN}"}}'}
         put(conn, "q", HIDDEN, HIDDEN, **mine)
@@ -55,14 +59,22 @@ def hidden(server):
         db.rows(conn, "SELECT aq.reject('q', ARRAY[msgid], receipt, error => %s) FROM aq.dequeue('q', lease => '1 min')", [HIDDEN])
         put(conn, "q", HIDDEN, delivery_mode="buffered")
         put(conn, "news", HIDDEN, **mine)
-        db.rows(conn, "SELECT aq.register(name, 'client://', context => convert_to(%s, 'UTF8')) FROM unnest('{alarms}'::text[]) name", [HIDDEN])
+        db.rows(
+            conn, "SELECT aq.register(name, 'client://', context => convert_to(%s, 'UTF8')) FROM unnest('{alarms}'::text[]) name", [HIDDEN]
+        )
         put(conn, "alarms", HIDDEN, **mine)
-        db.rows(conn, "SELECT aq.schedule('daily', 'q', %s::jsonb, every => '1 day', start_at => now() + interval '1 day')", [f'"{HIDDEN}"'])
-        conn.execute("CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1', enabled 'off'); CREATE USER MAPPING FOR CURRENT_USER SERVER there")
+        db.rows(
+            conn, "SELECT aq.schedule('daily', 'q', %s::jsonb, every => '1 day', start_at => now() + interval '1 day')", [f'"{HIDDEN}"']
+        )
+        conn.execute(
+            "CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1', enabled 'off'); CREATE USER MAPPING FOR CURRENT_USER SERVER there"
+        )
         conn.execute("SELECT aq.propagate('far', 'dest@there')")
         conn.execute(f"""UPDATE aq_internal.propagation SET last_error = '{HIDDEN}';
             INSERT INTO aq_internal.propagation_batch SELECT schedule_id, 99, gen_random_uuid(), 'dest', NULL, 'jsonb', 1, 1, '{{{HIDDEN}}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}' FROM aq_internal.propagation""")
-        conn.execute(f"INSERT INTO aq_internal.active_session (dbid, sample_id, sample_time, session, pid, background, module) VALUES (1, 1, now(), 1, 1, false, '{HIDDEN}')")
+        conn.execute(
+            f"INSERT INTO aq_internal.active_session (dbid, sample_id, sample_time, session, pid, background, module) VALUES (1, 1, now(), 1, 1, false, '{HIDDEN}')"
+        )
         conn.execute("SELECT aq.take_snapshot()")
         yield conn
     with server.connect() as conn:

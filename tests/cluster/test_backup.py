@@ -135,7 +135,11 @@ def test_standby_refuses_clearly(server, conn, queue, standby):
                 there.execute(statement, [queue])
             assert caught.value.sqlstate == "25006", f"{statement}: {caught.value}"
         # reading: allowed or clearly refused, never wrong
-        for statement in ("SELECT payload FROM aq.browse(%s)", "SELECT 1 FROM aq.queues WHERE queue_name = %s", "SELECT 1 FROM aq.messages WHERE queue_name = %s"):
+        for statement in (
+            "SELECT payload FROM aq.browse(%s)",
+            "SELECT 1 FROM aq.queues WHERE queue_name = %s",
+            "SELECT 1 FROM aq.messages WHERE queue_name = %s",
+        ):
             try:
                 assert db.value(there, statement, [queue]) == 1
             except db.Error as error:
@@ -188,7 +192,9 @@ def test_promotion_after_reuse_and_load(server, throw_away):
         copy.wait_for_replay(server)
         copy.promote()
         with copy.connect() as there:
-            found = [row[0] for row in there.execute("SELECT payload FROM aq.dequeue('load2', as_type => NULL::text, max_messages => 1000)")]
+            found = [
+                row[0] for row in there.execute("SELECT payload FROM aq.dequeue('load2', as_type => NULL::text, max_messages => 1000)")
+            ]
             assert found == ["last"]
             assert take(there, "replayed") == list(range(1, 101))
         work.teardown()

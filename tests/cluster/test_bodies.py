@@ -68,11 +68,20 @@ def send(conn, queue, **options):
 
 def length(conn, queue, msgid, consumer=None):
     """Of the body as it can be read."""
-    return db.value(conn, "SELECT coalesce(sum(length(aq.jms_read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n", [queue, consumer, msgid, CHUNKS])
+    return db.value(
+        conn,
+        "SELECT coalesce(sum(length(aq.jms_read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n",
+        [queue, consumer, msgid, CHUNKS],
+    )
 
 
 def take(conn, queue, consumer=None, number=1):
-    return [row[0] for row in conn.execute("SELECT msgid FROM aq.dequeue(%s, NULL::aq.jms_message, %s, max_messages => %s)", [queue, consumer, number]).fetchall()]
+    return [
+        row[0]
+        for row in conn.execute(
+            "SELECT msgid FROM aq.dequeue(%s, NULL::aq.jms_message, %s, max_messages => %s)", [queue, consumer, number]
+        ).fetchall()
+    ]
 
 
 def rows_read(conn, queue):
@@ -108,7 +117,9 @@ def test_bodies_go_with_their_messages(conn, queue, how):
     if how == "consumed":
         assert len(take(conn, queue, number=20)) == 20
     elif how == "acknowledged":
-        leased = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, NULL::aq.jms_message, max_messages => 20, lease => '1 min')", [queue]).fetchall()
+        leased = conn.execute(
+            "SELECT msgid, receipt FROM aq.dequeue(%s, NULL::aq.jms_message, max_messages => 20, lease => '1 min')", [queue]
+        ).fetchall()
         assert length(conn, queue, leased[7][0]) == CHUNKS * CHUNK
         conn.execute("SELECT * FROM aq.acknowledge(%s, %s, %s)", [queue, [row[0] for row in leased], leased[0][1]])
     elif how == "purged":
@@ -187,7 +198,10 @@ def test_killed_while_a_body_is_written(server, queue, what):
         server.kill()
         server.start()
     with server.connect() as conn:
-        until(lambda: db.value(conn, "SELECT count(*) = 1 FROM pg_stat_activity WHERE state LIKE 'idle in%%' OR pid = pg_backend_pid()"), "the session has ended")
+        until(
+            lambda: db.value(conn, "SELECT count(*) = 1 FROM pg_stat_activity WHERE state LIKE 'idle in%%' OR pid = pg_backend_pid()"),
+            "the session has ended",
+        )
         assert rows(conn, queue) == CHUNKS
         assert length(conn, queue, torn) == 0 and length(conn, queue, whole) == CHUNKS * CHUNK
         assert take(conn, queue, number=10) == [whole]
@@ -204,7 +218,19 @@ def test_dead_letters_have_copies(conn, topic):
         assert len(take(conn, topic, consumer)) == 1
         conn.execute("ROLLBACK")
     exceptions = db.value(conn, "SELECT exception_queue FROM aq.queues WHERE queue_name = %s", [topic])
-    letters = until(lambda: [found] if len(found := conn.execute("SELECT msgid FROM aq.messages WHERE queue_name = %s AND state <> 'PROCESSED'", [exceptions]).fetchall()) == 2 else None, "two letters")[0]
+    letters = until(
+        lambda: (
+            [found]
+            if len(
+                found := conn.execute(
+                    "SELECT msgid FROM aq.messages WHERE queue_name = %s AND state <> 'PROCESSED'", [exceptions]
+                ).fetchall()
+            )
+            == 2
+            else None
+        ),
+        "two letters",
+    )[0]
     assert {length(conn, exceptions, msgid) for (msgid,) in letters} == {CHUNKS * CHUNK}
     until(lambda: rows(conn, topic) in (0, CHUNKS, 2 * CHUNKS), "moved")
     assert db.value(conn, "SELECT aq.redrive(%s)", [topic]) == 2
@@ -284,7 +310,12 @@ def test_bodies_that_arrive_one_by_one(server, conn, bodies):
             msgid = db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [queue])
             conn.execute("SELECT aq.jms_write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [queue, msgid, b"a chunk", CHUNKS - 1])
             conn.execute("COMMIT")
-            assert db.value(reader, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]) == CHUNKS
+            assert (
+                db.value(
+                    reader, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]
+                )
+                == CHUNKS
+            )
         # about 100 rows are in a block; each body needed a scan of 480 rows on average
         assert rows_read(reader, queue) < 200 * 200
         late.execute("COMMIT")
@@ -312,7 +343,10 @@ def test_queues_of_one_queue_table(server, multi, retention, sort):
             assert length(reader, "open", secret, consumer) == 0
             assert length(reader, "open", known, consumer) == CHUNKS * CHUNK
             reader.execute("BEGIN")
-            assert reader.execute("SELECT msgid FROM aq.dequeue('open', NULL::aq.jms_message, %s, lease => '1 h')", [consumer]).fetchone()[0] == known
+            assert (
+                reader.execute("SELECT msgid FROM aq.dequeue('open', NULL::aq.jms_message, %s, lease => '1 h')", [consumer]).fetchone()[0]
+                == known
+            )
             assert length(reader, "open", known, consumer) == CHUNKS * CHUNK
             with pytest.raises(psycopg.errors.InvalidParameterValue, match="has not enqueued"):
                 write(reader, "open", known, [CHUNKS])

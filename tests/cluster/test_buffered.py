@@ -16,7 +16,9 @@ SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "shared_buffers": "2
 
 LOST = r"WARNING:  buffered messages of queue \"[a-z0-9]+\" may have been lost"
 # a waiter; told by our own view, because before PostgreSQL 17 every wait of an extension is called Extension
-ASLEEP = "SELECT count(*) FROM sys.v$session_wait WHERE state = 'WAITING' AND event ~ 'Streams AQ: waiting for messages|wait for unread message'"
+ASLEEP = (
+    "SELECT count(*) FROM sys.v$session_wait WHERE state = 'WAITING' AND event ~ 'Streams AQ: waiting for messages|wait for unread message'"
+)
 BUFFERED = {"delivery_mode": "buffered"}
 
 
@@ -254,7 +256,9 @@ def test_one_taker_each(server, queue, seed):
 
 
 @pytest.mark.parametrize("wait", ["aq.wait", "aq.listen", "aq.dequeue", "dbms_aq.dequeue"])
-@pytest.mark.parametrize("delivery_mode, kind", [("buffered", "buffered"), ("persistent_or_buffered", "buffered"), ("persistent_or_buffered", "persistent")])
+@pytest.mark.parametrize(
+    "delivery_mode, kind", [("buffered", "buffered"), ("persistent_or_buffered", "buffered"), ("persistent_or_buffered", "persistent")]
+)
 def test_waiters_are_woken(server, conn, queue, wait, delivery_mode, kind):
     """Also if the queue had no buffered message before."""
     number = {"buffered": 2, "persistent_or_buffered": 3}[delivery_mode]
@@ -340,8 +344,20 @@ def test_a_dropped_queue_is_not_missed(server, conn):
     conn.execute("SELECT aq.create_queue('gone')")
     put(conn, "gone", 1, **BUFFERED)
     conn.execute("ROLLBACK")
-    assert db.value(conn, "SELECT count(*) FROM aq_internal.buffered_queue b WHERE NOT EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = b.queue_id)") == 0
-    assert db.value(conn, "SELECT count(*) FROM pg_class c WHERE relname ~ '^[bd][0-9]+$' AND NOT EXISTS (SELECT FROM aq_internal.buffered_queue b WHERE b.queue_id = substr(c.relname, 2)::int)") == 0
+    assert (
+        db.value(
+            conn,
+            "SELECT count(*) FROM aq_internal.buffered_queue b WHERE NOT EXISTS (SELECT FROM aq_internal.queue q WHERE q.queue_id = b.queue_id)",
+        )
+        == 0
+    )
+    assert (
+        db.value(
+            conn,
+            "SELECT count(*) FROM pg_class c WHERE relname ~ '^[bd][0-9]+$' AND NOT EXISTS (SELECT FROM aq_internal.buffered_queue b WHERE b.queue_id = substr(c.relname, 2)::int)",
+        )
+        == 0
+    )
     server.restart()
 
 

@@ -56,14 +56,20 @@ def test_each_message_is_dequeued_or_cancelled_once(server, conn, consumers, see
     conn.execute("SELECT aq.create_queue(%s, multiple_consumers => %s, max_retries => NULL)", [name, consumers[0] is not None])
     for consumer in filter(None, consumers):
         conn.execute("SELECT aq.subscribe(%s, %s)", [name, consumer])
-    ids = [str(row[0]) for row in conn.execute(
-        "SELECT unnest(aq.enqueue_array(%s, (SELECT array_agg(n::text ORDER BY n) FROM generate_series(1, %s::int) n)))", [name, MESSAGES])]
+    ids = [
+        str(row[0])
+        for row in conn.execute(
+            "SELECT unnest(aq.enqueue_array(%s, (SELECT array_agg(n::text ORDER BY n) FROM generate_series(1, %s::int) n)))",
+            [name, MESSAGES],
+        )
+    ]
     stop = threading.Event()
 
     def dequeue(consumer):
         def step(conn, rng):
             rows = conn.execute("SELECT msgid FROM aq.dequeue(%s, consumer => %s, max_messages => %s)", [name, consumer, rng.randint(1, 4)])
             return [str(row[0]) for row in rows]
+
         return step
 
     def cancel(conn, rng):

@@ -59,7 +59,9 @@ def test_one_child_is_hot(server, conn, queue, elsewhere, waiters):  # noqa: F81
     until(lambda: all(waiter.done() for waiter in group), "every listener is woken")
     after, end = children(conn), snapshot(conn)
     gets = sum(
-        db.value(conn, "SELECT coalesce(sum(gets), 0)::int FROM aq.trace_objects(%s) WHERE operation = 'latch' AND object = %s", [pid, CHANNEL])
+        db.value(
+            conn, "SELECT coalesce(sum(gets), 0)::int FROM aq.trace_objects(%s) WHERE operation = 'latch' AND object = %s", [pid, CHANNEL]
+        )
         for pid in traces
     )
     grown = {child: after[child][0] - before[child][0] for child in after}

@@ -47,7 +47,11 @@ SHARDED = {
     "lease": {"messages whose lease differs from the tables"},
     "receipt": {"messages whose lease differs from the tables"},
     "nameless": {"leases without a receipt or an end", "messages whose lease differs from the tables"},
-    "until": {"pages with a lease that ends before they are searched", "leases that end before they are looked for", "messages whose lease differs from the tables"},
+    "until": {
+        "pages with a lease that ends before they are searched",
+        "leases that end before they are looked for",
+        "messages whose lease differs from the tables",
+    },
     "page_end": {"pages with a lease that ends before they are searched"},
     "lease_end": {"leases that end before they are looked for", "next timer"},
     "nleased": {"leased messages"},
@@ -97,11 +101,18 @@ def damaged(library):
         db.execute(conn, "SELECT aq.create_queue('classic_topic', queue_table => 'public.topic_tab'), aq.subscribe('classic_topic', 'a')")
         put_many(conn, "classic_topic", 1, 10)
         for queue, consumer in [("sharded", None), ("classic", None), ("classic_topic", "a")]:
-            assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s, consumer => %s, max_messages => 5, lease => '2 hours')", [queue, consumer]) == 5
+            assert (
+                db.value(
+                    conn, "SELECT count(*) FROM aq.dequeue(%s, consumer => %s, max_messages => 5, lease => '2 hours')", [queue, consumer]
+                )
+                == 5
+            )
         # a queue with traffic has an empty table in reserve
         put(conn, "sharded", 0, priority=2)
         put_many(conn, "sharded", 101, 33_000)
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'sharded' AND state = 'empty'"), "an empty table")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'sharded' AND state = 'empty'"), "an empty table"
+        )
         until(lambda: check(conn) == [], "rest")
     yield made
     problems = made.problems()
@@ -186,7 +197,14 @@ def test_a_row_says_where(damaged):
         (row,) = check(conn, "0.1 s")
         conn.execute("SELECT aq.damage('sharded', 'inflight', -2)")
         place = row.pop("place")
-        assert row == {"queue_name": "sharded", "store": "sharded", "what": "messages in flight", "in_memory": 2, "expected": 0, "detail": None}
+        assert row == {
+            "queue_name": "sharded",
+            "store": "sharded",
+            "what": "messages in flight",
+            "in_memory": 2,
+            "expected": 0,
+            "detail": None,
+        }
         assert place.startswith("stream ") and ", partition " in place
 
 
@@ -203,7 +221,11 @@ def queues(server):
         for table, multi in (("", False), ("", True), ("public.t1", False), ("public.t2", True)):
             name = f"{'table_' if table else ''}{'many' if multi else 'one'}"
             if table:
-                db.execute(conn, "SELECT aq.create_queue_table(%s, multiple_consumers => %s), aq.create_queue(%s, queue_table => %s)", [table, multi, name, table])
+                db.execute(
+                    conn,
+                    "SELECT aq.create_queue_table(%s, multiple_consumers => %s), aq.create_queue(%s, queue_table => %s)",
+                    [table, multi, name, table],
+                )
             else:
                 db.execute(conn, "SELECT aq.create_queue(%s, multiple_consumers => %s)", [name, multi])
             if multi:
@@ -282,7 +304,9 @@ def test_nothing_to_say_of_a_consumer_removed_while_its_messages_are_loaded(libr
     server = new_server("removed")
     install_points(server)
     with server.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1), aq.subscribe('t', 'a'), aq.subscribe('t', 'b')")
+        db.execute(
+            conn, "SELECT aq.create_queue('t', multiple_consumers => true, shards => 1), aq.subscribe('t', 'a'), aq.subscribe('t', 'b')"
+        )
         put_many(conn, "t", 1, 10)
     server.restart()
     outstanding = "SELECT sum(outstanding) FROM aq.partitions WHERE queue_name = 't'"
@@ -347,7 +371,10 @@ def test_lag_of_others_when_a_consumer_goes(server):
 def test_failed_for_one_consumer_and_loaded_before_the_other_is_done(server):
     """Its message goes to the exception queue when the other has dequeued it, though it has left memory meanwhile."""
     with server.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue('dead'), aq.create_queue('mortal', multiple_consumers => true, max_retries => 0, exception_queue => 'dead')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('dead'), aq.create_queue('mortal', multiple_consumers => true, max_retries => 0, exception_queue => 'dead')",
+        )
         conn.execute("SELECT aq.subscribe('mortal', 'a'), aq.subscribe('mortal', 'b')")
         put(conn, "mortal", 1)
         conn.execute("BEGIN")

@@ -52,7 +52,12 @@ def queues_left(conn):
 
 
 def test_the_watch_sees_commands(watched):
-    for command in ("CREATE TABLE seen (i int)", "CREATE VIEW seen AS SELECT 1", "GRANT SELECT ON pg_class TO reader", "COMMENT ON TYPE pair IS 'x'"):
+    for command in (
+        "CREATE TABLE seen (i int)",
+        "CREATE VIEW seen AS SELECT 1",
+        "GRANT SELECT ON pg_class TO reader",
+        "COMMENT ON TYPE pair IS 'x'",
+    ):
         with pytest.raises(psycopg.Error, match="not allowed on this node"):
             watched.execute(command)
 
@@ -83,7 +88,10 @@ def test_definitions_of_the_packages_are_local(watched):
         "dbms_transform.create_transformation('public', 'swap', 'public', 'pair', 'public', 'pair', 'ROW(source.user_data.y, source.user_data.x)')",
     ):  # fmt: skip
         watched.execute(f"CALL {call}")
-    made = db.value(watched, "SELECT count(*) FROM pg_views WHERE schemaname = 'public'"), db.value(watched, "SELECT count(*) FROM pg_proc WHERE proname = 'swap'")
+    made = (
+        db.value(watched, "SELECT count(*) FROM pg_views WHERE schemaname = 'public'"),
+        db.value(watched, "SELECT count(*) FROM pg_proc WHERE proname = 'swap'"),
+    )
     assert made == (5, 1)
     for call in (
         "dbms_transform.drop_transformation('public', 'swap')", "dbms_aqadm.drop_transactional_event_queue('public.s')",
@@ -106,7 +114,11 @@ def test_tables_of_the_worker_are_local(server, watched):
 def test_an_error_restores_the_setting(watched):
     watched.execute("SELECT aq.create_queue('q')")
     with watched.transaction():
-        for call in ("SELECT aq.create_queue('typed', payload_type => 'aq.no_such_type')", "SELECT aq.create_queue('q')", "CALL dbms_aqadm.create_queue_table('nowhere.tab', 'pair')"):
+        for call in (
+            "SELECT aq.create_queue('typed', payload_type => 'aq.no_such_type')",
+            "SELECT aq.create_queue('q')",
+            "CALL dbms_aqadm.create_queue_table('nowhere.tab', 'pair')",
+        ):
             with pytest.raises(psycopg.Error), watched.transaction():
                 watched.execute(call)
             assert db.value(watched, f"SHOW {PROPAGATES}") == "on"
@@ -137,7 +149,12 @@ class Nodes:
 
     @staticmethod
     def server(number: int) -> Server:
-        settings = {"shared_preload_libraries": "citus,pgaq", "citus.node_conninfo": "sslmode=prefer", "citus.recover_2pc_interval": "-1", "synchronous_commit": "local"}
+        settings = {
+            "shared_preload_libraries": "citus,pgaq",
+            "citus.node_conninfo": "sslmode=prefer",
+            "citus.recover_2pc_interval": "-1",
+            "synchronous_commit": "local",
+        }
         server = Server.temporary(f"citus{number}", tcp=True, settings={**QUICK, **settings, "wal_level": "logical"}, start=False)
         server.configure(**{"citus.local_hostname": str(server.socket_dir)})
         server.start()
@@ -184,14 +201,21 @@ def nodes():
 
 def objects(nodes: Nodes, number: int) -> list[str]:
     with nodes.connect(number) as conn:
-        return [row[0] for row in conn.execute("SELECT relname FROM pg_class WHERE relnamespace IN ('aq_data'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'v', 'S') ORDER BY 1")]
+        return [
+            row[0]
+            for row in conn.execute(
+                "SELECT relname FROM pg_class WHERE relnamespace IN ('aq_data'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'v', 'S') ORDER BY 1"
+            )
+        ]
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["coordinator", "worker"])
 def test_a_queue_belongs_to_the_node_that_made_it(nodes, number):
     before = [objects(nodes, node) for node in range(3)]
     with nodes.connect(number) as conn:
-        conn.execute("SELECT aq.create_queue('mine', multiple_consumers => true), aq.create_queue_table('public.tab'), aq.create_queue('tabled', queue_table => 'public.tab')")
+        conn.execute(
+            "SELECT aq.create_queue('mine', multiple_consumers => true), aq.create_queue_table('public.tab'), aq.create_queue('tabled', queue_table => 'public.tab')"
+        )
         conn.execute("CALL dbms_aqadm.create_queue_table('public.otab', 'RAW')")
         made = [objects(nodes, node) for node in range(3)]
         conn.execute("SELECT aq.drop_queue('mine'), aq.drop_queue_table('public.tab', force => true)")
@@ -203,7 +227,10 @@ def test_a_queue_belongs_to_the_node_that_made_it(nodes, number):
 def test_messages_commit_and_roll_back_with_distributed_rows(nodes):
     with nodes.connect(autocommit=False) as conn:
         for state, end in (("kept", conn.commit), ("undone", conn.rollback)):
-            conn.execute("INSERT INTO orders SELECT n, %s FROM generate_series(1, 10) n ON CONFLICT (id) DO UPDATE SET state = excluded.state", [state])
+            conn.execute(
+                "INSERT INTO orders SELECT n, %s FROM generate_series(1, 10) n ON CONFLICT (id) DO UPDATE SET state = excluded.state",
+                [state],
+            )
             put(conn, "q", state)
             end()
         assert db.value(conn, "SELECT string_agg(DISTINCT state, ' ') FROM orders") == "kept"
@@ -318,7 +345,9 @@ def test_a_schedule_of_propagation_commits_in_two_phases(nodes):
 def test_what_is_posted_commits_in_two_phases(nodes):
     with nodes.connect() as conn:
         conn.execute("DELETE FROM orders")
-        conn.execute("CREATE PROCEDURE note(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.orders VALUES (8, 'noted'); END $$")
+        conn.execute(
+            "CREATE PROCEDURE note(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.orders VALUES (8, 'noted'); END $$"
+        )
         conn.execute("SELECT aq.register('news', 'plsql://public.note', namespace => 'anonymous')")
     crash_in_commit(nodes, "aq.post('news', 'x')")
     # the registered procedure changes rows of the workers, too
@@ -329,7 +358,9 @@ def announce(nodes: Nodes, queue: str) -> None:
     """From now on, a message is enqueued for each row that is inserted into the empty table."""
     with nodes.connect() as conn:
         conn.execute("DELETE FROM orders")
-        conn.execute(f"CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.enqueue('{queue}', to_jsonb(new.id)); RETURN NULL; END $$")
+        conn.execute(
+            f"CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.enqueue('{queue}', to_jsonb(new.id)); RETURN NULL; END $$"
+        )
         conn.execute("SET citus.enable_unsafe_triggers = on")
         conn.execute("CREATE TRIGGER announce AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION announce()")
 
@@ -439,7 +470,9 @@ class Distributed(Load):
     def __init__(self, nodes, queue, seed, **more):
         super().__init__(nodes, queue, seed, **more)
         with nodes[0].connect() as conn:
-            conn.execute("DROP TABLE IF EXISTS ledger; CREATE TABLE ledger (entry text, event text); SELECT create_distributed_table('ledger', 'entry')")
+            conn.execute(
+                "DROP TABLE IF EXISTS ledger; CREATE TABLE ledger (entry text, event text); SELECT create_distributed_table('ledger', 'entry')"
+            )
 
     def note(self, conn, ledger, *row):
         super().note(conn, ledger, *row)
@@ -509,7 +542,9 @@ def test_rows_of_shards_are_announced_once(nodes, shared):
             conn.execute("INSERT INTO orders SELECT n, 'x' FROM generate_series(%s::int, %s::int) n", [first, first + 99])
             if mode:
                 workers = conn.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid IN (1, 2)").fetchall()
-                for shard, *at in conn.execute("SELECT shardid, nodename, nodeport FROM citus_shards WHERE table_name = 'orders'::regclass ORDER BY shardid LIMIT 4").fetchall():
+                for shard, *at in conn.execute(
+                    "SELECT shardid, nodename, nodeport FROM citus_shards WHERE table_name = 'orders'::regclass ORDER BY shardid LIMIT 4"
+                ).fetchall():
                     (to,) = (worker for worker in workers if worker != tuple(at))
                     conn.execute("SELECT citus_move_shard_placement(%s, %s, %s, %s, %s, %s)", [shard, *at, *to, mode])
         assert all_taken(nodes, shared.name, 100) == list(range(first, first + 100))
@@ -563,10 +598,16 @@ def test_a_dequeue_in_doubt_keeps_its_unit(nodes, shared, where):
     with nodes.connect() as conn:
         put_many(conn, shared.name, 1, 10)
         conn.execute("CREATE TABLE work (id int, message jsonb); SELECT create_distributed_table('work', 'id')")
-        conn.execute(f"CREATE FUNCTION get_message() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.message := (SELECT payload FROM aq.dequeue('{shared.name}')); RETURN new; END $$")
+        conn.execute(
+            f"CREATE FUNCTION get_message() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.message := (SELECT payload FROM aq.dequeue('{shared.name}')); RETURN new; END $$"
+        )
         conn.execute("SET citus.enable_unsafe_triggers = on")
         conn.execute("CREATE TRIGGER get_message BEFORE INSERT ON work FOR EACH ROW EXECUTE FUNCTION get_message()")
-        number = db.value(conn, "SELECT n FROM generate_series(1, 1000) n JOIN citus_shards s ON s.shardid = get_shard_id_for_distribution_column('work', n) WHERE nodeport = %s LIMIT 1", [nodes.servers[1].port])
+        number = db.value(
+            conn,
+            "SELECT n FROM generate_series(1, 1000) n JOIN citus_shards s ON s.shardid = get_shard_id_for_distribution_column('work', n) WHERE nodeport = %s LIMIT 1",
+            [nodes.servers[1].port],
+        )
     shared.lend(worker)
     shared.holds(worker, 10)
 
@@ -603,7 +644,9 @@ def test_a_node_comes_and_goes_under_load(nodes, shared, recovering, throw_away,
         group = value(node, "SELECT groupid FROM pg_dist_local_group")
         join(nodes)
         with node.connect() as conn:
-            conn.execute("SELECT aq.create_queue('shared', distributed => true, max_retries => NULL, retry_delay => '0', if_not_exists => true)")
+            conn.execute(
+                "SELECT aq.create_queue('shared', distributed => true, max_retries => NULL, retry_delay => '0', if_not_exists => true)"
+            )
             conn.execute("SELECT aq.grant_queue('shared', 'remote', 'enqueue, dequeue')")
         number = load.join(node)
         nodes.ask("SELECT rebalance_table_shards('ledger', shard_transfer_mode => 'block_writes')")

@@ -148,7 +148,7 @@ def test_set_back(moved):
 def test_a_notifier_that_rests(moved):
     """One that has ended with an error is started again after its pause, also if the clock is set back meanwhile."""
     server, clock = moved
-    server.expect_log("terminating background worker \"pgaq notifier\"")
+    server.expect_log('terminating background worker "pgaq notifier"')
     with server.connect() as conn:
         conn.execute("""CREATE TABLE seen (payload text);
                         CREATE PROCEDURE note(n aq.notification) LANGUAGE sql AS 'INSERT INTO public.seen VALUES (convert_from(n.payload, ''UTF8''))'""")

@@ -41,8 +41,8 @@ def test_a_revoke_ends_the_wait(server, conn, topic, role, waiters, how, consume
     """The session that waits gets an error at once; one whose right stays waits on, and gets the message."""
     conn.execute("SELECT aq.grant_consumer(%s, %s, 'reader'), aq.grant_consumer(%s, 'b', 'reader')", [topic, consumer, topic])
     statement = WAITS[how]
-    waiter, = waiters(1, topic, statement=statement.format(topic=topic, consumer=consumer))
-    stays, = waiters(1, topic, statement=statement.format(topic=topic, consumer="b"))
+    (waiter,) = waiters(1, topic, statement=statement.format(topic=topic, consumer=consumer))
+    (stays,) = waiters(1, topic, statement=statement.format(topic=topic, consumer="b"))
     for session in (waiter, stays):
         session.connection.execute("SET ROLE reader")
         session.wait()
@@ -70,7 +70,7 @@ def team(server, role):
 def waits(conn, topic, waiters, how, grant, *settings):  # noqa: F811
     """A session of the role that waits for a by this right alone."""
     conn.execute(grant.format(topic=topic))
-    waiter, = waiters(1, topic, statement=WAITS[how].format(topic=topic, consumer="a"))
+    (waiter,) = waiters(1, topic, statement=WAITS[how].format(topic=topic, consumer="a"))
     for setting in ("SET ROLE reader", *settings):
         waiter.connection.execute(setting)
     asleep(conn, [waiter.wait()])
@@ -85,7 +85,11 @@ RIGHTS = {
     "consumer, group": ("SELECT aq.grant_consumer('{topic}', 'a', 'team')", "SELECT aq.revoke_consumer('{topic}', 'a', 'team')"),
     "queue, group": ("SELECT aq.grant_queue('{topic}', 'team', 'dequeue')", "SELECT aq.revoke_queue('{topic}', 'team')"),
 }
-SESSIONS = {"default": (), "without pins": ("SET pgaq.session_pins = off",), "repeatable read": ("SET default_transaction_isolation = 'repeatable read'",)}
+SESSIONS = {
+    "default": (),
+    "without pins": ("SET pgaq.session_pins = off",),
+    "repeatable read": ("SET default_transaction_isolation = 'repeatable read'",),
+}
 
 
 def chosen(rights, elsewhere):
@@ -119,7 +123,7 @@ def test_a_right_lost_by_a_command_of_the_server_gets_no_message(conn, topic, te
     """Such a command wakes no waiter.  With the next message the session gets the error, and the one behind it the message."""
     grant, revoke = REVOKED[revoked]
     waiter = waits(conn, topic, waiters, how, grant, *SESSIONS[session])
-    behind, = waiters(1, topic, statement=WAITS["dequeue"].format(topic=topic, consumer="a"))
+    (behind,) = waiters(1, topic, statement=WAITS["dequeue"].format(topic=topic, consumer="a"))
     asleep(conn, [behind.wait()])
     conn.execute(revoke)
     put(conn, topic, 1)
@@ -161,7 +165,14 @@ def test_rights_are_dumped_by_the_names_of_roles(server, other, tmp_path):  # no
         # two roles that will not exist have the same right
         conn.execute("SELECT aq.grant_consumer('news', 'of gone', 'missing')")
         conn.execute("DROP OWNED BY gone; DROP ROLE gone; ALTER ROLE renamed RENAME TO new_name; REASSIGN OWNED BY missing TO CURRENT_USER")
-        expected = [("made", "stays"), ("of all", None), ("of gone", "missing"), ("of missing", "missing"), ("of renamed", "new_name"), ("of stays", "stays")]
+        expected = [
+            ("made", "stays"),
+            ("of all", None),
+            ("of gone", "missing"),
+            ("of missing", "missing"),
+            ("of renamed", "new_name"),
+            ("of stays", "stays"),
+        ]
         assert list(conn.execute(rights)) == expected
     dump(server, "plain", tmp_path / "dump")
     text = (tmp_path / "dump").read_text()
@@ -189,7 +200,9 @@ def test_rights_are_dumped_by_the_names_of_roles(server, other, tmp_path):  # no
 
 def test_hints_name_the_role_as_it_is_granted(server, conn):
     """What the hint says, executed by the owner, grants it: also to a role whose name must be quoted."""
-    conn.execute("""CREATE ROLE "Some Body"; SELECT aq.create_queue('hinted', multiple_consumers => true), aq.subscribe('hinted', 'Con''s')""")
+    conn.execute(
+        """CREATE ROLE "Some Body"; SELECT aq.create_queue('hinted', multiple_consumers => true), aq.subscribe('hinted', 'Con''s')"""
+    )
     conn.execute("""SELECT aq.grant_queue('hinted', 'Some Body', 'subscribe')""")
     with server.connect() as other:
         other.execute('SET ROLE "Some Body"')

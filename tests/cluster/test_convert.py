@@ -64,7 +64,11 @@ def convert_under_load(server, driver, shape, options, name):
 
 @pytest.mark.parametrize(
     "shape",
-    [Shape(sessions=3, payload=40), Shape(sessions=3, payload=40, priorities=True, single=True), Shape(kind="topic", sessions=3, subscribers=3, payload=40)],
+    [
+        Shape(sessions=3, payload=40),
+        Shape(sessions=3, payload=40, priorities=True, single=True),
+        Shape(kind="topic", sessions=3, subscribers=3, payload=40),
+    ],
     ids=["queue", "priorities", "topic"],
 )
 def test_nothing_is_lost_or_repeated(server, shape):
@@ -144,7 +148,10 @@ def test_restart_on_the_way(server, in_table):
     with server.connect() as conn:
         query = "SELECT payload, attempts FROM aq.dequeue('old', consumer => %s, max_messages => 10)"
         assert conn.execute(query, [in_table[0]]).fetchall() == [(1, 1), (2, 1), (3, 0), (4, 0)]
-        assert db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'old' AND consumer IS NOT DISTINCT FROM %s", [in_table[0]]) == 1
+        assert (
+            db.value(conn, "SELECT lag FROM aq.subscribers WHERE queue_name = 'old' AND consumer IS NOT DISTINCT FROM %s", [in_table[0]])
+            == 1
+        )
         for consumer in in_table:
             query = "SELECT payload FROM aq.dequeue('old', consumer => %s, msgid => %s)"
             assert conn.execute(query, [consumer, late]).fetchall() == [("late",)]
@@ -154,7 +161,9 @@ def test_restart_on_the_way(server, in_table):
 @pytest.mark.parametrize("in_table", ["topic"], indirect=True)
 def test_options_of_queue_tables_during_the_conversion(server, conn, in_table, option):
     """An enqueue has read its options, and waits in a rule, when the queue is converted."""
-    db.execute(conn, "CREATE FUNCTION waits() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN true; END'")
+    db.execute(
+        conn, "CREATE FUNCTION waits() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN true; END'"
+    )
     db.execute(conn, "SELECT aq.subscribe('old', 'slow', 'public.waits()')")
     with server.connect() as other, ThreadPoolExecutor() as pool:
         db.execute(conn, "SELECT pg_advisory_lock(1)")
@@ -167,7 +176,9 @@ def test_options_of_queue_tables_during_the_conversion(server, conn, in_table, o
     db.execute(conn, "DROP FUNCTION waits()")
 
 
-@pytest.mark.parametrize("how", ["CALL aq.wait('old', {}, '1 min', NULL)", "SELECT payload FROM aq.dequeue('old', {}, wait => '1 min')"], ids=["wait", "dequeue"])
+@pytest.mark.parametrize(
+    "how", ["CALL aq.wait('old', {}, '1 min', NULL)", "SELECT payload FROM aq.dequeue('old', {}, wait => '1 min')"], ids=["wait", "dequeue"]
+)
 def test_who_waits_hears_of_new_messages(server, conn, in_table, how):
     name = f"'{in_table[0]}'" if in_table[0] else "NULL"
     with server.connect() as waiter, ThreadPoolExecutor() as pool:

@@ -8,7 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, background, end_server, held, install_points, look, make_server, put, put_many, ready, stopped_worker, take, until
+from conftest import (
+    PATIENCE,
+    arrived,
+    background,
+    end_server,
+    held,
+    install_points,
+    look,
+    make_server,
+    put,
+    put_many,
+    ready,
+    stopped_worker,
+    take,
+    until,
+)
 from pgaq import db
 
 pytestmark = [pytest.mark.own_tables, pytest.mark.test_build]

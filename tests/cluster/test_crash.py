@@ -35,10 +35,7 @@ def prove(server, plan):
     return outcome
 
 
-SHAPES = {
-    "queue": Shape(sessions=4, batch=10, payload=100),
-    "topic": Shape(kind="topic", sessions=2, batch=10, subscribers=3, payload=100),
-}
+SHAPES = {"queue": Shape(sessions=4, batch=10, payload=100), "topic": Shape(kind="topic", sessions=2, batch=10, subscribers=3, payload=100)}
 
 
 @pytest.mark.parametrize("number, fault", list(enumerate(sorted(faults.FAULTS))), ids=sorted(faults.FAULTS))
@@ -119,7 +116,13 @@ def test_state_after_restart(server, conn, queue, topic, how):
         found = db.rows(after, "SELECT * FROM aq.dequeue_full(%s, NULL::jsonb, max_messages => 8)", [queue])
         assert [row["payload"] for row in found] == ["urgent", "first"]
         first = found[1]
-        assert (first["priority"], first["correlation"], first["properties"], first["sender"], first["attempts"]) == (3, "c", {"p": 1}, "s", 1)
+        assert (first["priority"], first["correlation"], first["properties"], first["sender"], first["attempts"]) == (
+            3,
+            "c",
+            {"p": 1},
+            "s",
+            1,
+        )
         assert arrived(after, queue, 1) == ["soon"]
         assert take(after, topic, "a") == [2]
         assert take(after, topic, "b") == [1, 2]
@@ -153,7 +156,7 @@ def test_retry_delay_goes_on_after_a_restart(server, conn, topic, how):
     with server.connect() as now:
         assert take(now, topic, "b") == ["long", "short", "short"]
         states = "SELECT payload, state FROM aq.messages WHERE queue_name = %s AND consumer = 'a' AND state <> 'PROCESSED'"
-        assert ("\"long\"", "WAITING") in now.execute(states, [topic]).fetchall()
+        assert ('"long"', "WAITING") in now.execute(states, [topic]).fetchall()
         assert db.value(now, its_end, [topic]) == end is not None
         assert ready(now, topic, "a", "60 s")
         assert time.monotonic() > rolled_back + 4
@@ -238,7 +241,9 @@ def test_client_disappears(server, conn, queue):
     """[disconnect] A client disconnects without a message: the next consumer gets its messages."""
     put_many(conn, queue, 1, 10)
     script = f"BEGIN;\nSELECT payload FROM aq.dequeue('{queue}', max_messages => 5);\n"
-    client = subprocess.Popen([places.program("psql"), "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=server.environment())
+    client = subprocess.Popen(
+        [places.program("psql"), "-XAtq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=server.environment()
+    )
     client.stdin.write(script)
     client.stdin.flush()
     assert [client.stdout.readline().strip() for _ in range(5)] == ["1", "2", "3", "4", "5"]

@@ -23,8 +23,12 @@ ROWS = {
 
 def make(conn):
     """A queue of each kind with a message, of which one in the log, one waiting and one leased."""
-    conn.execute("SELECT aq.create_queue('sharded', shards => 1), aq.create_queue_table('t_single'), aq.create_queue_table('t_topic', multiple_consumers => true)")
-    conn.execute("SELECT aq.create_queue('single', queue_table => 't_single'), aq.create_queue('topic', queue_table => 't_topic'), aq.create_queue('kept', shards => 1)")
+    conn.execute(
+        "SELECT aq.create_queue('sharded', shards => 1), aq.create_queue_table('t_single'), aq.create_queue_table('t_topic', multiple_consumers => true)"
+    )
+    conn.execute(
+        "SELECT aq.create_queue('single', queue_table => 't_single'), aq.create_queue('topic', queue_table => 't_topic'), aq.create_queue('kept', shards => 1)"
+    )
     conn.execute("SELECT aq.subscribe('topic', 's')")
     for queue in ("sharded", "single", "topic", "kept"):
         consumer = "s" if queue == "topic" else None
@@ -33,8 +37,11 @@ def make(conn):
         conn.execute("SELECT FROM aq.dequeue(%s, consumer => %s, lease => '2 seconds')", [queue, consumer])
         put(conn, queue, 5, delay="1 second")
         put(conn, queue, 6, expiration="1 second")
-    return db.row(conn, """SELECT max(queue_id) FILTER (WHERE queue_name = 'sharded') AS sharded, max(queue_table_id) FILTER (WHERE queue_name = 'single') AS single,
-        max(queue_table_id) FILTER (WHERE queue_name = 'topic') AS topic FROM aq_internal.queue""")
+    return db.row(
+        conn,
+        """SELECT max(queue_id) FILTER (WHERE queue_name = 'sharded') AS sharded, max(queue_table_id) FILTER (WHERE queue_name = 'single') AS single,
+        max(queue_table_id) FILTER (WHERE queue_name = 'topic') AS topic FROM aq_internal.queue""",
+    )
 
 
 def use(server, queue, consumer):
@@ -76,7 +83,9 @@ def test_rows(new_server, what):
     before = generation(own)
     errors = use(own, queue, "'s'" if queue == "topic" else "NULL")
     with own.connect() as conn:
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = 'kept' AND state IN ('WAITING')"), "the worker")
+        until(
+            lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = 'kept' AND state IN ('WAITING')"), "the worker"
+        )
         damaged = f'table "aq_data.{table}" of queue "{queue}" is damaged: a row has {said}'
         until(lambda: any(damaged in error for error in errors) or damaged in own.log_text(), "the error, of a session or the worker")
         if table[0] in "tc":
@@ -88,7 +97,7 @@ def test_rows(new_server, what):
 def test_a_view_in_the_place_of_a_table(new_server):
     """It counts as no table."""
     own = new_server("damaged_tables")
-    own.expect_log(r'is missing|could not open relation')
+    own.expect_log(r"is missing|could not open relation")
     with own.connect() as conn:
         conn.execute("SELECT aq.create_queue('sharded', shards => 1), aq.create_queue('kept', shards => 1)")
         put(conn, "sharded", 1), put(conn, "kept", 1)

@@ -16,8 +16,11 @@ LETTERS = """SELECT queue_name, reason, last_error, attempts, first_attempt, las
 
 
 def reject(conn, queue, error, consumer=None):
-    conn.execute("""WITH taken AS MATERIALIZED (SELECT msgid, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => 100000, lease => '1 hour'))
-        SELECT array_agg(msgid) AS ids, max(receipt) AS receipt INTO TEMP taken FROM taken""", [queue, consumer])
+    conn.execute(
+        """WITH taken AS MATERIALIZED (SELECT msgid, receipt FROM aq.dequeue(%s, consumer => %s, max_messages => 100000, lease => '1 hour'))
+        SELECT array_agg(msgid) AS ids, max(receipt) AS receipt INTO TEMP taken FROM taken""",
+        [queue, consumer],
+    )
     conn.execute("SELECT count(*) FROM taken, aq.reject(%s, ids, taken.receipt, consumer => %s, error => %s)", [queue, consumer, error])
     conn.execute("DROP TABLE taken")
 
@@ -138,7 +141,9 @@ def test_log_rows_of_an_earlier_partition(server, topic):
         FROM %s m, aq_internal.subscriber s WHERE s.queue_id = %s AND s.consumer = 'b'"""
     with server.connect() as conn:
         put(conn, topic, 1)
-        number, messages = conn.execute("SELECT queue_id, messages::text FROM aq.partitions JOIN aq_internal.queue USING (queue_name) WHERE queue_name = %s", [topic]).fetchone()
+        number, messages = conn.execute(
+            "SELECT queue_id, messages::text FROM aq.partitions JOIN aq_internal.queue USING (queue_name) WHERE queue_name = %s", [topic]
+        ).fetchone()
         for kind, receipt in [("x", 65536), ("s", 131072), ("r", "NULL")]:
             conn.execute(row % (messages.replace(".q", ".l"), kind, receipt, messages, number))
         seen = "SELECT consumer, state, attempts FROM aq.messages WHERE queue_name = %s ORDER BY 1"
@@ -175,7 +180,10 @@ def test_texts_are_cut_between_characters(server, before):
     with server.connect(dbname="ascii") as conn:
         conn.execute("SET client_encoding = 'UTF8'")
         conn.execute("CREATE EXTENSION pgaq")
-        for queue, text in ("q" + before + "\u00e9" * 57, before + "\u00e9" * 300), ("r" + before + "\U0001f60a" * 30, before + "\U0001f60a" * 150):
+        for queue, text in (
+            ("q" + before + "\u00e9" * 57, before + "\u00e9" * 300),
+            ("r" + before + "\U0001f60a" * 30, before + "\U0001f60a" * 150),
+        ):
             db.execute(conn, "SELECT aq.create_queue(%s)", [queue])
             put(conn, queue, 1)
             msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 min')", [queue]).fetchone()

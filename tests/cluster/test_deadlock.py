@@ -67,7 +67,9 @@ def sessions(server, conn):
     sessions = Sessions(server, conn)
     yield sessions
     # a thread that still waits would keep the test
-    conn.execute("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+    conn.execute(
+        "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
     sessions.stack.close()
 
 
@@ -84,7 +86,14 @@ def enqueue_buffered(sessions, session, queue):
 
 
 def take_buffered(session, queue, number=1):
-    assert len(session.execute("SELECT payload FROM aq.dequeue(%s, max_messages => %s, delivery_mode => 'buffered')", [queue, number]).fetchall()) == number
+    assert (
+        len(
+            session.execute(
+                "SELECT payload FROM aq.dequeue(%s, max_messages => %s, delivery_mode => 'buffered')", [queue, number]
+            ).fetchall()
+        )
+        == number
+    )
 
 
 def deadlock(result: Future) -> db.Error:
@@ -227,7 +236,9 @@ def test_flow_control_and_a_consumer(queue, sessions):
     assert changed.result(PATIENCE)
 
 
-@pytest.mark.parametrize("other", ["another consumer", "a prepared one", "a new one", "one that got it by a rollback", "one that got it by a savepoint"])
+@pytest.mark.parametrize(
+    "other", ["another consumer", "a prepared one", "a new one", "one that got it by a rollback", "one that got it by a savepoint"]
+)
 def test_flow_control_and_a_consumer_that_goes_on(queue, sessions, other):
     """There is no deadlock while another consumer has taken a message, or can take one."""
     producer, consumer, free = sessions.new(), sessions.new(), sessions.new()
@@ -280,7 +291,10 @@ def test_flow_control_and_own_messages(queue, sessions):
 def test_flow_control_and_another_subscriber(topic, sessions):
     """A consumer that cannot make room for the slow one does not count."""
     producer, consumer = sessions.new(), sessions.new()
-    sessions.conn.execute("SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')", [topic, topic])
+    sessions.conn.execute(
+        "SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')",
+        [topic, topic],
+    )
     for n in range(3):
         put(sessions.conn, topic, n, **BUFFERED)
     sessions.row(producer).result(PATIENCE)

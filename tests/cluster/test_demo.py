@@ -54,7 +54,9 @@ def test_cluster(home, capsys):
     assert rows.keys() == set(demo_cluster.NODES)
     assert any(row[3] != "0" for row in rows.values()), "messages came from other nodes"
     # what it shows can be copied
-    address = dict(zip(("host", "port", "user", "dbname"), re.search(r"psql -h (\S+) -p (\d+) -U (\w+) (\w+)", shown).groups(), strict=True))
+    address = dict(
+        zip(("host", "port", "user", "dbname"), re.search(r"psql -h (\S+) -p (\d+) -U (\w+) (\w+)", shown).groups(), strict=True)
+    )
     with psycopg.connect(**address, autocommit=True) as conn:
         for statement in re.findall(r"SELECT .*?;", shown):
             conn.execute(statement)

@@ -68,7 +68,9 @@ def test_consumed_elsewhere(nodes, queue):
     with a.connect() as here, b.connect() as there:
         ids = queue.put_and_lend(here, b, *range(1, 6))
         assert queue.states(a) == {"LEASED": 5} and queue.states(b) == {"READY": 5}
-        assert there.execute("SELECT original_msgid::text FROM aq.messages WHERE queue_name = %s ORDER BY payload", [queue.name]).fetchall() == [(each,) for each in ids]
+        assert there.execute(
+            "SELECT original_msgid::text FROM aq.messages WHERE queue_name = %s ORDER BY payload", [queue.name]
+        ).fetchall() == [(each,) for each in ids]
         assert arrived(there, queue.name, 5) == [1, 2, 3, 4, 5]
     queue.settled(a)
     assert queue.states(a) == queue.states(b) == {}
@@ -316,7 +318,12 @@ def test_failed_request_is_no_attempt(nodes, queue):
         queue.ask_back(a, at_once=True)
         until(lambda: queue.units(b, "held") == [], "the return")
         got = []
-        until(lambda: got.extend(here.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue.name])) or len(got) == 10, "the messages")
+        until(
+            lambda: (
+                got.extend(here.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 10)", [queue.name])) or len(got) == 10
+            ),
+            "the messages",
+        )
         assert got == [(n, 0) for n in range(1, 11)]
 
 
@@ -333,7 +340,10 @@ def test_dump_of_a_holder(nodes, queue, tmp_path):
         assert done.returncode == 0, done.stderr
         with b.server.connect("restored") as restored:
             assert arrived(restored, queue.name, 1) == [3]
-            until(lambda: db.value(restored, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'READY'", [queue.name]) == 0, "the others are dropped")
+            until(
+                lambda: db.value(restored, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'READY'", [queue.name]) == 0,
+                "the others are dropped",
+            )
             until(lambda: db.rows(restored, "SELECT * FROM aq.check()") == [], "nothing left over")
         there.execute("DROP DATABASE restored WITH (FORCE)")
         assert sorted(arrived(there, queue.name, 3)) == [1, 2, 3]
@@ -349,7 +359,12 @@ def test_large_messages(nodes, queue):
         assert arrived(there, queue.name, 2000) == list(range(1, 2001))  # now a request has many
         here.execute("SELECT aq.enqueue(%s, to_jsonb(n || repeat('x', 8000000))) FROM generate_series(10, 39) n", [queue.name])
         queue.holds(b, 30)
-        got = [(row[0], row[1]) for row in there.execute("SELECT left(payload #>> '{}', 2)::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue.name])]
+        got = [
+            (row[0], row[1])
+            for row in there.execute(
+                "SELECT left(payload #>> '{}', 2)::int, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue.name]
+            )
+        ]
         assert got == [(n, 0) for n in range(10, 40)]
 
 
@@ -389,10 +404,19 @@ def test_units_stay(nodes, wide, seed):
         return sorted((4 - len(servers), *(servers.count(name) for name in NAMES if node.now(name))))
 
     def ages():
-        return [value(node, "SELECT clock_timestamp() - min(since) FROM aq.node_units WHERE queue_name = %s AND direction = 'lent'", [wide.name]) for node in nodes]
+        return [
+            value(
+                node, "SELECT clock_timestamp() - min(since) FROM aq.node_units WHERE queue_name = %s AND direction = 'lent'", [wide.name]
+            )
+            for node in nodes
+        ]
 
     def counters():
-        return [(row["server"], row["granted"], row["returned"]) for node in nodes for row in (node.now(name) for name in NAMES if node.now(name))]
+        return [
+            (row["server"], row["granted"], row["returned"])
+            for node in nodes
+            for row in (node.now(name) for name in NAMES if node.now(name))
+        ]
 
     for node in nodes:
         wide.lend(node)
@@ -488,7 +512,12 @@ def test_refused_messages_stop_no_other_unit(nodes):
     queue = Shared(nodes, f"d{next(_numbers)}", payload_type="public.box")
 
     def fetch(conn):
-        return [n for (n,) in conn.execute("SELECT (payload).n FROM aq.dequeue(%s, as_type => NULL::public.box, max_messages => 100, wait => '0.2 s')", [queue.name])]
+        return [
+            n
+            for (n,) in conn.execute(
+                "SELECT (payload).n FROM aq.dequeue(%s, as_type => NULL::public.box, max_messages => 100, wait => '0.2 s')", [queue.name]
+            )
+        ]
 
     with a.connect() as here, b.connect() as there:
         until(lambda: fetch(there) == [] and lent(queue, a) == ["b"] * 4, "all units")
@@ -497,7 +526,10 @@ def test_refused_messages_stop_no_other_unit(nodes):
         for n in range(16):
             here.execute("SELECT aq.enqueue(%s, row(%s)::public.box, producer => %s)", [queue.name, n, str(n)])
         here.execute("COMMIT")
-        refused_unit = here.execute("SELECT payload FROM aq.messages m WHERE queue_name = %s AND shard = (SELECT shard FROM aq.messages WHERE queue_name = m.queue_name AND payload = '(8)')", [queue.name]).fetchall()
+        refused_unit = here.execute(
+            "SELECT payload FROM aq.messages m WHERE queue_name = %s AND shard = (SELECT shard FROM aq.messages WHERE queue_name = m.queue_name AND payload = '(8)')",
+            [queue.name],
+        ).fetchall()
         later = sorted(n for n in (int(payload.strip("()")) for (payload,) in refused_unit) if n >= 8)
         got = []
         until(lambda: got.extend(fetch(there)) or len(got) == 16 - len(later), "messages of the other units")
@@ -514,15 +546,28 @@ def test_refused_messages_stop_no_other_unit(nodes):
 
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("not there", "does not exist"), ("not distributed", "is not distributed"), ("other type", "pg_catalog.text on node"), ("no such consumer", '"x" is not a consumer of queue')],
+    [
+        ("not there", "does not exist"),
+        ("not distributed", "is not distributed"),
+        ("other type", "pg_catalog.text on node"),
+        ("no such consumer", '"x" is not a consumer of queue'),
+    ],
 )
 def test_queues_that_differ(nodes, how, words):
     """A queue that differs on the node that has the messages: the consumers' node says how."""
     a, b, c = nodes
     name = f"d{next(_numbers)}"
     multi = how == "no such consumer"
-    value(b, "SELECT aq.create_queue(%s, payload_type => %s::regtype, distributed => true, multiple_consumers => %s)", [name, "text" if how == "other type" else "jsonb", multi])
-    value(c, "SELECT aq.create_queue(%s, payload_type => %s::regtype, distributed => true, multiple_consumers => %s)", [name, "text" if how == "other type" else "jsonb", multi])
+    value(
+        b,
+        "SELECT aq.create_queue(%s, payload_type => %s::regtype, distributed => true, multiple_consumers => %s)",
+        [name, "text" if how == "other type" else "jsonb", multi],
+    )
+    value(
+        c,
+        "SELECT aq.create_queue(%s, payload_type => %s::regtype, distributed => true, multiple_consumers => %s)",
+        [name, "text" if how == "other type" else "jsonb", multi],
+    )
     if how != "not there":
         value(a, "SELECT aq.create_queue(%s, distributed => %s, multiple_consumers => %s)", [name, how != "not distributed", multi])
         value(a, "SELECT aq.grant_queue(%s, 'remote', 'all')", [name])
@@ -558,7 +603,9 @@ def test_recall_that_sessions_have_not_heard_of(nodes, queue):
         for each in (queue, other):
             each.put_and_lend(here, b, 1, 2)
         assert look(there, queue.name) == [1, 2]
-        epoch = db.value(here, "SELECT epoch FROM aq_internal.node_unit JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name])
+        epoch = db.value(
+            here, "SELECT epoch FROM aq_internal.node_unit JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name]
+        )
         link.execute("SET pgaq.test_point = 'node-told:wait'; SET ROLE remote")
         recall = pool.submit(db.value, link, "SELECT aq.node_recall(%s, %s)", [a.id(), epoch])
         until(lambda: [unit["returns"] for unit in queue.units(b, "held")] == [True], "the recall")
@@ -655,7 +702,15 @@ def test_remove_node(nodes, queue):
         value(b, "SELECT aq.node_remove('a', force => true)")
         assert arrived(here, queue.name, 2) == [1, 2] and arrived(there, queue.name, 2) == [1, 2]
     b.server.restart("fast")
-    until(lambda: value(b, "SELECT count(*) FROM aq_internal.node_held JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name]) == 0, "the end of what was held")
+    until(
+        lambda: (
+            value(
+                b, "SELECT count(*) FROM aq_internal.node_held JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [queue.name]
+            )
+            == 0
+        ),
+        "the end of what was held",
+    )
 
 
 @pytest.mark.parametrize("side", ["origin", "holder"])
@@ -788,9 +843,7 @@ def test_late_messages(nodes, queue):
     with a.connect() as here, b.connect() as there, b.server.connect(user="remote", password="secret") as remote:
         ids = queue.put_and_lend(here, b, 1)
         [epoch] = [unit["epoch"] for unit in queue.units(b, "held")]
-        deliver = (
-            "SELECT aq.node_deliver(%s, 1, %s, %s, 0, NULL, 'pg_catalog.jsonb', '{9}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', ARRAY[gen_random_uuid()])"
-        )
+        deliver = "SELECT aq.node_deliver(%s, 1, %s, %s, 0, NULL, 'pg_catalog.jsonb', '{9}', '{1}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', ARRAY[gen_random_uuid()])"
         for query, parameters in ((deliver, [a.id(), epoch, queue.name]), ("SELECT aq.node_resume(%s, 1, '{}', '{}')", [a.id()])):
             with pytest.raises(db.Error, match="of another node ha(s|ve) come late"):
                 remote.execute(query, parameters)
@@ -798,7 +851,11 @@ def test_late_messages(nodes, queue):
         assert db.value(remote, "SELECT aq.node_recall(%s, %s)", [c.id(), epoch]) is False
         assert [unit["returns"] for unit in queue.units(b, "held")] == [False]
         token = value(a, "SELECT (1::bigint << 44) + last_value FROM aq_internal.node_epoch_seq")
-        missing = db.value(remote, "SELECT aq.node_resume(%s, %s, %s, %s::uuid[])", [a.id(), token + 1, [epoch, epoch, epoch - 1], [ids[0], str(a.id()), ids[0]]])
+        missing = db.value(
+            remote,
+            "SELECT aq.node_resume(%s, %s, %s, %s::uuid[])",
+            [a.id(), token + 1, [epoch, epoch, epoch - 1], [ids[0], str(a.id()), ids[0]]],
+        )
         assert missing == [2, 3]
         put(here, queue.name, 2)
         assert arrived(there, queue.name, 2) == [1, 2]

@@ -48,7 +48,10 @@ def provoke(nodes, queue, point):
         for node in nodes:
             queue.ask_back(node)
     if point == "node-resumed":
-        value(nodes[0], "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'pgaq link' AND backend_start < clock_timestamp() - interval '3 s'")
+        value(
+            nodes[0],
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'pgaq link' AND backend_start < clock_timestamp() - interval '3 s'",
+        )
 
 
 def befall(nodes, queue, point, action):
@@ -145,7 +148,10 @@ def test_failover(library, throw_away, seed):
             goal = load.got + 500
             until(lambda: load.got > goal, "progress")
             # what the primary has lost of its sequence is not used again
-            until(lambda: queue.ask_back(a) or value(a, "SELECT max(epoch) >> 44 FROM aq_internal.node_unit") == 2, "a unit with a number of the new timeline")
+            until(
+                lambda: queue.ask_back(a) or value(a, "SELECT max(epoch) >> 44 FROM aq_internal.node_unit") == 2,
+                "a unit with a number of the new timeline",
+            )
             load.finish()
         for node in nodes:
             assert faults.differences(node.server, "20 s") == []

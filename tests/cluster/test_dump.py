@@ -86,7 +86,9 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert db.value(conn, NUMBERS) >= used > (not on_queue_tables), "the numbers of partitions begin again"
             until(lambda: len(look(conn, "jobs")) == 72, "the delayed one is ready")
             found = []
-            while more := db.rows(conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 100)"):  # smaller batches after an attempt
+            while more := db.rows(
+                conn, "SELECT * FROM aq.dequeue_full('jobs', NULL::jsonb, max_messages => 100)"
+            ):  # smaller batches after an attempt
                 found += more
             by_payload = {row["payload"]: row for row in found}
             assert [row["payload"] for row in found if row["payload"] not in ("late", "odd")] == list(range(31, 101)), name
@@ -137,8 +139,14 @@ def test_roles_in_the_catalog(server, other, tmp_path):
         conn.execute("SELECT aq.create_queue('news', multiple_consumers => true); GRANT CREATE ON SCHEMA public TO PUBLIC")
         for role in roles:
             name = db.sql.Identifier(role)
-            conn.execute(db.sql.SQL("CREATE ROLE {0} IN ROLE aq_manage_any; GRANT EXECUTE ON FUNCTION aq.create_queue_table TO {0}; SET ROLE {0}").format(name))
-            conn.execute("SELECT aq.subscribe('news', %s, %s), aq.create_queue_table(%s)", [role, f"current_user = '{role}'", "public." + role])
+            conn.execute(
+                db.sql.SQL(
+                    "CREATE ROLE {0} IN ROLE aq_manage_any; GRANT EXECUTE ON FUNCTION aq.create_queue_table TO {0}; SET ROLE {0}"
+                ).format(name)
+            )
+            conn.execute(
+                "SELECT aq.subscribe('news', %s, %s), aq.create_queue_table(%s)", [role, f"current_user = '{role}'", "public." + role]
+            )
             conn.execute(db.sql.SQL("RESET ROLE; REASSIGN OWNED BY {0} TO CURRENT_USER; DROP OWNED BY {0}").format(name))
         conn.execute("DROP ROLE again, gone; ALTER ROLE renamed RENAME TO new_name; SELECT aq.alter_queue('news', comment => 'read again')")
         names = {**{role: role for role in roles}, "again": None, "gone": None, "renamed": "new_name"}
@@ -162,7 +170,10 @@ def test_roles_in_the_catalog(server, other, tmp_path):
         # a binary copy has the names, too
         for table in ("subscriber", "queue_table"):
             there.execute(f"DELETE FROM aq_internal.{table}")
-            with conn.cursor().copy(binary.format(table, "TO STDOUT")) as source, there.cursor().copy(binary.format(table, "FROM STDIN")) as target:
+            with (
+                conn.cursor().copy(binary.format(table, "TO STDOUT")) as source,
+                there.cursor().copy(binary.format(table, "FROM STDIN")) as target,
+            ):
                 for data in source:
                     target.write(data)
         assert dict(there.execute(rules)) == dict(there.execute(tables)) == names
@@ -221,7 +232,9 @@ def test_dump_by_the_owner_of_the_database(server, other, tmp_path):
         done = server.run("pg_dump", *as_owner, dbname=other)
         assert done.returncode == 0, done.stderr
         with server.connect(other) as conn:
-            conn.execute("SELECT aq.create_queue('q'), aq.create_queue('events', multiple_consumers => true), aq.subscribe('events', 'x', 'priority = 1')")
+            conn.execute(
+                "SELECT aq.create_queue('q'), aq.create_queue('events', multiple_consumers => true), aq.subscribe('events', 'x', 'priority = 1')"
+            )
             conn.execute("SELECT aq.create_queue_table('public.tab'), aq.create_queue('tabled', queue_table => 'public.tab')")
             put(conn, "q", "secret")
             put(conn, "tabled", "secret, too")
@@ -259,8 +272,12 @@ def test_schema_public_is_not_needed(server, other, tmp_path):
             conn.execute("DROP EXTENSION pgaq CASCADE")
             install(conn)
             # what the extension does not name a schema for would be in no schema now
-            assert db.value(conn, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND probin LIKE '%pgaq%'") == 0
-            conn.execute("CREATE SCHEMA shop; SELECT aq.create_queue('q'), aq.create_queue_table('shop.tab'), aq.create_queue('tabled', queue_table => 'shop.tab')")
+            assert (
+                db.value(conn, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND probin LIKE '%pgaq%'") == 0
+            )
+            conn.execute(
+                "CREATE SCHEMA shop; SELECT aq.create_queue('q'), aq.create_queue_table('shop.tab'), aq.create_queue('tabled', queue_table => 'shop.tab')"
+            )
             put(conn, "q", 2)
             put(conn, "tabled", 3)
             for create in ("SELECT aq.create_queue_table('unqualified')", "CALL dbms_aqadm.create_queue_table('unqualified', 'JSON')"):
@@ -306,8 +323,10 @@ def test_schema_only_dump(server, other, tmp_path):
 
 
 WAITS = (
-    "CALL aq.wait('q')", "SELECT aq.dequeue('q', wait => '-1 s')", "CALL aq.receive('topic', 'x')",
-    "CALL aq.listen(ARRAY['q', 'topic'], ARRAY[NULL, 'x'], NULL, NULL, NULL)"
+    "CALL aq.wait('q')",
+    "SELECT aq.dequeue('q', wait => '-1 s')",
+    "CALL aq.receive('topic', 'x')",
+    "CALL aq.listen(ARRAY['q', 'topic'], ARRAY[NULL, 'x'], NULL, NULL, NULL)",
 )
 
 
@@ -364,7 +383,12 @@ def test_drop_database_with_a_worker_in_it(server, other):
         workers = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND backend_type LIKE 'pgaq%%'"
         until(lambda: db.value(conn, workers, [other]) > 0, "a worker in the database")
     with server.connect() as conn:
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]), "our session's end")
+        until(
+            lambda: db.value(
+                conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]
+            ),
+            "our session's end",
+        )
         conn.execute(f"DROP DATABASE {other}")
         # and a new one of the same name knows nothing of it
         conn.execute(f"CREATE DATABASE {other}")
@@ -379,7 +403,12 @@ def test_database_as_template_and_renamed(server, other):
         db.execute(conn, "SELECT aq.create_queue('q')")
         put(conn, "q", 1, 2)
     with server.connect() as conn:
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]), "our session's end")
+        until(
+            lambda: db.value(
+                conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'", [other]
+            ),
+            "our session's end",
+        )
         conn.execute(f"CREATE DATABASE copied TEMPLATE {other}")
         try:
             with server.connect("copied") as there:
@@ -440,7 +469,10 @@ def test_drop_extension_wakes_or_fails_a_waiter(server, other):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        until(lambda: db.value(conn, "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = %s", [waiter.info.backend_pid]), "waiting")
+        until(
+            lambda: db.value(conn, "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = %s", [waiter.info.backend_pid]),
+            "waiting",
+        )
         db.execute(conn, "SELECT aq.drop_queue('q', true)")
         thread.join(30)
         assert outcome == ["42704"]

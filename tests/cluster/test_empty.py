@@ -117,7 +117,18 @@ def held_back(conn, other):
     other.execute("COMMIT PREPARED 'empty'")
 
 
-WAYS = [enqueued, enqueued_before, rolled_back, rolled_back_to_savepoint, locked, terminated, delayed, enqueue_prepared, dequeue_prepared, held_back]
+WAYS = [
+    enqueued,
+    enqueued_before,
+    rolled_back,
+    rolled_back_to_savepoint,
+    locked,
+    terminated,
+    delayed,
+    enqueue_prepared,
+    dequeue_prepared,
+    held_back,
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -10,7 +10,12 @@ from conftest import PATIENCE, drop, put, until
 from pgaq import db
 
 # a session that has prepared its transaction has no row any more; the limit also applies to the helper of dbms_aq
-SETTINGS = {"pgaq.buffered_message_limit": "3", "pgaq.flow_control_timeout": "1 min", "max_prepared_transactions": "5", "shared_buffers": "16MB"}
+SETTINGS = {
+    "pgaq.buffered_message_limit": "3",
+    "pgaq.flow_control_timeout": "1 min",
+    "max_prepared_transactions": "5",
+    "shared_buffers": "16MB",
+}
 
 EVENT = "Streams AQ: enqueue blocked due to flow control"
 BUFFERED = {"delivery_mode": "buffered"}
@@ -73,7 +78,9 @@ ROOM = {
 @pytest.mark.parametrize("how", ROOM)
 def test_room_lets_it_go_on(server, conn, queue, by, how):
     fill(conn, queue)
-    call = PACKAGE.format(queue=queue) if by == "dbms_aq.enqueue" else f"SELECT aq.enqueue('{queue}', '\"more\"', delivery_mode => 'buffered')"
+    call = (
+        PACKAGE.format(queue=queue) if by == "dbms_aq.enqueue" else f"SELECT aq.enqueue('{queue}', '\"more\"', delivery_mode => 'buffered')"
+    )
     waiting = Enqueuer(server, conn, call)
     found = db.row(conn, "SELECT p1, p2, p3, wait_class FROM sys.v$session_wait WHERE event = %s AND state = 'WAITING'", [EVENT])
     number = db.value(conn, "SELECT queue_id FROM aq_internal.queue WHERE queue_name = %s", [queue])
@@ -118,9 +125,13 @@ def test_interrupted(server, conn, queue, by, how, expected):
     """Cancelled or killed while waiting: nothing is enqueued, and no other session is blocked."""
     fill(conn, queue)
     if by == "dbms_aq.enqueue":
-        server.expect_log(r"FATAL:  terminating background worker \"pgaq helper\" due to administrator command|FATAL:  terminating connection")
+        server.expect_log(
+            r"FATAL:  terminating background worker \"pgaq helper\" due to administrator command|FATAL:  terminating connection"
+        )
     server.expect_log(r"FATAL:  terminating connection due to administrator command")
-    call = PACKAGE.format(queue=queue) if by == "dbms_aq.enqueue" else f"SELECT aq.enqueue('{queue}', '\"more\"', delivery_mode => 'buffered')"
+    call = (
+        PACKAGE.format(queue=queue) if by == "dbms_aq.enqueue" else f"SELECT aq.enqueue('{queue}', '\"more\"', delivery_mode => 'buffered')"
+    )
     waiting = Enqueuer(server, conn, call)
     conn.execute(f"SELECT {how}(%s)", [waiting.pid])
     assert waiting.result() in (expected, "gone")
@@ -131,12 +142,15 @@ def test_interrupted(server, conn, queue, by, how, expected):
 
 
 @pytest.mark.sharded("drops and renames the queue, whose queue table has its name")
-@pytest.mark.parametrize("change, expected", [
-    ("SELECT aq.stop_queue('{queue}')", "55000"),
-    ("SELECT aq.drop_queue('{queue}', force => true)", "42704"),
-    ("SELECT aq.drop_queue('{queue}', force => true); SELECT aq.create_queue('{queue}', payload_type => 'text')", "42704"),
-    ("SELECT aq.alter_queue('{queue}', new_name => '{queue}_old'); SELECT aq.create_queue('{queue}')", None),
-])
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ("SELECT aq.stop_queue('{queue}')", "55000"),
+        ("SELECT aq.drop_queue('{queue}', force => true)", "42704"),
+        ("SELECT aq.drop_queue('{queue}', force => true); SELECT aq.create_queue('{queue}', payload_type => 'text')", "42704"),
+        ("SELECT aq.alter_queue('{queue}', new_name => '{queue}_old'); SELECT aq.create_queue('{queue}')", None),
+    ],
+)
 def test_the_queue_changes_meanwhile(server, conn, change, expected):
     """The command does not wait for who waits, who looks at the queue again."""
     conn.execute("SELECT aq.create_queue('changing')")
@@ -156,8 +170,15 @@ def test_the_queue_changes_meanwhile(server, conn, change, expected):
 def test_the_slow_subscriber_is_removed(server, conn, topic):
     """Removing a consumer lets enqueuers that wait for it continue; its position begins at zero for the next one, also
     after the worker has cleaned up."""
-    conn.execute("SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')", [topic, topic])
-    position = db.value(conn, "SELECT position FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s AND consumer = 'slow'", [topic])
+    conn.execute(
+        "SELECT aq.subscribe(%s, 'slow', delivery_mode => 'buffered'), aq.subscribe(%s, 'fast', delivery_mode => 'buffered')",
+        [topic, topic],
+    )
+    position = db.value(
+        conn,
+        "SELECT position FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s AND consumer = 'slow'",
+        [topic],
+    )
     fill(conn, topic)
     assert take_buffered(conn, topic, consumer="fast") == [0, 1, 2]
     waiting = enqueuer(server, conn, topic)

@@ -75,7 +75,9 @@ def queue(conn):
 
 def xmin_is_old(conn):
     """The holder has taken effect."""
-    return holders.oldest_xmin(conn) > 1 or db.value(conn, "SELECT max(age(backend_xmin)) > 1 FROM pg_stat_activity WHERE backend_type = 'walsender'")
+    return holders.oldest_xmin(conn) > 1 or db.value(
+        conn, "SELECT max(age(backend_xmin)) > 1 FROM pg_stat_activity WHERE backend_type = 'walsender'"
+    )
 
 
 @pytest.mark.parametrize("what", COUNTS)

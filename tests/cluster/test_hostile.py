@@ -35,7 +35,9 @@ def hostile(admin):
 
     def make(name, answers):
         made[name] = Hostile(answers)
-        admin.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{made[name].port}', dbname 'x', sslmode 'disable')")
+        admin.execute(
+            f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{made[name].port}', dbname 'x', sslmode 'disable')"
+        )
         admin.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'x')")
         return made[name]
 
@@ -78,7 +80,10 @@ def test_handshake(server, admin, hostile, statement):
     ):
         if statement == AGREEMENT or name not in ("many rows", "two answers"):  # of which each row fits
             assert said[name] == (*UNEXPECTED, detail), name
-    assert all(said[name][0] == "08P01" for name in ("no number", "out of range", "negative", "wrong encoding", "large", "an empty query", "a copy", "noise"))
+    assert all(
+        said[name][0] == "08P01"
+        for name in ("no number", "out of range", "negative", "wrong encoding", "large", "an empty query", "a copy", "noise")
+    )
     assert said["a row and an error"][:2] == (("22000", "no") if statement == AGREEMENT else UNEXPECTED)
     assert said["an odd error"][1].startswith("?%n%s [31m") and said["an odd error"][0] == "08006"
     assert admin.execute(check).fetchone()[0]
@@ -90,7 +95,9 @@ def test_a_login_without_end(server, admin, hostile):
     server.expect_log("terminating")
     evil = hostile("evil", {})
     hostile("good", {})
-    admin.execute("ALTER SERVER evil OPTIONS (ADD connect_timeout '1'); ALTER USER MAPPING FOR postgres SERVER evil OPTIONS (ADD password 'x')")
+    admin.execute(
+        "ALTER SERVER evil OPTIONS (ADD connect_timeout '1'); ALTER USER MAPPING FOR postgres SERVER evil OPTIONS (ADD password 'x')"
+    )
     check = "SELECT connected, message FROM aq.check_link(%s, '30 s')"
     evil.rounds = 2**31 - 1
     assert admin.execute(check, ["evil"]).fetchone() == (False, "could not connect to the other server within 1 s")
@@ -115,14 +122,18 @@ def test_many_links_to_a_silent_server(new_server):
         conn.execute("""CREATE ROLE many; GRANT USAGE ON FOREIGN DATA WRAPPER pgaq_link TO many;
                         GRANT EXECUTE ON FUNCTION aq.create_queue, aq.propagate TO many; SET ROLE many; SELECT aq.create_queue('q')""")
         for i in range(45):
-            conn.execute(f"CREATE SERVER s{i} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{silent.port}', dbname 'x', sslmode 'disable', connect_timeout '3600')")
+            conn.execute(
+                f"CREATE SERVER s{i} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{silent.port}', dbname 'x', sslmode 'disable', connect_timeout '3600')"
+            )
             conn.execute(f"CREATE USER MAPPING FOR many SERVER s{i} OPTIONS (user 'x', password 'x')")
             conn.execute(f"SELECT aq.propagate('q', 'd@s{i}')")
         put(conn, "q", 1)
         refused = "SELECT count(*) FROM aq.links WHERE error LIKE 'the links have too many connections%'"
         conn.execute("RESET ROLE")
         until(lambda: db.value(conn, refused), "the limit")
-        conn.execute(f"CREATE SERVER good FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{good.port}', dbname 'x', sslmode 'disable')")
+        conn.execute(
+            f"CREATE SERVER good FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{good.port}', dbname 'x', sslmode 'disable')"
+        )
         conn.execute("CREATE USER MAPPING FOR postgres SERVER good OPTIONS (user 'x')")
         assert db.rows(conn, "SELECT connected, message FROM aq.check_link('good', '30 s')") == [{"connected": True, "message": None}]
         assert db.value(conn, "SELECT count(*) FROM aq.links WHERE state = 'connecting'") > 10
@@ -176,8 +187,16 @@ class Attack:
 
     def left(self):
         """What a failure shows of the servers whose answers are not used up."""
-        return {name: (made.left, made.last, db.row(self.admin, "SELECT * FROM aq.links WHERE server = %s", [name]), db.rows(self.admin, "SELECT * FROM aq.nodes WHERE server = %s", [name]))
-                for name, made in self.made.items() if made.left}
+        return {
+            name: (
+                made.left,
+                made.last,
+                db.row(self.admin, "SELECT * FROM aq.links WHERE server = %s", [name]),
+                db.rows(self.admin, "SELECT * FROM aq.nodes WHERE server = %s", [name]),
+            )
+            for name, made in self.made.items()
+            if made.left
+        }
 
     def until_used_up(self, again):
         """The links try at once whenever the server behind them can be reached; returns what they have said."""
@@ -215,7 +234,9 @@ def test_requests(server, admin, hostile):
     attack.lend(RESUME, 6, messages=5)
     attack.lend(DELIVER, len(evil) + 1)
     attack.lend(RECALL, len(evil) + 1)
-    admin.execute("UPDATE aq_internal.node_unit u SET recalled = clock_timestamp() FROM aq_internal.queue q WHERE q.queue_id = u.queue_id AND queue_name LIKE 'node_recall%'")
+    admin.execute(
+        "UPDATE aq_internal.node_unit u SET recalled = clock_timestamp() FROM aq_internal.queue q WHERE q.queue_id = u.queue_id AND queue_name LIKE 'node_recall%'"
+    )
     for caller in (FINISH, RETURN):
         attack.queues(caller, 1)
         attack.call(RESUME, caller, "1, '{}', '{}'")
@@ -230,14 +251,21 @@ def test_requests(server, admin, hostile):
         attack.bring(FINISH)
         for queue in ("node_want_0", "node_finish_0"):
             admin.execute("SELECT FROM aq.dequeue(%s)", [queue])
-        admin.execute("SELECT aq.alter_propagation(queue_name, destination, enabled => true) FROM aq.propagations WHERE failures > 5 OR state IN ('disabled', 'diverged')")
+        admin.execute(
+            "SELECT aq.alter_propagation(queue_name, destination, enabled => true) FROM aq.propagations WHERE failures > 5 OR state IN ('disabled', 'diverged')"
+        )
 
     said = attack.until_used_up(again)
     for name in attack.made:
         assert (name, *UNEXPECTED) in said, name
     until(lambda: db.value(admin, "SELECT bool_and(state = 'reachable') FROM aq.nodes WHERE server IS NOT NULL"), "all nodes")
     assert db.value(admin, "SELECT requests FROM aq.links WHERE server = 'good'") > requests + 5
-    assert db.row(admin, "SELECT failures, lost, sqlstate, encryption FROM aq.links WHERE server = 'good'") == {"failures": 0, "lost": 0, "sqlstate": None, "encryption": "local"}
+    assert db.row(admin, "SELECT failures, lost, sqlstate, encryption FROM aq.links WHERE server = 'good'") == {
+        "failures": 0,
+        "lost": 0,
+        "sqlstate": None,
+        "encryption": "local",
+    }
     assert unchanged(server, admin) == before and good.id
 
 
@@ -249,11 +277,33 @@ def test_calls(server, admin, hostile):
     before = unchanged(server, admin)
     [queue] = attack.queues("caller", 1)
     numbers = ["NULL", "0", "-1", "9223372036854775807", "-9223372036854775808"]
-    lists = ["NULL", "'{}'", "'{NULL}'", "'{{1,2},{3,4}}'", "'[5:6]={1,2}'", "array_fill(1::bigint, ARRAY[100000])", "'{9223372036854775807,-1}'"]
-    ids = ["NULL", "'{}'", "'{NULL}'", "array_fill(gen_random_uuid(), ARRAY[2,2])", "array_fill(gen_random_uuid(), ARRAY[2])", "array_fill(gen_random_uuid(), ARRAY[100000])"]
+    lists = [
+        "NULL",
+        "'{}'",
+        "'{NULL}'",
+        "'{{1,2},{3,4}}'",
+        "'[5:6]={1,2}'",
+        "array_fill(1::bigint, ARRAY[100000])",
+        "'{9223372036854775807,-1}'",
+    ]
+    ids = [
+        "NULL",
+        "'{}'",
+        "'{NULL}'",
+        "array_fill(gen_random_uuid(), ARRAY[2,2])",
+        "array_fill(gen_random_uuid(), ARRAY[2])",
+        "array_fill(gen_random_uuid(), ARRAY[100000])",
+    ]
     names = ["NULL", "''", f"'{queue}'", "repeat('x', 1000000)", "E'\\x1b'"]
-    calls = [(BEAT, [["1"], ["now()", "'infinity'"]]), (BEAT, [numbers, ["now()"]]), (WANT, [names, names, ["'pg_catalog.jsonb'", *names]]), (RESUME, [numbers, lists, ids]),
-             (RECALL, [numbers]), (FINISH, [lists, ids]), (RETURN, [numbers])]
+    calls = [
+        (BEAT, [["1"], ["now()", "'infinity'"]]),
+        (BEAT, [numbers, ["now()"]]),
+        (WANT, [names, names, ["'pg_catalog.jsonb'", *names]]),
+        (RESUME, [numbers, lists, ids]),
+        (RECALL, [numbers]),
+        (FINISH, [lists, ids]),
+        (RETURN, [numbers]),
+    ]
     errors = set()
 
     def call(function, arguments):
@@ -265,14 +315,42 @@ def test_calls(server, admin, hostile):
     for function, kinds in calls:
         for arguments in itertools.product(*kinds):
             call(function, ", ".join(arguments))
-    good = ["7", "7", f"'{queue}'", "0", "NULL", "'pg_catalog.jsonb'", "'{1}'", "'{1}'", "'{NULL}'", "'{NULL}'", "'{NULL}'", "'{NULL}'", "'{NULL}'", "'{NULL}'"]
+    good = [
+        "7",
+        "7",
+        f"'{queue}'",
+        "0",
+        "NULL",
+        "'pg_catalog.jsonb'",
+        "'{1}'",
+        "'{1}'",
+        "'{NULL}'",
+        "'{NULL}'",
+        "'{NULL}'",
+        "'{NULL}'",
+        "'{NULL}'",
+        "'{NULL}'",
+    ]
     odd = {0: numbers, 1: numbers, 2: names, 3: ["NULL", "-1", "32", "2147483647", "-2147483648"], 4: names, 5: names}
     for n in range(len(good)):
-        for value in odd.get(n, ["NULL", "'{}'", "'{NULL,NULL}'", "'{{NULL},{NULL}}'", *(["'{2147483647}'", "'{-2147483648}'"] if n == 7 else []), *(["'{9223372036854775807}'", "'{-1}'"] if n == 8 else [])]):
-            call(DELIVER, ", ".join([*good[:n], value, *good[n + 1:]]))
+        for value in odd.get(
+            n,
+            [
+                "NULL",
+                "'{}'",
+                "'{NULL,NULL}'",
+                "'{{NULL},{NULL}}'",
+                *(["'{2147483647}'", "'{-2147483648}'"] if n == 7 else []),
+                *(["'{9223372036854775807}'", "'{-1}'"] if n == 8 else []),
+            ],
+        ):
+            call(DELIVER, ", ".join([*good[:n], value, *good[n + 1 :]]))
     source = "00000000-0000-4000-8000-000000000001"
     admin.execute("GRANT EXECUTE ON FUNCTION aq.propagation_begin, aq.propagation_put TO remote")
-    for function, kinds in ((BEGIN, [numbers, numbers, numbers, [f"'{queue}'"]]), (PUT, [numbers, numbers, [f"'{source}'"], [f"'{queue}'"], names, ["'pg_catalog.jsonb'"], [", ".join(good[6:])]])):
+    for function, kinds in (
+        (BEGIN, [numbers, numbers, numbers, [f"'{queue}'"]]),
+        (PUT, [numbers, numbers, [f"'{source}'"], [f"'{queue}'"], names, ["'pg_catalog.jsonb'"], [", ".join(good[6:])]]),
+    ):
         for arguments in itertools.product(*kinds):
             with contextlib.suppress(db.Error):
                 attack.remote.execute(f"SELECT aq.{function}('{source}', {', '.join(arguments)})")

@@ -95,7 +95,10 @@ def nothing_left(server):
 
 
 def end_helpers(conn):
-    until(lambda: db.value(conn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'") == 0, "the helpers to end")
+    until(
+        lambda: db.value(conn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'pgaq helper'") == 0,
+        "the helpers to end",
+    )
 
 
 def limited(server, conn, number, idle=None):
@@ -314,9 +317,11 @@ def test_users_of_a_helper(server, conn):
     conn.execute("SET SESSION AUTHORIZATION ann")
     conn.execute(RUN, [3, WHO])
     conn.execute("RESET SESSION AUTHORIZATION")
-    conn.execute("CREATE FUNCTION i.for_bob(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$"
-                 " DECLARE id uuid; BEGIN CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'i.run'),"
-                 " NULL, ROW(4, statement)::i.job_t, id); END $$")
+    conn.execute(
+        "CREATE FUNCTION i.for_bob(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$"
+        " DECLARE id uuid; BEGIN CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, transformation => 'i.run'),"
+        " NULL, ROW(4, statement)::i.job_t, id); END $$"
+    )
     conn.execute("ALTER FUNCTION i.for_bob OWNER TO bob")
     with server.connect(user="ann") as ann:
         ann.execute("SELECT i.for_bob(%s)", [WHO])
@@ -349,7 +354,9 @@ LEAVINGS = {
 def test_nothing_is_left_for_the_next_caller(server, conn, what, fails):
     leave, look, clean = LEAVINGS[what]
     limited(server, conn, 1)
-    conn.execute("CREATE OR REPLACE FUNCTION i.lastval() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN lastval(); EXCEPTION WHEN OTHERS THEN RETURN 'none'; END $$")
+    conn.execute(
+        "CREATE OR REPLACE FUNCTION i.lastval() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN lastval(); EXCEPTION WHEN OTHERS THEN RETURN 'none'; END $$"
+    )
     with server.connect(user="ann") as one, server.connect(user="ann") as other:
         if fails:
             with pytest.raises(psycopg.Error):
@@ -392,7 +399,9 @@ def test_positions_and_order_are_the_sessions(server, conn):
 def test_flow_control_holds_no_helper(server, conn):
     """A producer that waits for room for buffered messages leaves the helper to the consumer that makes it."""
     limited(server, conn, 1)
-    put = "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, delivery_mode => 2), NULL, ROW(%s, 'x')::i.job_t, NULL)"
+    put = (
+        "CALL dbms_aq.enqueue('i.jobs', dbms_aq.enqueue_options_t(visibility => 1, delivery_mode => 2), NULL, ROW(%s, 'x')::i.job_t, NULL)"
+    )
     take = "CALL dbms_aq.dequeue('i.jobs', dbms_aq.dequeue_options_t(visibility => 1, delivery_mode => 2, navigation => 1, wait => 0), NULL, NULL::i.job_t, NULL)"
     options = "-c pgaq.buffered_message_limit=2"
     with server.connect(options=options, autocommit=False) as producer:
@@ -461,8 +470,10 @@ def test_a_call_commits_nothing_of_its_caller(server, conn, how):
 
 def test_an_argument_that_writes_is_not_committed_by_the_call(server, conn):
     """Its function writes, then the call fails: by a helper, as in a longer transaction."""
-    conn.execute("CREATE OR REPLACE FUNCTION i.noted(id integer) RETURNS i.job_t LANGUAGE sql AS $$"
-                 " INSERT INTO i.seen VALUES ('argument', id::text); SELECT ROW(id, 'x')::i.job_t $$")
+    conn.execute(
+        "CREATE OR REPLACE FUNCTION i.noted(id integer) RETURNS i.job_t LANGUAGE sql AS $$"
+        " INSERT INTO i.seen VALUES ('argument', id::text); SELECT ROW(id, 'x')::i.job_t $$"
+    )
     conn.execute(f"CALL dbms_aq.enqueue('i.jobs', {NOW}, NULL, i.noted(1), NULL)")
     assert db.value(conn, HELPERS) == 1
     assert seen(conn, "argument") == ["1"] and ids(conn) == [1]
@@ -609,14 +620,22 @@ def test_a_call_ends_in_the_middle(points, point, end):
             waiting_at(control, point)
             at_work(conn, caller)
             helper = db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq helper'")
-            ended = {"cancel": "pg_cancel_backend", "terminate": "pg_terminate_backend", "helper": "pg_terminate_backend", "helper cancelled": "pg_cancel_backend"}[end]
+            ended = {
+                "cancel": "pg_cancel_backend",
+                "terminate": "pg_terminate_backend",
+                "helper": "pg_terminate_backend",
+                "helper cancelled": "pg_cancel_backend",
+            }[end]
             conn.execute(f"SELECT {ended}(%s)", [helper if end.startswith("helper") else caller.pid])
             if committed and end.startswith("helper"):
                 time.sleep(0.2)  # nothing can be seen: the helper serves no interrupt here
             else:
                 caller.join()
                 # the client has its error before the process has told the helper
-                until(lambda: end != "terminate" or db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [caller.pid]) == 0, "the end of the caller's process")
+                until(
+                    lambda: end != "terminate" or db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [caller.pid]) == 0,
+                    "the end of the caller's process",
+                )
         caller.join()
         if end == "cancel":
             assert caller.error.sqlstate == "57014"
@@ -626,7 +645,9 @@ def test_a_call_ends_in_the_middle(points, point, end):
         elif end == "helper":
             if caller.error is not None:
                 assert caller.error.sqlstate in ("AQ026", "57P01")
-                assert ("was committed" if committed else "rolled back") in str(caller.error.diag.message_detail) or caller.error.sqlstate == "57P01"
+                assert ("was committed" if committed else "rolled back") in str(
+                    caller.error.diag.message_detail
+                ) or caller.error.sqlstate == "57P01"
             else:
                 assert committed or point == "helper-began"
         elif committed:
@@ -635,7 +656,10 @@ def test_a_call_ends_in_the_middle(points, point, end):
             assert caller.error.sqlstate == "57014"
         # the pool is as before
         conn.execute(ENQUEUE, [2, "after"])
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0, "the helper at rest")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0,
+            "the helper at rest",
+        )
         expected = [0, 1, 2] if committed or (end == "helper" and caller.error is None) else [0, 2]
         assert sorted(ids(conn)) == expected
 
@@ -719,11 +743,17 @@ def test_what_is_said_of_calls_is_true(new_server, is_long, seed):
             while time.monotonic() < end:
                 kind = rng.choice(["client backend", "client backend", "pgaq helper"])
                 how = "pg_terminate_backend" if kind == "pgaq helper" or rng.random() < 0.2 else "pg_cancel_backend"
-                conn.execute(f"SELECT {how}(pid) FROM pg_stat_activity WHERE backend_type = %s AND usename <> 'postgres' ORDER BY random() LIMIT 1", [kind])
+                conn.execute(
+                    f"SELECT {how}(pid) FROM pg_stat_activity WHERE backend_type = %s AND usename <> 'postgres' ORDER BY random() LIMIT 1",
+                    [kind],
+                )
                 time.sleep(rng.random() * 0.02)
             for each in done:
                 each.result()
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0, "the helpers at rest")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq helper' AND state = 'active'") == 0,
+            "the helpers at rest",
+        )
         found = Counter(ids(conn))
         print(f"{len(there)} there, {len(absent)} absent, {len(unknown)} unknown")
         assert set(found.values()) == {1}

@@ -35,7 +35,10 @@ HELPERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq help
 
 @pytest.fixture(scope="module")
 def points(library):
-    with pytest.MonkeyPatch.context() as patch, server_with_points(patch, library, "in_session", "terminat|cancel|crash|signal 9|is not a PostgreSQL backend process") as server:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        server_with_points(patch, library, "in_session", "terminat|cancel|crash|signal 9|is not a PostgreSQL backend process") as server,
+    ):
         with server.connect() as conn:
             conn.execute(SETUP)
         yield server
@@ -165,7 +168,9 @@ def test_other_transactions_see_it_at_once(points, conn):
         assert consumer.execute("SELECT payload FROM aq.dequeue('public.now')").fetchall() == [(1,)]
         consumer.rollback()
         producer.execute(TAKE)
-        conn.execute("SET statement_timeout = '20 s'; SELECT aq.stop_queue('public.now'); SELECT aq.start_queue('public.now'); RESET statement_timeout")
+        conn.execute(
+            "SET statement_timeout = '20 s'; SELECT aq.stop_queue('public.now'); SELECT aq.start_queue('public.now'); RESET statement_timeout"
+        )
         producer.rollback()
     assert there(conn) == []
 
@@ -212,12 +217,25 @@ def test_a_condition_that_enqueues_on_commit(points, conn):
     for number, visibility in ((1, "immediate"), (2, "immediate"), (2, "on_commit")):
         conn.execute(PUT, [number])
         with points.connect(autocommit=False) as session, points.connect() as other:
-            taken = session.execute("SELECT payload FROM aq.dequeue('public.now', condition => 'public.enqueues(payload)', visibility => %s)", [visibility]).fetchall()
+            taken = session.execute(
+                "SELECT payload FROM aq.dequeue('public.now', condition => 'public.enqueues(payload)', visibility => %s)", [visibility]
+            ).fetchall()
             assert taken == ([(1,)] if number == 1 else [])
             other.execute("SET lock_timeout = '20 s'; SET statement_timeout = '20 s'")
             thread = threading.Thread(target=other.execute, args=("SELECT aq.stop_queue('public.now', wait => true)",), daemon=True)
             thread.start()
-            until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Extension'", [other.info.backend_pid]) > 0 or not thread.is_alive(), "the stop to wait")
+            until(
+                lambda: (
+                    db.value(
+                        conn,
+                        "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Extension'",
+                        [other.info.backend_pid],
+                    )
+                    > 0
+                    or not thread.is_alive()
+                ),
+                "the stop to wait",
+            )
             assert thread.is_alive()
             session.commit()
             thread.join(PATIENCE)
@@ -245,7 +263,9 @@ def test_a_rule_or_condition_that_changes_the_queue(points, conn):
         conn.execute("SELECT aq.unsubscribe('public.topic', 'ruled')")
         conn.execute("SELECT aq.enqueue('public.topic', '7')")
         with pytest.raises(psycopg.Error, match="was changed during the call"):
-            session.execute("SELECT * FROM aq.dequeue('public.topic', 'one', condition => 'public.subscribes(payload)', visibility => 'immediate')")
+            session.execute(
+                "SELECT * FROM aq.dequeue('public.topic', 'one', condition => 'public.subscribes(payload)', visibility => 'immediate')"
+            )
         session.rollback()
     assert db.value(conn, "SELECT count(*) FROM aq.dequeue('public.topic', 'one', max_messages => 10, wait => '20 s')") == 1
     conn.execute("DROP FUNCTION public.subscribes")

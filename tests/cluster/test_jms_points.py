@@ -115,7 +115,15 @@ def test_a_cancelled_receive_counts_as_an_attempt(points_server):
             with pytest.raises(psycopg.errors.QueryCanceled):
                 java.execute("CALL aq.jms_receive('{one}', NULL, NULL, '{1}', '0', '1 hour')")
             state = [{"state": "READY", "attempts": 1}] if attempts == 1 else []
-            until(lambda: db.rows(conn, "SELECT state, attempts FROM aq.messages WHERE queue_name = 'one' AND state IN ('READY', 'LOCKED', 'LEASED')") == state, attempts)
+            until(
+                lambda: (
+                    db.rows(
+                        conn, "SELECT state, attempts FROM aq.messages WHERE queue_name = 'one' AND state IN ('READY', 'LOCKED', 'LEASED')"
+                    )
+                    == state
+                ),
+                attempts,
+            )
         drop(conn, "one")
 
 
@@ -157,14 +165,20 @@ class Sending:
 
     def state(self):
         return [
-            db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = %s", [queue, "LEASED" if queue == "source" else "READY"])
+            db.value(
+                self.conn,
+                "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = %s",
+                [queue, "LEASED" if queue == "source" else "READY"],
+            )
             for queue in self.queues
         ]
 
     def nothing_was_done(self):
         """And the same call does all of it."""
         until(lambda: self.state() == [0, 0, 1], "nothing is sent, the lease goes on")
-        assert db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = ANY (%s) AND state <> 'PROCESSED'", [self.queues]) == 1
+        assert (
+            db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = ANY (%s) AND state <> 'PROCESSED'", [self.queues]) == 1
+        )
         self.send(self.conn)
         self.all_was_done()
 
@@ -193,7 +207,11 @@ def sending(request, points_server):
 @pytest.mark.parametrize("action", ["error", "cancel", "terminate"])
 @pytest.mark.parametrize(
     ("store", "point", "skip"),
-    [(store, *place) for store in ("sharded", "queue table") for place in (("rows-inserted", 0), ("rows-inserted", 1), ("lease-found", 0), ("leases-held", 0))]
+    [
+        (store, *place)
+        for store in ("sharded", "queue table")
+        for place in (("rows-inserted", 0), ("rows-inserted", 1), ("lease-found", 0), ("leases-held", 0))
+    ]
     + [("sharded", "slots-reserved", 1), ("sharded", "rows-formed", 1), ("sharded", "before-log", 0), ("sharded", "after-log", 0)],
 )
 def test_a_send_ends_early(points_server, sending, store, point, skip, action):

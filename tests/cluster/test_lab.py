@@ -153,7 +153,11 @@ def test_failed_start_leaves_no_worker(conn):
 def test_workers_end_with_the_call(server, conn):
     """The sessions of an experiment stop when the call is cancelled."""
     count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'"
-    experiment = Holder(server, "SELECT aq_lab.hammer_latch('lab', seconds => 600)", "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgaq lab'")
+    experiment = Holder(
+        server,
+        "SELECT aq_lab.hammer_latch('lab', seconds => 600)",
+        "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgaq lab'",
+    )
     experiment.conn.cancel()
     experiment.end()
     assert isinstance(experiment.error, psycopg.errors.QueryCanceled)

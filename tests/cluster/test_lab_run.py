@@ -30,7 +30,11 @@ SETTINGS = {"max_worker_processes": "20"}
 # a wait with its system calls, a trace, views
 SLICE = ["F18", "B3", "E7"]
 # what a machine may lack for an experiment
-MISSING = ("not checked: strace", "not checked: the Jakarta Messaging clients need", "not checked: the libraries of the Jakarta Messaging clients")
+MISSING = (
+    "not checked: strace",
+    "not checked: the Jakarta Messaging clients need",
+    "not checked: the libraries of the Jakarta Messaging clients",
+)
 
 
 def command(*arguments: str) -> list[str]:
@@ -107,7 +111,9 @@ def test_load(tmp_path):
     done = lab("load", "--sessions", "2", "--seconds", "0.5", "-o", str(page))
     assert done.returncode == 0, done.stdout + done.stderr
     counted = dict(re.findall(r"^(enqueued|dequeued) +([\d,]+) messages", done.stdout, re.M))
-    (row,) = re.findall(r"<td>lab_aq.messages</td><td>topic</td><td[^>]*>([\d,.]+)</td><td[^>]*>[\d,.]+</td><td[^>]*>([\d,.]+)</td>", page.read_text())
+    (row,) = re.findall(
+        r"<td>lab_aq.messages</td><td>topic</td><td[^>]*>([\d,.]+)</td><td[^>]*>[\d,.]+</td><td[^>]*>([\d,.]+)</td>", page.read_text()
+    )
     assert counted["enqueued"] != "0" and (counted["enqueued"], counted["dequeued"]) == row
     assert "% DB time" in done.stdout and "Latch Sleeps" in done.stdout and "Mutex Sleeps" in done.stdout and f"page: {page}" in done.stdout
 
@@ -163,8 +169,13 @@ def test_samples_carry_their_parameters(server):
         idn = db.value(look, """SELECT hash_value FROM sys."v$db_object_cache" WHERE upper(name) = 'MESSAGES'""")
         child = db.value(look, "SELECT max(number) FROM aq.trace_objects(%s) WHERE object = %s", [pid, harness.CHANNEL])
         assert db.row(look, harness.SAMPLED, [3600]) == {"samples": 0, "mutex_x_samples": 0, "latch_free_samples": 0}
-        for figure, call in (("mutex_x_samples", f"hold_mutex('{idn}', 600)"), ("latch_free_samples", f"hold_latch('{harness.CHANNEL}', 600, child => {child})")):
-            holder = Holder(server, f"SELECT aq_lab.{call}", "SELECT EXISTS (SELECT FROM aq.sessions WHERE event = 'aq: lab hold' AND waiting)")
+        for figure, call in (
+            ("mutex_x_samples", f"hold_mutex('{idn}', 600)"),
+            ("latch_free_samples", f"hold_latch('{harness.CHANNEL}', 600, child => {child})"),
+        ):
+            holder = Holder(
+                server, f"SELECT aq_lab.{call}", "SELECT EXISTS (SELECT FROM aq.sessions WHERE event = 'aq: lab hold' AND waiting)"
+            )
             waits = threading.Thread(target=waiter.execute, args=["CALL lab_aq.listen_once(1, 1, NULL, NULL)"])
             waits.start()
             try:

@@ -181,7 +181,12 @@ def test_databases_are_created_beside_queues_in_the_template(new_server):
             db.execute(there, "SELECT aq.create_queue('q')")
             put(there, "q", "copied")
         until(lambda: workers(conn) == ["template1"], "the worker")
-        until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'template1' AND backend_type = 'client backend'"), "our session's end")
+        until(
+            lambda: (
+                not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'template1' AND backend_type = 'client backend'")
+            ),
+            "our session's end",
+        )
         conn.execute("CREATE DATABASE first")
         with own.connect("first") as there:
             assert take(there, "q") == ["copied"]
@@ -387,7 +392,12 @@ def test_no_space_for_tables(server):
         logged = [line for line in server.log_text().splitlines() if "ERROR:  No space left" in line]
         assert before == 0 and len(logged) == 1, logged
         waiting = pool.submit(put, waiter, "q", "at last")
-        until(lambda: db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: waiting for a partition' AND state = 'WAITING'"""), "a named wait")
+        until(
+            lambda: db.value(
+                conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: waiting for a partition' AND state = 'WAITING'"""
+            ),
+            "a named wait",
+        )
         conn.execute("DROP EVENT TRIGGER at_message_tables")
         waiting.result()
         assert take(conn, "q") == ["at last"]
@@ -411,7 +421,9 @@ def test_settings_of_the_database(server):
         conn.execute("CREATE DATABASE hostile")
         with server.connect("hostile") as there:
             install(there)
-            there.execute("CREATE SCHEMA trap; CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE sql AS $$SELECT '-infinity'::timestamptz$$")
+            there.execute(
+                "CREATE SCHEMA trap; CREATE FUNCTION trap.now() RETURNS timestamptz LANGUAGE sql AS $$SELECT '-infinity'::timestamptz$$"
+            )
         for name, value in HOSTILE.items():
             for of in ("DATABASE hostile", "ROLE postgres IN DATABASE hostile"):
                 conn.execute(f"ALTER {of} SET {name} = '{value}'")
@@ -424,7 +436,10 @@ def test_settings_of_the_database(server):
     with server.connect("hostile", options=options) as conn, server.connect("hostile", options=options) as other:
         for session in (conn, other):
             session.execute("SET default_tablespace = ''; SET search_path = public")
-        db.execute(conn, "SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead', retry_delay => '0.01 s', max_retries => 1)")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('dead'), aq.create_queue('q', exception_queue => 'dead', retry_delay => '0.01 s', max_retries => 1)",
+        )
         db.execute(conn, "SELECT aq.create_queue('topic', multiple_consumers => true)")
         conn.execute("SELECT aq.create_queue_table('tab'); SELECT aq.create_queue('classic', queue_table => 'tab')")
         for queue in ("q", "classic"):
@@ -447,7 +462,9 @@ def test_settings_of_the_database(server):
         first = db.value(conn, "SELECT aq.take_snapshot()")
         conn.execute("UPDATE aq_internal.snapshot SET taken = taken - interval '2 hours' WHERE snap_id = %s", [first])
         conn.execute("SELECT aq.set_snapshots(every => '1 hour')")
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.snapshot WHERE snap_id > %s", [first]) == 1, "a snapshot by the worker")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM aq_internal.snapshot WHERE snap_id > %s", [first]) == 1, "a snapshot by the worker"
+        )
     with server.connect() as conn:
         conn.execute("DROP DATABASE hostile")
         conn.execute("DROP ROLE nobody_at_all")

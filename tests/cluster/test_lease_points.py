@@ -30,7 +30,9 @@ HELD = ["terminate", "crash"]
 
 @pytest.fixture
 def leases_server(library, monkeypatch):
-    with server_with_points(monkeypatch, library, "lease-points", r"test point|terminat|cancel|crash|signal 9", max_prepared_transactions=10) as server:
+    with server_with_points(
+        monkeypatch, library, "lease-points", r"test point|terminat|cancel|crash|signal 9", max_prepared_transactions=10
+    ) as server:
         yield server
 
 
@@ -152,7 +154,12 @@ def test_preparing_ends_early(leases_server, call, finish):
         if prepared:
             with leases_server.connect() as conn:
                 prepare(conn)
-        befall(leases_server, point, action, lambda other, work=prepare, prepared=prepared: other.execute(f"{finish} 'p'") if prepared else work(other))
+        befall(
+            leases_server,
+            point,
+            action,
+            lambda other, work=prepare, prepared=prepared: other.execute(f"{finish} 'p'") if prepared else work(other),
+        )
         with leases_server.connect() as conn:
             where = f"{action} at {point}"
             assert conn.execute("SELECT gid FROM pg_prepared_xacts").fetchall() == [], where
@@ -165,7 +172,9 @@ def test_preparing_ends_early(leases_server, call, finish):
         drop(leases_server)
 
 
-@pytest.mark.parametrize("point", [pytest.param("leases-found", marks=pytest.mark.sharded("is about memory")), "leases-over", "in-commit-callback"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("leases-found", marks=pytest.mark.sharded("is about memory")), "leases-over", "in-commit-callback"]
+)
 def test_the_worker_ends_early(leases_server, point):
     """A lease whose end is interrupted ends all the same, once: one attempt, and its receipt is worth nothing."""
     for action in HELD if point in faults.held_points() else ENDS:
@@ -233,7 +242,14 @@ def test_dropped_while_the_worker_ends_it(leases_server):
         Leased(conn, "q", "1 s")
         assert db.value(other, "SELECT aq.point_await('leases-over')")
         dropped = pool.submit(drop, leases_server)
-        until(lambda: db.value(other, "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0 or waiting_for(other, "aq: object lock") or dropped.done(), "the drop")
+        until(
+            lambda: (
+                db.value(other, "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0
+                or waiting_for(other, "aq: object lock")
+                or dropped.done()
+            ),
+            "the drop",
+        )
         other.execute("SELECT aq.point_reset()")
         dropped.result(PATIENCE)
         assert conn.execute("SELECT * FROM aq.check('20 s')").fetchall() == []

@@ -46,7 +46,9 @@ class Leased:
 
 def states(conn, queue):
     """Of the messages that are not done; rows of those that are go when the worker has truncated their partition."""
-    query = "SELECT payload::int, state, attempts FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED') ORDER BY 1"
+    query = (
+        "SELECT payload::int, state, attempts FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED') ORDER BY 1"
+    )
     return conn.execute(query, [queue]).fetchall()
 
 
@@ -182,8 +184,11 @@ def test_many_prepared_acknowledgements_of_single_messages(server, queue):
     number = 4500  # the cache has 4096 chunks
     with server.connect() as conn:
         put_many(conn, queue, 1, number)
-        taken = conn.execute("""SELECT array_agg(d.msgid::text), array_agg(d.receipt) FROM generate_series(1, %s) n,
-            LATERAL aq.dequeue(%s, max_messages => least(n, 1), lease => '1 hour') d""", [number, queue]).fetchone()
+        taken = conn.execute(
+            """SELECT array_agg(d.msgid::text), array_agg(d.receipt) FROM generate_series(1, %s) n,
+            LATERAL aq.dequeue(%s, max_messages => least(n, 1), lease => '1 hour') d""",
+            [number, queue],
+        ).fetchone()
         acknowledge = """SELECT result, count(*) FROM unnest(%s::uuid[], %s::bigint[]) taken (msgid, receipt),
             LATERAL aq.acknowledge(%s, ARRAY[taken.msgid], taken.receipt) GROUP BY 1"""
         conn.execute("BEGIN")
@@ -310,7 +315,11 @@ def test_a_lease_does_not_end_early(server, conn, queue):
 @pytest.mark.sharded("is about partitions and their frames")
 def test_a_lock_on_the_tables_delays_the_end(server, conn, queue):
     put(conn, queue, 1)
-    table = db.value(conn, "SELECT log::text FROM aq_internal.partitions() p JOIN aq.queues USING (queue_id) WHERE queue_name = %s AND state = 'open'", [queue])
+    table = db.value(
+        conn,
+        "SELECT log::text FROM aq_internal.partitions() p JOIN aq.queues USING (queue_id) WHERE queue_name = %s AND state = 'open'",
+        [queue],
+    )
     with server.connect() as other:
         leased = Leased(conn, queue, "3 s")
         other.execute(f"BEGIN; LOCK {table} IN SHARE MODE")
@@ -379,7 +388,10 @@ def test_a_leased_message_keeps_its_partition(new_server, retention):
     with own.connect() as conn:
         assert states(conn, "kept") == [(1, "LEASED", 1)]
         assert leased.acknowledge(conn) == "done"
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'kept' AND state IN ('closed', 'consumed')") == 0, "truncation")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM aq.partitions WHERE queue_name = 'kept' AND state IN ('closed', 'consumed')") == 0,
+            "truncation",
+        )
         assert leased.acknowledge(conn) == "stale"
 
 
@@ -464,7 +476,13 @@ def test_promotion(server, queue, throw_away):
         assert end_leases(there, queue, held.ids) == ["done"]
         held_again = Leased(there, queue, "1 hour", 1)
         assert held_again.payloads == [1]
-        assert [lease.acknowledge(there) for lease in (held, held_again, again, doubted, rests)] == ["stale", "done", "done", "stale", "stale"]
+        assert [lease.acknowledge(there) for lease in (held, held_again, again, doubted, rests)] == [
+            "stale",
+            "done",
+            "done",
+            "stale",
+            "stale",
+        ]
         assert there.execute("SELECT * FROM aq.check('20 s')").fetchall() == []
     with server.connect() as conn:
         conn.execute("ROLLBACK PREPARED 'promoted'")

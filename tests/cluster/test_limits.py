@@ -10,7 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, background, install, look, make_server, put, put_many, ready, stopped_worker, take, until, waiting_for
+from conftest import (
+    PATIENCE,
+    arrived,
+    background,
+    install,
+    look,
+    make_server,
+    put,
+    put_many,
+    ready,
+    stopped_worker,
+    take,
+    until,
+    waiting_for,
+)
 from pgaq import db
 from pgaq.server import Server
 
@@ -49,8 +63,11 @@ def test_views_not_preloaded():
     with Server.temporary("bare_views", settings={"shared_preload_libraries": ""}) as server, server.connect() as conn:
         server.expect_log("pgaq is not loaded")
         conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
-        views = db.rows(conn, """SELECT oid::regclass::text AS name FROM pg_class
-                                 WHERE relkind = 'v' AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace)""")
+        views = db.rows(
+            conn,
+            """SELECT oid::regclass::text AS name FROM pg_class
+                                 WHERE relkind = 'v' AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace)""",
+        )
         refusals = 0
         for view in views:
             try:
@@ -71,9 +88,13 @@ def test_lost_tables(new_server, lost, loaded):
     own.expect_log("could not open relation")
     with own.connect() as conn:
         for name in ("lost", "kept"):
-            db.execute(conn, "SELECT aq.create_queue(%s, shards => 1)", (name,))  # else the next session may write to another shard's tables
+            db.execute(
+                conn, "SELECT aq.create_queue(%s, shards => 1)", (name,)
+            )  # else the next session may write to another shard's tables
             put(conn, name, 1)
-        tables = db.row(conn, "SELECT messages::text AS q, log::text AS l FROM aq.partitions WHERE queue_name = 'lost' AND messages IS NOT NULL")
+        tables = db.row(
+            conn, "SELECT messages::text AS q, log::text AS l FROM aq.partitions WHERE queue_name = 'lost' AND messages IS NOT NULL"
+        )
     if not loaded:
         own.restart()
     with own.connect() as conn:
@@ -96,7 +117,9 @@ def test_lost_tables(new_server, lost, loaded):
         assert [(r["queue_name"], r["place"] in [f"table {name}" for name in tables.values()]) for r in found] == [("lost", True)]
         db.execute(conn, "SELECT aq.drop_queue('lost', force => true)")
         assert [r["queue_name"] for r in db.rows(conn, "SELECT queue_name FROM aq.queues WHERE queue_type = 'normal'")] == ["kept"]
-        assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[qls]1(_|$)'") == 0
+        assert (
+            db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[qls]1(_|$)'") == 0
+        )
         assert take(conn, "kept") == [1]
 
 
@@ -131,16 +154,24 @@ def test_lost_tables_of_queue_tables(new_server, loaded):
             found = {row["queue_name"] for row in db.rows(conn, f"SELECT queue_name FROM {source}")}
             assert "kept" in found, source
         conn.execute("SELECT FROM aq.messages WHERE delivery_mode = 'buffered'; SELECT FROM aq.buffered_queues")
-        found = db.rows(conn, "SELECT queue_name, place FROM aq.check() WHERE what = 'tables that are missing' AND queue_name IN ('jobs', 'news', 'events')")
+        found = db.rows(
+            conn,
+            "SELECT queue_name, place FROM aq.check() WHERE what = 'tables that are missing' AND queue_name IN ('jobs', 'news', 'events')",
+        )
         assert {r["queue_name"]: r["place"] for r in found} == {name: f"table aq_data.{table}" for name, table in lost.items()}
         for command, code in (("status", 0), ("doctor", 0 if loaded else 1)):
-            said = subprocess.run([sys.executable, "-m", "pgaq", command], env={**os.environ, **own.environment()}, capture_output=True, text=True)
+            said = subprocess.run(
+                [sys.executable, "-m", "pgaq", command], env={**os.environ, **own.environment()}, capture_output=True, text=True
+            )
             assert said.returncode == code and (loaded or "was dropped, or left out of a restore" in said.stdout), said.stdout + said.stderr
         refused(conn, "XX001", "SELECT aq.drop_queue('jobs')")
         for name in lost:
             db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", (name,))
         conn.execute("SELECT aq.drop_queue_table('t_jobs', force => true), aq.drop_queue_table('t_news', force => true)")
-        assert db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tcbd][0-9]+(_|$)'") == 0
+        assert (
+            db.value(conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[tcbd][0-9]+(_|$)'")
+            == 0
+        )
         assert take(conn, "kept") == [1]
 
 
@@ -355,8 +386,7 @@ def test_shared_memory_for_few(new_server, name, value):
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["VACUUM", "VACUUM FULL", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "ANALYZE", "REINDEX DATABASE postgres"],
+    "statement", ["VACUUM", "VACUUM FULL", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "ANALYZE", "REINDEX DATABASE postgres"]
 )
 def test_maintenance_of_the_whole_database(server, conn, queue, topic, statement):
     """Maintenance commands move messages in their tables: nothing is lost or mixed up."""
@@ -409,7 +439,12 @@ def test_rename_database(server):
             db.execute(there, "SELECT aq.create_queue('q')")
             put(there, "q", 1)
             put(there, "q", "delayed", delay="1 s")
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'old_name' AND backend_type = 'client backend'"), "our session's end")
+        until(
+            lambda: db.value(
+                conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'old_name' AND backend_type = 'client backend'"
+            ),
+            "our session's end",
+        )
         conn.execute("ALTER DATABASE old_name RENAME TO new_name")
         with server.connect("new_name") as there:
             assert arrived(there, "q", 2) == [1, "delayed"]
@@ -595,7 +630,10 @@ def test_errors_name_the_queue(server, conn, queue):
     table = f"q{number}_1"
     with server.connect() as other:
         other.execute(f"BEGIN; LOCK TABLE aq_data.{table}")
-        assert refused(conn, "55P03", f"BEGIN; LOCK TABLE aq_data.{table} NOWAIT").diag.context == f'aq_data.{table} belongs to queue "{queue}"'
+        assert (
+            refused(conn, "55P03", f"BEGIN; LOCK TABLE aq_data.{table} NOWAIT").diag.context
+            == f'aq_data.{table} belongs to queue "{queue}"'
+        )
         conn.execute("ROLLBACK")
         other.execute("ROLLBACK")
         error = refused(other, "42809", f"DROP VIEW aq_data.{table}")  # its text has no schema, and anybody can have a table of this name

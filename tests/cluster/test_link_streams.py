@@ -73,7 +73,9 @@ class Link:
             there.execute("TRUNCATE arrived")
         self.conn = own.connect()
         self.conn.execute("DROP SCHEMA IF EXISTS link_test CASCADE; DROP SERVER IF EXISTS there CASCADE")
-        self.conn.execute(f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connections '1')")
+        self.conn.execute(
+            f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres', connections '1')"
+        )
         self.conn.execute("CREATE USER MAPPING FOR postgres SERVER there OPTIONS (user 'remote', password 'secret')")
         self.conn.execute(TABLES)
 
@@ -81,7 +83,10 @@ class Link:
         self.conn.execute(f"ALTER SERVER there OPTIONS ({options})")
 
     def begin(self, key=None):
-        self.conn.execute("INSERT INTO link_test.stream SELECT %s, oid, 'postgres'::regrole FROM pg_foreign_server WHERE srvname = 'there'", [key or self.key])
+        self.conn.execute(
+            "INSERT INTO link_test.stream SELECT %s, oid, 'postgres'::regrole FROM pg_foreign_server WHERE srvname = 'there'",
+            [key or self.key],
+        )
         self.conn.execute("SELECT aq.link_test_changed()")
 
     def send(self, *statements, key=None):
@@ -142,7 +147,9 @@ def test_requests_arrive_in_order(link, other):
     assert link.arrived() == list(range(1, 21))
     found = link.reaches("connected")
     with other.connect() as there:
-        expected = db.row(there, "SELECT system_identifier, (SELECT timeline_id FROM pg_control_checkpoint()) AS timeline FROM pg_control_system()")
+        expected = db.row(
+            there, "SELECT system_identifier, (SELECT timeline_id FROM pg_control_checkpoint()) AS timeline FROM pg_control_system()"
+        )
     assert (found["requests"], found["rows"], found["lost"], found["refused"], found["connections"]) == (20, 20, 0, 0, 1)
     assert (found["system_identifier"], found["timeline"]) == (expected["system_identifier"], expected["timeline"])
     assert found["remote_host"] == f"127.0.0.1:{other.port}" and found["role"] == "postgres"
@@ -165,9 +172,13 @@ def test_an_error_of_the_other_side(link):
 def test_the_session_there(link):
     """Settings of the role on the other side do not change what a request means."""
     with link.other.connect() as there:
-        there.execute("ALTER ROLE remote SET search_path = evil; ALTER ROLE remote SET datestyle = 'SQL, DMY'; ALTER ROLE remote SET default_transaction_read_only = on")
+        there.execute(
+            "ALTER ROLE remote SET search_path = evil; ALTER ROLE remote SET datestyle = 'SQL, DMY'; ALTER ROLE remote SET default_transaction_read_only = on"
+        )
     link.begin()
-    link.send("SELECT current_setting('search_path') || '|' || current_setting('datestyle') || '|' || current_setting('transaction_read_only') || '|' || current_setting('client_encoding')")
+    link.send(
+        "SELECT current_setting('search_path') || '|' || current_setting('datestyle') || '|' || current_setting('transaction_read_only') || '|' || current_setting('client_encoding')"
+    )
     assert link.settled() == ["pg_catalog, pg_temp|ISO, DMY|off|UTF8"]
     with link.other.connect() as there:
         there.execute("ALTER ROLE remote RESET ALL")
@@ -195,11 +206,15 @@ def test_back_off_grows(link, own, other):
     other.stop()
     link.begin()
     seen = {}
+
     def look():
-        found = db.row(link.conn, "SELECT failures, EXTRACT(epoch FROM next_attempt - error_time) AS pause FROM aq.links WHERE server = 'there'")
+        found = db.row(
+            link.conn, "SELECT failures, EXTRACT(epoch FROM next_attempt - error_time) AS pause FROM aq.links WHERE server = 'there'"
+        )
         if found["pause"] is not None and found["failures"]:
             seen.setdefault(found["failures"], float(found["pause"]))
         return len(seen) >= 3
+
     until(look, "three attempts")
     for failures, pause in seen.items():
         assert 0.7 * 2 ** (failures - 1) < pause < 1.3 * 2 ** (failures - 1), seen
@@ -233,7 +248,9 @@ def test_reports_and_the_doctor_name_it(link, own):
 
 def test_errors_are_for_the_owner(link, own):
     """Another role with USAGE sees the state and the SQLSTATE; the owner and pg_monitor see the text."""
-    link.conn.execute("DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; GRANT USAGE ON FOREIGN SERVER there TO guest")
+    link.conn.execute(
+        "DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; GRANT USAGE ON FOREIGN SERVER there TO guest"
+    )
     link.conn.execute("ALTER USER MAPPING FOR postgres SERVER there OPTIONS (SET password 'wrong')")
     link.begin()
     link.reaches("failed")
@@ -248,9 +265,13 @@ def test_errors_are_for_the_owner(link, own):
 def test_backend_killed(link, other):
     """The request is lost, nobody knows whether it was executed, and it is asked for again."""
     link.begin()
-    link.send("SELECT count(*) FROM pg_catalog.pg_stat_activity, pg_catalog.pg_sleep(CASE WHEN EXISTS (SELECT FROM public.arrived) THEN 0 ELSE 600 END)")
+    link.send(
+        "SELECT count(*) FROM pg_catalog.pg_stat_activity, pg_catalog.pg_sleep(CASE WHEN EXISTS (SELECT FROM public.arrived) THEN 0 ELSE 600 END)"
+    )
     with other.connect() as there:
-        pid = until(lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request")
+        pid = until(
+            lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request"
+        )
         there.execute("INSERT INTO arrived VALUES (0)")
         there.execute("SELECT pg_terminate_backend(%s)", [pid])
     link.settled()
@@ -268,10 +289,17 @@ def test_stalled_network(proxied, proxy, own):
     proxied.send(*insert(2, 2))
     with own.connect() as conn:
         conn.execute("SET statement_timeout = '5 s'")
-        until(lambda: db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: link answer' AND state = 'WAITING'"""), "the wait for the answer")
+        until(
+            lambda: db.value(conn, """SELECT count(*) FROM sys."v$session_wait" WHERE event = 'aq: link answer' AND state = 'WAITING'"""),
+            "the wait for the answer",
+        )
         pid = background(conn, "link")
         # no transaction, snapshot or lock is held meanwhile
-        assert conn.execute("SELECT backend_xid, backend_xmin, xact_start FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() == (None, None, None)
+        assert conn.execute("SELECT backend_xid, backend_xmin, xact_start FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() == (
+            None,
+            None,
+            None,
+        )
         assert conn.execute("SELECT * FROM pg_locks WHERE pid = %s", [pid]).fetchall() == []
         for _ in range(20):
             conn.execute("SELECT aq.link_test_wake()")
@@ -360,7 +388,9 @@ def test_sigterm_during_a_request(link, other):
     link.send("SELECT count(*) FROM pg_catalog.pg_sleep(CASE WHEN EXISTS (SELECT FROM public.arrived) THEN 0 ELSE 600 END)")
     pid = background(link.conn, "link")
     with other.connect() as there:
-        until(lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request")
+        until(
+            lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request"
+        )
         there.execute("INSERT INTO arrived VALUES (0)")
         os.kill(pid, signal.SIGTERM)
         assert link.settled() == ["1"]
@@ -466,7 +496,9 @@ def test_drop_extension_under_a_request(link, other):
     link.begin()
     link.send("SELECT pg_catalog.pg_sleep(600)")
     with other.connect() as there:
-        until(lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request")
+        until(
+            lambda: db.value(there, "SELECT pid FROM pg_stat_activity WHERE usename = 'remote' AND wait_event = 'PgSleep'"), "the request"
+        )
         link.conn.execute("SET statement_timeout = '20 s'")
         link.conn.execute("DROP EXTENSION pgaq CASCADE")
         link.conn.execute("RESET statement_timeout")

@@ -99,7 +99,22 @@ def test_a_link_that_does_not_work(link, options, sqlstate, message, hint):
 def test_encryption(server, link, other):
     """A link to another machine needs TLS with a certificate that names the host, unless its options say otherwise; the check says what a link has."""
     key, certificate = other.data / "server.key", other.data / "server.crt"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-days", "2"]
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        certificate,
+        "-subj",
+        "/CN=localhost",
+        "-days",
+        "2",
+    ]
     subprocess.run(made, check=True, capture_output=True)
     key.chmod(0o600)
     owner = other.data.stat()  # the tests may run as root
@@ -242,8 +257,14 @@ def test_no_slot_for_the_worker(new_server):
     with own.connect() as conn:
         conn.execute("CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1')")
         conn.execute("CREATE USER MAPPING FOR postgres SERVER there")
-        connected, sqlstate, message, hint = conn.execute("SELECT connected, sqlstate, message, hint FROM aq.check_link('there', '5 s')").fetchone()
-        assert (connected, sqlstate, message) == (False, "57014", "the link worker has not begun with the check in time") and "aq.links" in hint
+        connected, sqlstate, message, hint = conn.execute(
+            "SELECT connected, sqlstate, message, hint FROM aq.check_link('there', '5 s')"
+        ).fetchone()
+        assert (connected, sqlstate, message) == (
+            False,
+            "57014",
+            "the link worker has not begun with the check in time",
+        ) and "aq.links" in hint
         problem = "the link worker does not run: no background worker slot is free"
         assert db.value(conn, "SELECT problem FROM aq.links") == problem
         [rule] = [rule for rule in RULES if rule.name == "link"]

@@ -33,12 +33,13 @@ def differences(conn, query, run):
     return [after - first for after, first in zip(conn.execute(query).fetchone(), before)]
 
 
-
 # -- what is counted is what was done, also by sessions that have ended
 
 
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
-@pytest.mark.parametrize("settings", ["", "SET pgaq.latch_classes = 'lab:1'; SET pgaq.latch_class_1 = '20 1 1 100'"], ids=["posted", "timed"])
+@pytest.mark.parametrize(
+    "settings", ["", "SET pgaq.latch_classes = 'lab:1'; SET pgaq.latch_class_1 = '20 1 1 100'"], ids=["posted", "timed"]
+)
 def test_latch_counters_add_up(server, conn, mode, settings):
     """Gets are the sessions' gets; a miss ends by spinning or by sleeping; each sleep is a wait and has its two places."""
     child = 1 if mode == "exclusive" else 2
@@ -56,7 +57,9 @@ def test_latch_counters_add_up(server, conn, mode, settings):
         conn.execute(settings or "SELECT")
         read = [latch, places, waits, others]
         width = [6, 3, 1, 1]
-        query = "SELECT * FROM " + ", ".join(f"({q}) q{n}({', '.join(f'c{n}_{i}' for i in range(w))})" for n, (q, w) in enumerate(zip(read, width)))
+        query = "SELECT * FROM " + ", ".join(
+            f"({q}) q{n}({', '.join(f'c{n}_{i}' for i in range(w))})" for n, (q, w) in enumerate(zip(read, width))
+        )
         gets, misses, spin_gets, sleeps, woken, spin_time, by_holder, by_waiter, long, waited, elsewhere = differences(conn, query, hammer)
         conn.execute("RESET pgaq.latch_classes; RESET pgaq.latch_class_1")
     assert gets == done[0] > 0
@@ -93,7 +96,9 @@ def test_mutex_counters_add_up(server, conn, mode, scheme):
     assert wait_time == 0 or (waits > 0 and scheme <= 2)
     if mode != "shared":
         assert misses > 0 and spin_time > 0
-    rows = conn.execute("""SELECT mutex_identifier, requesting_session, sleeps, gets FROM sys."v$mutex_sleep_history" WHERE mutex_type = 'Lab'""").fetchall()
+    rows = conn.execute(
+        """SELECT mutex_identifier, requesting_session, sleeps, gets FROM sys."v$mutex_sleep_history" WHERE mutex_type = 'Lab'"""
+    ).fetchall()
     assert all(session > 0 and slept > 0 and got > 0 for _, session, slept, got in rows)
     assert waits == 0 or any(identifier == 3 for identifier, *_ in rows)
 
@@ -102,7 +107,9 @@ def test_parents_and_children(conn):
     """v$latch is the sum of v$latch_parent and v$latch_children."""
     query = """SELECT count(*) FROM sys."v$latch" l JOIN sys."v$latch_parent" p USING ("latch#")
         WHERE l.gets < p.gets + (SELECT coalesce(sum(gets), 0) FROM sys."v$latch_children" c WHERE c."latch#" = l."latch#")"""
-    kinds = """SELECT count(*) FROM sys."v$latch" l FULL JOIN sys."v$latch_parent" p USING ("latch#") WHERE l.name IS DISTINCT FROM p.name"""
+    kinds = (
+        """SELECT count(*) FROM sys."v$latch" l FULL JOIN sys."v$latch_parent" p USING ("latch#") WHERE l.name IS DISTINCT FROM p.name"""
+    )
     with conn.transaction():
         # a later read of the children may see more
         assert db.value(conn, kinds) == 0
@@ -179,9 +186,18 @@ def test_blocker_in_the_history(server, conn):
     with held(server, conn, "mutex", "SELECT aq_lab.hold_mutex('lab 5', 60, 'examine')"):
         holder = db.value(conn, """SELECT sid FROM sys."v$mutexholder" WHERE mutex_identifier = 5""")
         waiter = Session(server, "SELECT aq_lab.hold_mutex('lab 5', 0)")
-        session = until(lambda: db.value(conn, """SELECT sid FROM sys."v$session_wait" WHERE pid = %s AND state = 'WAITING' UNION ALL SELECT NULL LIMIT 1""", [waiter.pid]), "the waiter")
+        session = until(
+            lambda: db.value(
+                conn,
+                """SELECT sid FROM sys."v$session_wait" WHERE pid = %s AND state = 'WAITING' UNION ALL SELECT NULL LIMIT 1""",
+                [waiter.pid],
+            ),
+            "the waiter",
+        )
     waiter.end()
-    rows = conn.execute("""SELECT requesting_session, blocking_session, mode, location, wait_time > 0 FROM sys."v$mutex_sleep_history" WHERE mutex_identifier = 5""").fetchall()
+    rows = conn.execute(
+        """SELECT requesting_session, blocking_session, mode, location, wait_time > 0 FROM sys."v$mutex_sleep_history" WHERE mutex_identifier = 5"""
+    ).fetchall()
     assert (session, holder, "EXCLUSIVE", "lab: hold", True) in rows
 
 
@@ -323,7 +339,9 @@ def test_system_calls_of_scheme_0(server, conn, tmp_path):
     calls = system_calls(server, conn, tmp_path, MUTEX, 202, "pgaq.mutex_wait_scheme = 0")
     assert all(name == ("poll" if n % 100 == 0 else "sched_yield") for n, name in enumerate(names(calls), 1)) and len(calls) > 200
     assert polls(calls) == {1}
-    calls = system_calls(server, conn, tmp_path, MUTEX, 42, "pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_mode = sleep", "pgaq.wait_yield_sleep_time = 2")
+    calls = system_calls(
+        server, conn, tmp_path, MUTEX, 42, "pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_mode = sleep", "pgaq.wait_yield_sleep_time = 2"
+    )
     assert all(name == ("sched_yield" if n % 20 == 0 else "poll") for n, name in enumerate(names(calls), 1)) and len(calls) > 20
     assert polls(calls) == {2}
 
@@ -334,7 +352,9 @@ def test_system_calls_with_high_priority(server, conn, tmp_path):
     sleeps = ("pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_mode = sleep")
     calls = system_calls(server, conn, tmp_path, MUTEX, 202, *sleeps, "pgaq.high_priority = on")
     assert all(name == ("poll" if n % 100 == 0 else "sched_yield") for n, name in enumerate(names(calls), 1)) and len(calls) > 200
-    calls = system_calls(server, conn, tmp_path, MUTEX, 42, "pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_hp_mode = sleep", "pgaq.high_priority = on")
+    calls = system_calls(
+        server, conn, tmp_path, MUTEX, 42, "pgaq.mutex_wait_scheme = 0", "pgaq.wait_yield_hp_mode = sleep", "pgaq.high_priority = on"
+    )
     assert all(name == ("sched_yield" if n % 20 == 0 else "poll") for n, name in enumerate(names(calls), 1)) and len(calls) > 20
 
 
@@ -358,7 +378,9 @@ def test_system_calls_by_type_of_mutex(server, conn, tmp_path):
 def test_system_calls_of_latches(server, conn, tmp_path):
     """A wait for a latch of class 0 is one sleep; another class yields and sleeps according to its settings."""
     assert names(system_calls(server, conn, tmp_path, LATCH, 1)) == ["futex"]
-    calls = system_calls(server, conn, tmp_path, LATCH, 12, "pgaq.latch_classes = 'lab:1'", "pgaq.latch_class_1 = '100 2 1 5000 40000 100000'")
+    calls = system_calls(
+        server, conn, tmp_path, LATCH, 12, "pgaq.latch_classes = 'lab:1'", "pgaq.latch_class_1 = '100 2 1 5000 40000 100000'"
+    )
     assert names(calls[:6]) == ["sched_yield", "sched_yield", "futex"] * 2
     slept = [time for name, time in calls if name == "futex"]
     assert len(slept) > 3 and slept[1] >= 40 and all(time >= 100 for time in slept[2:])

@@ -18,7 +18,9 @@ COLUMNS = "lag, ready, delayed, in_flight"
 
 
 def metrics(conn, queue, consumer=None, columns=COLUMNS):
-    query = f"SELECT {columns} FROM aq.metrics() WHERE queue_name = %s AND consumer IS NOT DISTINCT FROM %s AND delivery_mode = 'persistent'"
+    query = (
+        f"SELECT {columns} FROM aq.metrics() WHERE queue_name = %s AND consumer IS NOT DISTINCT FROM %s AND delivery_mode = 'persistent'"
+    )
     return conn.execute(query, [queue, consumer]).fetchone()
 
 
@@ -63,7 +65,9 @@ def test_monitor_sees_counters_and_no_message(conn, monitor, queue, topic):
             monitor.execute(f"SELECT * FROM {statement}", [queue])
         monitor.rollback()
     tables = conn.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind IN ('r', 'v')").fetchall()
-    assert tables and not any(db.value(monitor, "SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class c WHERE relname = %s", [name]) for (name,) in tables)
+    assert tables and not any(
+        db.value(monitor, "SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class c WHERE relname = %s", [name]) for (name,) in tables
+    )
 
 
 def test_no_row_shows_what_a_message_holds(conn, monitor, queue):
@@ -245,7 +249,14 @@ def test_queue_tables_say_when_they_were_counted(server, conn):
         other.execute("BEGIN")
         assert len(take(other, "counted", "a", 3)) == 3
         # the first call asks the worker to count; the lag needs no count
-        assert metrics(conn, "counted", "a", "lag, ready, delayed, in_flight, oldest_ready_seconds, counted_at") == (21, None, None, None, None, None)
+        assert metrics(conn, "counted", "a", "lag, ready, delayed, in_flight, oldest_ready_seconds, counted_at") == (
+            21,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
         until(lambda: metrics(conn, "counted", "a", "counted_at")[0], "a count")
         assert metrics(conn, "counted", "a") == (21, 13, 5, 3)
         assert metrics(conn, "counted", "b") == (25, 20, 5, 0)
@@ -296,7 +307,10 @@ def test_exporter_runs_as_pg_monitor(conn, monitor, queue):
 
 def test_dashboard_uses_what_the_exporter_makes():
     listed, _ = exporter()
-    labels = {metric["metric_name"]: {*metric.get("key_labels", []), *([metric["value_label"]] if "value_label" in metric else [])} for metric in listed}
+    labels = {
+        metric["metric_name"]: {*metric.get("key_labels", []), *([metric["value_label"]] if "value_label" in metric else [])}
+        for metric in listed
+    }
     dashboard = json.loads((ROOT / "docs/grafana/pgaq.json").read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     expressions += [variable["query"] for variable in dashboard["templating"]["list"] if variable["type"] == "query"]

@@ -188,7 +188,11 @@ class Run:
         self.prepared = {}
         self.leased = []  # (receipt, consumer, messages) of all takes with a lease
         self.log = []
-        db.execute(self.watcher, "SELECT aq.create_queue(%s, shards => 1, multiple_consumers => %s, max_retries => NULL, retry_delay => '0')", [self.queue, topic])
+        db.execute(
+            self.watcher,
+            "SELECT aq.create_queue(%s, shards => 1, multiple_consumers => %s, max_retries => NULL, retry_delay => '0')",
+            [self.queue, topic],
+        )
         if topic:
             for consumer, rule in CONSUMERS.items():
                 db.execute(self.watcher, "SELECT aq.subscribe(%s, %s, %s)", [self.queue, consumer, rule])
@@ -461,7 +465,9 @@ class Run:
     def report(self, found, expected):
         missing = [x for x in expected if x not in found][:10]
         surplus = [x for x in found if x not in expected][:10]
-        return f"\nmissing {missing}, surplus {surplus}\nfound {found[:20]}\nexpected {expected[:20]}\nlast steps:\n  " + "\n  ".join(self.log[-400:])
+        return f"\nmissing {missing}, surplus {surplus}\nfound {found[:20]}\nexpected {expected[:20]}\nlast steps:\n  " + "\n  ".join(
+            self.log[-400:]
+        )
 
     def go(self, steps):
         operations = [

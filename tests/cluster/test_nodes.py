@@ -56,7 +56,10 @@ def test_stopped_and_back(nodes):
         found = node.sees("b", "unreachable")
         assert found["lag"].total_seconds() >= 1
         # the time limit may end before an attempt has failed; 57P03 while it stops
-        until(lambda node=node: (row := node.now("b"))["failures"] > 0 and row["sqlstate"] in ("57P01", "57P03", "08001", "08006"), "the error")
+        until(
+            lambda node=node: (row := node.now("b"))["failures"] > 0 and row["sqlstate"] in ("57P01", "57P03", "08001", "08006"),
+            "the error",
+        )
     a.sees("c", "reachable")
     b.server.start()
     for node in (a, c):
@@ -112,7 +115,11 @@ def test_partition(nodes):
 
 def proxied(node):
     with node.connect() as conn:
-        return db.value(conn, "SELECT remote_host LIKE '127.0.0.1:%%' AND remote_host <> %s AND state = 'connected' FROM aq.links WHERE server = 'b'", ["127.0.0.1:0"])
+        return db.value(
+            conn,
+            "SELECT remote_host LIKE '127.0.0.1:%%' AND remote_host <> %s AND state = 'connected' FROM aq.links WHERE server = 'b'",
+            ["127.0.0.1:0"],
+        )
 
 
 def test_wrong_password(nodes):
@@ -149,14 +156,20 @@ def test_advice_on_distributed_queues(nodes):
     a, b, c = nodes
     with a.connect() as conn, b.connect() as there:
         for each in (conn, there):
-            each.execute("GRANT EXECUTE ON FUNCTION aq.node_want, aq.node_resume, aq.node_deliver, aq.node_recall, aq.node_finish, aq.node_return TO remote")
+            each.execute(
+                "GRANT EXECUTE ON FUNCTION aq.node_want, aq.node_resume, aq.node_deliver, aq.node_recall, aq.node_finish, aq.node_return TO remote"
+            )
         there.execute("SELECT aq.create_queue('spread', distributed => true), aq.grant_queue('spread', 'remote', 'enqueue, dequeue')")
         begin = snapshot(there)
         there.execute("SELECT FROM aq.dequeue('spread')")
         until(lambda: b.now("a")["queue_error"], "an error with the queue")
         [(case, said)] = [row for row in found_by(there, "node_queue") if row[0] == "a"]
         assert 'queue "spread" does not exist' in said
-        [advice] = [each for each in report(there, begin, snapshot(there))["advice"] if each["rule"] == "node_queue" and each["title"].endswith("node a")]
+        [advice] = [
+            each
+            for each in report(there, begin, snapshot(there))["advice"]
+            if each["rule"] == "node_queue" and each["title"].endswith("node a")
+        ]
         assert 'queue "spread" does not exist' in advice["why"]
         conn.execute("SELECT aq.create_queue('spread', distributed => true), aq.grant_queue('spread', 'remote', 'enqueue, dequeue')")
         conn.execute("SELECT aq.enqueue('spread', '1')")
@@ -365,7 +378,9 @@ def test_grant_is_durable(new_server):
     own.expect_log(EXPECTED)
     holder = "00000000-0000-4000-8000-00000000000b"
     with own.connect() as conn:
-        conn.execute("CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')")
+        conn.execute(
+            "CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')"
+        )
         conn.execute("SELECT aq.create_queue('q', distributed => true), aq.node_add('b')")
         conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
         conn.execute("SET synchronous_commit = off")

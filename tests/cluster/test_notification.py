@@ -11,7 +11,12 @@ import pytest
 from conftest import server_with_points, until
 from pgaq import db
 
-SETTINGS = {"pgaq.notification_retry_delay": "20ms", "pgaq.notification_failures": "3", "max_worker_processes": "20", "max_prepared_transactions": "10"}
+SETTINGS = {
+    "pgaq.notification_retry_delay": "20ms",
+    "pgaq.notification_failures": "3",
+    "max_worker_processes": "20",
+    "max_prepared_transactions": "10",
+}
 
 pytestmark = pytest.mark.own_tables
 
@@ -55,7 +60,9 @@ def setup(server):
 def jobs(server):
     """A queue that ann and bob may dequeue from."""
     with server.connect() as conn:
-        conn.execute("SELECT aq.create_queue('jobs', retry_delay => '0'); SELECT aq.grant_queue('jobs', 'ann', 'dequeue'), aq.grant_queue('jobs', 'bob', 'dequeue')")
+        conn.execute(
+            "SELECT aq.create_queue('jobs', retry_delay => '0'); SELECT aq.grant_queue('jobs', 'ann', 'dequeue'), aq.grant_queue('jobs', 'bob', 'dequeue')"
+        )
         conn.execute("TRUNCATE n.seen; UPDATE n.settings SET fail = false, pause = 0")
     yield "jobs"
     with server.connect() as conn:
@@ -144,7 +151,10 @@ def test_a_failing_procedure_is_retried_then_disabled_and_others_go_on(server, j
         ann.execute("SELECT aq.register('jobs', 'plsql://n.take')")
         bob.execute("SELECT aq.register('jobs', 'plsql://n.note', with_payload => true)")
         put(conn, 1)
-        until(lambda: db.value(conn, "SELECT status FROM aq.registrations WHERE role = 'ann'") == "disabled", "the registration to be disabled")
+        until(
+            lambda: db.value(conn, "SELECT status FROM aq.registrations WHERE role = 'ann'") == "disabled",
+            "the registration to be disabled",
+        )
         assert conn.execute("SELECT failures, last_error FROM aq.registrations WHERE role = 'ann'").fetchone() == (3, "it fails")
         until(lambda: "1" in seen(conn), "bob's procedure to have seen it")
         # another registration enables it again
@@ -168,13 +178,18 @@ def test_errors_of_the_server_do_not_disable_a_registration(server, jobs):
 def test_a_procedure_that_loops_is_cancelled_and_ended(server, jobs):
     server.expect_log("registration .* was disabled|statement timeout")
     with server.connect() as conn, server.connect(user="ann") as ann:
-        ann.execute("CREATE PROCEDURE n.loops(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN LOOP BEGIN PERFORM pg_sleep(100); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$")
+        ann.execute(
+            "CREATE PROCEDURE n.loops(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN LOOP BEGIN PERFORM pg_sleep(100); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$"
+        )
         conn.execute("ALTER SYSTEM SET pgaq.notification_timeout = '50ms'")
         server.reload()
         try:
             ann.execute("SELECT aq.register('jobs', 'plsql://n.loops')")
             put(conn, 1)
-            until(lambda: (db.value(conn, "SELECT last_error FROM aq.registrations") or "").startswith("the notifier ended"), "the process to be ended")
+            until(
+                lambda: (db.value(conn, "SELECT last_error FROM aq.registrations") or "").startswith("the notifier ended"),
+                "the process to be ended",
+            )
         finally:
             conn.execute("ALTER SYSTEM RESET pgaq.notification_timeout")
             server.reload()
@@ -191,7 +206,9 @@ def test_a_role_without_the_right_or_the_procedure_is_not_served(server, jobs):
         put(conn, 1)
         until(lambda: db.value(conn, "SELECT count(*) FROM aq.registrations WHERE status = 'disabled'") == 2, "both to be disabled")
         assert conn.execute("SELECT role, last_error FROM aq.registrations ORDER BY role").fetchall() == [
-            ("ann", 'queue "jobs" does not exist'), ("bob", "permission denied for procedure n.note")]
+            ("ann", 'queue "jobs" does not exist'),
+            ("bob", "permission denied for procedure n.note"),
+        ]
         assert seen(conn) == []
         conn.execute("GRANT EXECUTE ON PROCEDURE n.note TO PUBLIC")
 
@@ -200,7 +217,9 @@ def test_an_address_is_served_only_with_the_right_to_enqueue_and_while_a_superus
     """Each time the registration is disabled; registered again, it sends what it had not sent, once."""
     server.expect_log("registration .* was disabled")
     register = "SELECT aq.register('jobs', 'https://example.org/', with_payload => true)"
-    query = "SELECT string_agg(payload -> 'body' ->> 'payload', ' ' ORDER BY payload -> 'body' ->> 'payload') FROM aq.browse('pgaq_outgoing')"
+    query = (
+        "SELECT string_agg(payload -> 'body' ->> 'payload', ' ' ORDER BY payload -> 'body' ->> 'payload') FROM aq.browse('pgaq_outgoing')"
+    )
     with server.connect() as conn, server.connect(user="ann") as ann:
         conn.execute("SELECT aq.create_queue('pgaq_outgoing'), aq.grant_queue('pgaq_outgoing', 'ann', 'enqueue')")
         try:
@@ -250,11 +269,17 @@ def test_a_procedure_that_is_made_after_it_was_registered(server, jobs):
         until(lambda: conn.execute(status).fetchall() == [("disabled", 'schema "early" does not exist')], "the first calls to fail")
         conn.execute("CREATE SCHEMA early; GRANT ALL ON SCHEMA early TO ann, bob")
         ann.execute(register)
-        until(lambda: conn.execute(status).fetchall() == [("disabled", "procedure early.p to be called by notification does not exist")], "further ones to fail")
+        until(
+            lambda: conn.execute(status).fetchall() == [("disabled", "procedure early.p to be called by notification does not exist")],
+            "further ones to fail",
+        )
         bob.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('stolen') $$")
         conn.execute("UPDATE aq_internal.registration SET status = 'enabled', failures = 0, next_at = NULL")
         put(conn, 2)
-        until(lambda: conn.execute(status).fetchall() == [("disabled", "owner of procedure early.p has changed since it was registered")], "the foreign one to be refused")
+        until(
+            lambda: conn.execute(status).fetchall() == [("disabled", "owner of procedure early.p has changed since it was registered")],
+            "the foreign one to be refused",
+        )
         assert seen(conn) == []
         bob.execute("DROP PROCEDURE early.p")
         ann.execute("CREATE PROCEDURE early.p(n aq.notification) LANGUAGE sql AS $$ INSERT INTO n.seen (what) VALUES ('made') $$")
@@ -265,7 +290,15 @@ def test_a_procedure_that_is_made_after_it_was_registered(server, jobs):
         conn.execute("DROP SCHEMA early CASCADE")
 
 
-@pytest.mark.parametrize("attempt", ["SET ROLE postgres", "SET SESSION AUTHORIZATION postgres", "RESET SESSION AUTHORIZATION", "SELECT set_config('role', 'postgres', false)"])
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "SET ROLE postgres",
+        "SET SESSION AUTHORIZATION postgres",
+        "RESET SESSION AUTHORIZATION",
+        "SELECT set_config('role', 'postgres', false)",
+    ],
+)
 def test_a_procedure_cannot_become_another_role(server, jobs, attempt):
     with server.connect() as conn, server.connect(user="ann") as ann:
         ann.execute(f"""CREATE OR REPLACE PROCEDURE n.climbs(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN
@@ -281,7 +314,9 @@ def test_names_in_a_procedure_are_not_looked_up_in_other_roles_schemas(server, j
     with server.connect() as conn, server.connect(user="ann") as ann:
         conn.execute("ALTER ROLE ann SET search_path = evil, pg_catalog; CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO ann")
         conn.execute("CREATE FUNCTION evil.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'stolen' $$")
-        ann.execute("CREATE PROCEDURE n.lowers(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO n.seen (what) VALUES (lower('FINE')); END $$")
+        ann.execute(
+            "CREATE PROCEDURE n.lowers(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO n.seen (what) VALUES (lower('FINE')); END $$"
+        )
         ann.execute("SELECT aq.register('jobs', 'plsql://n.lowers')")
         put(conn, 1)
         noted(conn, "fine")
@@ -290,7 +325,9 @@ def test_names_in_a_procedure_are_not_looked_up_in_other_roles_schemas(server, j
 
 def test_a_session_state_of_a_call_does_not_stay(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
-        ann.execute("CREATE PROCEDURE n.leaves(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_lock(77); CREATE TEMP TABLE IF NOT EXISTS t (i integer); PERFORM set_config('my.setting', 'x', false); INSERT INTO n.seen (what) VALUES ('done'); END $$")
+        ann.execute(
+            "CREATE PROCEDURE n.leaves(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_lock(77); CREATE TEMP TABLE IF NOT EXISTS t (i integer); PERFORM set_config('my.setting', 'x', false); INSERT INTO n.seen (what) VALUES ('done'); END $$"
+        )
         ann.execute("SELECT aq.register('jobs', 'plsql://n.leaves')")
         put(conn, 1)
         noted(conn, "done")
@@ -338,7 +375,9 @@ def test_a_prepared_transaction_is_notified_when_it_is_committed(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
         with server.connect() as other:
             other.execute("BEGIN; SELECT aq.enqueue('jobs', '1'); PREPARE TRANSACTION 'message'")
-            other.execute("SET SESSION AUTHORIZATION ann; BEGIN; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); PREPARE TRANSACTION 'registration'")
+            other.execute(
+                "SET SESSION AUTHORIZATION ann; BEGIN; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); PREPARE TRANSACTION 'registration'"
+            )
         with server.connect() as other:
             other.execute("COMMIT PREPARED 'registration'")
             put(conn, 2)
@@ -363,7 +402,9 @@ def test_messages_of_a_non_persistent_queue_commit_with_their_transaction(server
         ann.execute("SELECT aq.register('alarms', 'plsql://n.note')")
         conn.execute("BEGIN; SELECT aq.enqueue('alarms', '0'); ROLLBACK")
         conn.execute("BEGIN; SELECT aq.enqueue('alarms', '3'); PREPARE TRANSACTION 'p'")
-        conn.execute("BEGIN; SELECT aq.enqueue('alarms', '1'); SAVEPOINT s; SELECT aq.enqueue('alarms', '0'); ROLLBACK TO s; SELECT aq.enqueue('alarms', '2'); COMMIT")
+        conn.execute(
+            "BEGIN; SELECT aq.enqueue('alarms', '1'); SAVEPOINT s; SELECT aq.enqueue('alarms', '0'); ROLLBACK TO s; SELECT aq.enqueue('alarms', '2'); COMMIT"
+        )
         noted(conn, 1, 2)
         assert seen(conn) == ["1", "2"]
         conn.execute("COMMIT PREPARED 'p'")
@@ -386,12 +427,14 @@ def test_messages_of_a_stopped_non_persistent_queue_wait_for_its_start(server, a
 def test_messages_of_a_non_persistent_queue_wait_for_a_failing_procedure(server, alarms):
     server.expect_log("registration .* was disabled")
     with server.connect() as conn, server.connect(user="ann") as ann:
-        ann.execute("CREATE PROCEDURE n.later(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN CALL n.note(n); IF (SELECT fail FROM n.settings) THEN RAISE 'it fails'; END IF; END $$")
+        ann.execute(
+            "CREATE PROCEDURE n.later(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN CALL n.note(n); IF (SELECT fail FROM n.settings) THEN RAISE 'it fails'; END IF; END $$"
+        )
         conn.execute("UPDATE n.settings SET fail = true")
         ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
         put(conn, 1, 2, queue="alarms")
         until(lambda: db.value(conn, "SELECT status = 'disabled' FROM aq.registrations"), "the registration to be disabled")
-        put(conn, 3, queue="alarms")    # without a registration
+        put(conn, 3, queue="alarms")  # without a registration
         conn.execute("UPDATE n.settings SET fail = false")
         ann.execute("SELECT aq.register('alarms', 'plsql://n.later')")
         put(conn, 4, queue="alarms")
@@ -401,7 +444,9 @@ def test_messages_of_a_non_persistent_queue_wait_for_a_failing_procedure(server,
 
 def test_oracles_form(server, jobs):
     with server.connect() as conn, server.connect(user="ann") as ann:
-        conn.execute("CREATE SCHEMA ora; GRANT USAGE ON SCHEMA ora TO ann; CALL dbms_aqadm.create_sharded_queue('ora.orders', queue_payload_type => 'RAW'); CALL dbms_aqadm.start_queue('ora.orders')")
+        conn.execute(
+            "CREATE SCHEMA ora; GRANT USAGE ON SCHEMA ora TO ann; CALL dbms_aqadm.create_sharded_queue('ora.orders', queue_payload_type => 'RAW'); CALL dbms_aqadm.start_queue('ora.orders')"
+        )
         conn.execute("CALL dbms_aqadm.grant_queue_privilege('ALL', 'ora.orders', 'ann')")
         ann.execute("""CREATE PROCEDURE n.callback(context bytea, reginfo sys.aq$_reg_info, descr sys.aq$_descriptor, payload bytea, payloadl numeric) LANGUAGE plpgsql AS $$
             DECLARE
@@ -413,7 +458,9 @@ def test_oracles_form(server, jobs):
                 INSERT INTO n.seen (what) VALUES (concat_ws(' ', convert_from(context, 'UTF8'), reginfo.name, reginfo.namespace, descr.queue_name,
                     (descr.msg_prop).priority, convert_from(message, 'UTF8'), convert_from(payload, 'UTF8'), payloadl));
             END $$""")
-        ann.execute("CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('ora.orders', dbms_aq.namespace_aq(), 'plsql://n.callback?PR=0', 'ctx', 3, 0)], 1)")
+        ann.execute(
+            "CALL dbms_aq.register(ARRAY[sys.aq$_reg_info('ora.orders', dbms_aq.namespace_aq(), 'plsql://n.callback?PR=0', 'ctx', 3, 0)], 1)"
+        )
         conn.execute("CALL dbms_aq.enqueue('ora.orders', NULL, dbms_aq.message_properties_t(priority => 4), 'hello'::bytea, NULL)")
         noted(conn, 'ctx "ORA"."ORDERS" 1 "ORA"."ORDERS" 4 hello hello 5')
         ann.execute("CALL dbms_aq.unregister(ARRAY[sys.aq$_reg_info('\"ORA\".\"ORDERS\"', 1, 'plsql://n.callback?PR=0')], 1)")
@@ -427,11 +474,22 @@ def test_a_dropped_role_and_one_that_cannot_log_in_are_disabled(server, jobs):
             conn.execute(f"CREATE ROLE {role} LOGIN; SELECT aq.grant_queue('jobs', '{role}', 'dequeue'); GRANT USAGE ON SCHEMA n TO {role}")
             with server.connect(user=role) as other:
                 other.execute("SELECT aq.register('jobs', 'plsql://n.note')")
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq notifier' AND state = 'active'") == 0, "the notifiers to be idle")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq notifier' AND state = 'active'") == 0,
+            "the notifiers to be idle",
+        )
         conn.execute("DROP OWNED BY carl; DROP ROLE carl; ALTER ROLE dora NOLOGIN")
         conn.execute("SELECT aq.post('nobody')")
-        conn.execute("SET SESSION AUTHORIZATION bob; SELECT aq.register('x', 'plsql://n.note', namespace => 'anonymous'); RESET SESSION AUTHORIZATION")
-        until(lambda: db.value(conn, "SELECT array_agg(status ORDER BY role) FROM aq.registrations WHERE namespace = 'queue'") == ["disabled", "disabled"], "both to be disabled")
+        conn.execute(
+            "SET SESSION AUTHORIZATION bob; SELECT aq.register('x', 'plsql://n.note', namespace => 'anonymous'); RESET SESSION AUTHORIZATION"
+        )
+        until(
+            lambda: (
+                db.value(conn, "SELECT array_agg(status ORDER BY role) FROM aq.registrations WHERE namespace = 'queue'")
+                == ["disabled", "disabled"]
+            ),
+            "both to be disabled",
+        )
         assert conn.execute("SELECT role FROM aq.registrations WHERE namespace = 'queue' ORDER BY role").fetchall() == [("",), ("dora",)]
         conn.execute("DROP OWNED BY dora; DROP ROLE dora")
 
@@ -441,7 +499,10 @@ def test_a_notifier_that_is_killed_is_started_again(server, jobs):
         conn.execute("UPDATE n.settings SET pause = 1000")
         ann.execute("SELECT aq.register('jobs', 'plsql://n.take')")
         put(conn, 1)
-        pid = until(lambda: db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq notifier' AND wait_event = 'PgSleep'"), "the procedure to run")
+        pid = until(
+            lambda: db.value(conn, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgaq notifier' AND wait_event = 'PgSleep'"),
+            "the procedure to run",
+        )
         conn.execute("UPDATE n.settings SET pause = 0")
         os.kill(pid, signal.SIGTERM)
         noted(conn, 1)
@@ -461,7 +522,10 @@ def test_idle_notifiers_make_place_for_other_roles_and_end(server, jobs):
             assert db.value(conn, "SELECT count(*) FROM aq.notifiers WHERE state <> 'resting'") <= 1
             conn.execute("ALTER SYSTEM SET pgaq.notifier_idle_timeout = '100ms'")
             server.reload()
-            until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq notifier'") == 0, "the notifiers to end")
+            until(
+                lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq notifier'") == 0,
+                "the notifiers to end",
+            )
             put(conn, 3)
             noted(conn, 1, 1, 2, 2, 3, 3)
         finally:
@@ -474,7 +538,9 @@ def test_a_restart_keeps_what_was_notified_and_finds_what_was_not(new_server):
     with server.connect() as conn:
         conn.execute(SETUP)
         conn.execute("SELECT aq.create_queue('jobs'); SELECT aq.grant_queue('jobs', 'ann', 'dequeue')")
-        conn.execute("SET SESSION AUTHORIZATION ann; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); RESET SESSION AUTHORIZATION")
+        conn.execute(
+            "SET SESSION AUTHORIZATION ann; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); RESET SESSION AUTHORIZATION"
+        )
         put(conn, 1, 2)
         noted(conn, 1, 2)
         conn.execute("BEGIN; SELECT aq.enqueue('jobs', '3'); PREPARE TRANSACTION 'p'")
@@ -517,7 +583,9 @@ def test_a_promoted_standby_notifies(new_server, throw_away):
     with server.connect() as conn:
         conn.execute(SETUP)
         conn.execute("SELECT aq.create_queue('jobs'); SELECT aq.grant_queue('jobs', 'ann', 'dequeue')")
-        conn.execute("SET SESSION AUTHORIZATION ann; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); RESET SESSION AUTHORIZATION")
+        conn.execute(
+            "SET SESSION AUTHORIZATION ann; SELECT aq.register('jobs', 'plsql://n.note', with_payload => true); RESET SESSION AUTHORIZATION"
+        )
         put(conn, 1)
         noted(conn, 1)
     standby = throw_away(server.basebackup("promoted"))
@@ -536,12 +604,20 @@ def test_a_promoted_standby_notifies(new_server, throw_away):
 def test_a_procedure_that_unregisters_itself_or_commits(server, jobs):
     server.expect_log("registration .* was disabled")
     with server.connect() as conn, server.connect(user="ann") as ann:
-        ann.execute("CREATE PROCEDURE n.ends(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.unregister(n.registration_id); INSERT INTO n.seen (what) VALUES ('ended'); END $$")
+        ann.execute(
+            "CREATE PROCEDURE n.ends(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN PERFORM aq.unregister(n.registration_id); INSERT INTO n.seen (what) VALUES ('ended'); END $$"
+        )
         ann.execute("CREATE PROCEDURE n.commits(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN COMMIT; END $$")
         ann.execute("SELECT aq.register('jobs', 'plsql://n.ends'), aq.register('jobs', 'plsql://n.commits')")
         put(conn, 1)
         noted(conn, "ended")
-        until(lambda: conn.execute("SELECT callback, status, last_error FROM aq.registrations").fetchall() == [("plsql://n.commits", "disabled", "invalid transaction termination")], "the other one to be disabled")
+        until(
+            lambda: (
+                conn.execute("SELECT callback, status, last_error FROM aq.registrations").fetchall()
+                == [("plsql://n.commits", "disabled", "invalid transaction termination")]
+            ),
+            "the other one to be disabled",
+        )
         ann.execute("DROP PROCEDURE n.ends; DROP PROCEDURE n.commits")
 
 
@@ -568,7 +644,16 @@ def test_a_busy_role_leaves_its_place_to_another_one(server, jobs):
 
 
 @pytest.mark.test_build
-@pytest.mark.parametrize("point", ["notifier-called", *(pytest.param(point, marks=pytest.mark.long) for point in ("notifier-marked", "notifier-watches", "notifier-call", "notifier-committed"))])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "notifier-called",
+        *(
+            pytest.param(point, marks=pytest.mark.long)
+            for point in ("notifier-marked", "notifier-watches", "notifier-call", "notifier-committed")
+        ),
+    ],
+)
 def test_a_crash_at_a_point_loses_no_notification(monkeypatch, library, point):
     with server_with_points(monkeypatch, library, "notifier", **SETTINGS) as server:
         with server.connect() as conn:
@@ -583,7 +668,10 @@ def test_a_crash_at_a_point_loses_no_notification(monkeypatch, library, point):
         with server.connect() as conn:
             kept = db.value(conn, "SELECT (SELECT count(*) FROM n.seen) + (SELECT count(*) FROM aq.browse('jobs'))")
             put(conn, 3)
-            until(lambda: db.value(conn, "SELECT count(*) FROM aq.browse('jobs')") == 0 and len(seen(conn)) == kept + 1, "the messages to be taken")
+            until(
+                lambda: db.value(conn, "SELECT count(*) FROM aq.browse('jobs')") == 0 and len(seen(conn)) == kept + 1,
+                "the messages to be taken",
+            )
             assert len(set(seen(conn))) == len(seen(conn))
 
 

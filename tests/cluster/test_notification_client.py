@@ -198,7 +198,13 @@ def test_the_group_of_messages_that_came_while_nobody_waited_is_complete(server,
             assert wait(client, [id]) == [id]
         put(conn, 2, 3)
         with server.connect() as client:
-            until(lambda: (wait(client, [id], "1 minute"), db.value(conn, "SELECT min(enqueue_time) < clock_timestamp() - interval '2 seconds' FROM aq.browse('jobs')"))[1], "the group to end")
+            until(
+                lambda: (
+                    wait(client, [id], "1 minute"),
+                    db.value(conn, "SELECT min(enqueue_time) < clock_timestamp() - interval '2 seconds' FROM aq.browse('jobs')"),
+                )[1],
+                "the group to end",
+            )
             assert client.execute("SELECT message_count, convert_from(payload, 'UTF8') FROM aq.notifications()").fetchall() == [(3, "3")]
 
 
@@ -211,7 +217,10 @@ def test_a_session_that_is_ended_between_wait_and_take_loses_nothing(server, job
         client.execute("BEGIN")
         assert taken(client) == ["1"]
         os.kill(client.info.backend_pid, signal.SIGTERM)
-        until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [client.info.backend_pid]), "the session to end")
+        until(
+            lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [client.info.backend_pid]),
+            "the session to end",
+        )
         client.close()
         with server.connect() as client:
             assert wait(client, [id], "1 minute") == [id]

@@ -8,7 +8,12 @@ from conftest import background, install, until
 from pgaq import db
 
 # the launcher, the worker, the sampler, and one slot for the link worker and the notifiers
-SETTINGS = {"max_worker_processes": "4", "max_logical_replication_workers": "0", "pgaq.notifiers": "1", "pgaq.notifier_idle_timeout": "100ms"}
+SETTINGS = {
+    "max_worker_processes": "4",
+    "max_logical_replication_workers": "0",
+    "pgaq.notifiers": "1",
+    "pgaq.notifier_idle_timeout": "100ms",
+}
 
 SETUP = """
 CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1');

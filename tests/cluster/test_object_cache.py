@@ -89,8 +89,11 @@ def test_views_push_nothing_out(server, conn, forty):
         aged_out = """SELECT aged_out FROM sys."v$librarycache" """
         before = db.value(conn, aged_out)
         other.execute("SET statement_timeout = '20 s'; BEGIN")
-        views = [name for (name,) in conn.execute("""SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v'
-                 AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace) AND pg_get_viewdef(oid) ~ 'queue|subscriber'""").fetchall()]
+        views = [
+            name
+            for (name,) in conn.execute("""SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v'
+                 AND relnamespace IN ('aq'::regnamespace, 'sys'::regnamespace) AND pg_get_viewdef(oid) ~ 'queue|subscriber'""").fetchall()
+        ]
         assert {"aq.subscribers", "aq.partitions", "aq.shards", "aq.messages", 'sys."v$persistent_queues"'} <= set(views)
         for view in views:
             other.execute(f"SELECT * FROM {view}")
@@ -168,7 +171,9 @@ class Users:
             db.execute(conn, "SELECT aq.alter_queue(%s, comment => 'changed')", [name])
             conn.execute(rng.choice(["COMMIT", "ROLLBACK"]))
         elif what < 0.63:
-            db.execute(conn, rng.choice(["CALL dbms_shared_pool.markhot(NULL, %s)", "CALL dbms_shared_pool.unmarkhot(NULL, %s)"]), [self.names[0]])
+            db.execute(
+                conn, rng.choice(["CALL dbms_shared_pool.markhot(NULL, %s)", "CALL dbms_shared_pool.unmarkhot(NULL, %s)"]), [self.names[0]]
+            )
         else:
             taken = take(conn, name, number=3)
             with self.lock:

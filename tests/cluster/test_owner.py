@@ -36,9 +36,13 @@ def test_what_runs_has_no_superuser(server):
         assert conn.execute(OWNED_BY_SUPERUSERS).fetchall() == []
         attributes = "SELECT rolsuper OR rolcanlogin OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = 'pgaq'"
         assert db.value(conn, attributes) is False
-        assert conn.execute("SELECT roleid::regrole::text, member::regrole::text FROM pg_auth_members WHERE 'pgaq'::regrole IN (roleid, member)").fetchall() == [("pg_monitor", "pgaq")]
+        assert conn.execute(
+            "SELECT roleid::regrole::text, member::regrole::text FROM pg_auth_members WHERE 'pgaq'::regrole IN (roleid, member)"
+        ).fetchall() == [("pg_monitor", "pgaq")]
         conn.execute(RECORD)
-        conn.execute("SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.propagate('t', 'made'), aq.set_snapshots(every => '1 hour')")
+        conn.execute(
+            "SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.propagate('t', 'made'), aq.set_snapshots(every => '1 hour')"
+        )
         put(conn, "made", 2)
         put(conn, "t", 3)
         host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
@@ -74,8 +78,17 @@ def test_the_role_is_for_superusers_only(server):
     """A role with CREATEROLE neither becomes a member nor changes it; one that stands in the way is not used."""
     with server.connect() as conn:
         conn.execute("CREATE ROLE maker CREATEROLE; SET ROLE maker")
-        for command in ("GRANT pgaq TO maker", "CREATE ROLE other IN ROLE pgaq", "ALTER GROUP pgaq ADD USER maker", "ALTER ROLE pgaq LOGIN PASSWORD 'x'", "ALTER ROLE pgaq RENAME TO y",
-                        "ALTER ROLE pgaq SET work_mem = '1MB'", "DROP ROLE pgaq", "GRANT maker TO pgaq", "CREATE ROLE other ROLE pgaq"):
+        for command in (
+            "GRANT pgaq TO maker",
+            "CREATE ROLE other IN ROLE pgaq",
+            "ALTER GROUP pgaq ADD USER maker",
+            "ALTER ROLE pgaq LOGIN PASSWORD 'x'",
+            "ALTER ROLE pgaq RENAME TO y",
+            "ALTER ROLE pgaq SET work_mem = '1MB'",
+            "DROP ROLE pgaq",
+            "GRANT maker TO pgaq",
+            "CREATE ROLE other ROLE pgaq",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be superuser"):
                 conn.execute(command)
 

@@ -130,7 +130,9 @@ def test_wait_in_plpgsql(server, conn, statement):
 def test_timeouts_and_interrupts(server, conn):
     with server.connect() as other:
         with pytest.raises(psycopg.Error) as error:
-            other.execute("CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'nobody', wait => 1), NULL, NULL::jsonb, NULL)")
+            other.execute(
+                "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'nobody', wait => 1), NULL, NULL::jsonb, NULL)"
+            )
         assert error.value.sqlstate == "AQ063"
     session = Session(server, DEQUEUE, False)
     asleep(conn, session.pid, False)
@@ -140,7 +142,9 @@ def test_timeouts_and_interrupts(server, conn):
 
 
 def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
-    session = Session(server, "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann'), NULL, NULL::jsonb, NULL)", False)
+    session = Session(
+        server, "CALL dbms_aq.dequeue('ora.topic', dbms_aq.dequeue_options_t(consumer_name => 'ann'), NULL, NULL::jsonb, NULL)", False
+    )
     asleep(conn, session.pid, False)
     db.execute(conn, "CALL dbms_aqadm.stop_queue('ora.topic')")
     session.thread.join(60)
@@ -152,12 +156,19 @@ def test_a_queue_that_is_stopped_or_dropped_ends_the_wait(server, conn):
 def test_wait_in_other_isolation_levels(server, conn, statement, level):
     """A CALL that waits outside a transaction block gets messages that are newer than its snapshot."""
     session = Session(server, statement, False, level)
-    until(lambda: db.value(conn, "SELECT state = 'WAITING' FROM sys.v$session_wait WHERE pid = %s AND event LIKE '%%message%%'", [session.pid]), "asleep")
+    until(
+        lambda: db.value(
+            conn, "SELECT state = 'WAITING' FROM sys.v$session_wait WHERE pid = %s AND event LIKE '%%message%%'", [session.pid]
+        ),
+        "asleep",
+    )
     db.execute(conn, "CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(2,came)', NULL)")
     session.end()
 
 
-IMMEDIATE = "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(visibility => 1, correlation => %s), NULL, NULL::ora.order_t, NULL)"
+IMMEDIATE = (
+    "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(visibility => 1, correlation => %s), NULL, NULL::ora.order_t, NULL)"
+)
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["autocommit", "in a transaction"])
@@ -210,7 +221,9 @@ def test_a_client_that_disconnects_gives_its_message_back(server, conn):
 def test_dump_and_restore(server, new_server, tmp_path):
     """Queues, their views, transformations and rights of the packages come back."""
     with server.connect() as setup:
-        setup.execute("CALL dbms_transform.create_transformation('ora', 'shout', NULL, 'ora.order_t', NULL, 'ora.order_t', 'ROW((source.user_data).id, upper((source.user_data).note))')")
+        setup.execute(
+            "CALL dbms_transform.create_transformation('ora', 'shout', NULL, 'ora.order_t', NULL, 'ora.order_t', 'ROW((source.user_data).id, upper((source.user_data).note))')"
+        )
         setup.execute("CALL dbms_aq.enqueue('ora.orders', NULL, NULL, '(7,kept)', NULL)")
     path = tmp_path / "packages"
     done = server.run("pg_dump", "--format=custom", f"--file={path}", dbname="postgres")
@@ -222,5 +235,7 @@ def test_dump_and_restore(server, new_server, tmp_path):
     assert done.returncode == 0 and done.stderr == "", done.stderr
     with copy.connect() as restored:
         assert db.value(restored, 'SELECT user_data::text FROM ora."aq$orders"') == "(7,kept)"
-        row = restored.execute("CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(wait => 10, transformation => 'ora.shout'), NULL, NULL::ora.order_t, NULL)").fetchone()
+        row = restored.execute(
+            "CALL dbms_aq.dequeue('ora.orders', dbms_aq.dequeue_options_t(wait => 10, transformation => 'ora.shout'), NULL, NULL::ora.order_t, NULL)"
+        ).fetchone()
         assert "KEPT" in str(row)

@@ -45,7 +45,11 @@ class PgBouncer:
     def __enter__(self):
         self.directory = Path(tempfile.mkdtemp(prefix="pgaq-b-", dir="/tmp"))
         (text,) = re.findall(r"```ini\n(.*?)```", PAGE, re.S)
-        text, pools = re.subn(r"host=\S+ dbname=\S+ pool_size=\d+", f"host={self.server.socket_dir} port={self.server.port} dbname=postgres pool_size={self.pool_size}", text)
+        text, pools = re.subn(
+            r"host=\S+ dbname=\S+ pool_size=\d+",
+            f"host={self.server.socket_dir} port={self.server.port} dbname=postgres pool_size={self.pool_size}",
+            text,
+        )
         assert pools == 2
         own = {
             "listen_addr": "", "listen_port": self.port, "unix_socket_dir": self.directory, "auth_type": "trust", "auth_file": self.directory / "users",
@@ -64,7 +68,9 @@ class PgBouncer:
 
     def start(self):
         with open(self.directory / "log", "a") as log:
-            self.process = subprocess.Popen([program(), str(self.directory / "ini")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **places.popen_user())
+            self.process = subprocess.Popen(
+                [program(), str(self.directory / "ini")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **places.popen_user()
+            )
         self.console = until(self.connect_console, "PgBouncer's console")
 
     def kill(self):
@@ -209,7 +215,7 @@ def test_producers_take_turns(server, conn, queue, mode):
             for number in range(first, first + 30):
                 with client.transaction():
                     put(client, queue, [name, number], producer=name, delivery_mode=mode)
-                    order[name].append(number)      # while the producer's lock is held
+                    order[name].append(number)  # while the producer's lock is held
                     put(client, queue, [name, -number], producer=name, delivery_mode=mode)
 
     threads = [threading.Thread(target=produce, args=(name, first)) for name in "ab" for first in (100, 200, 300)]

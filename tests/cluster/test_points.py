@@ -17,7 +17,22 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import conftest
-from conftest import PATIENCE, arrived, background, generation, held, look, put, put_many, ready, server_with_points, stopped_worker, take, until, waiting_for
+from conftest import (
+    PATIENCE,
+    arrived,
+    background,
+    generation,
+    held,
+    look,
+    put,
+    put_many,
+    ready,
+    server_with_points,
+    stopped_worker,
+    take,
+    until,
+    waiting_for,
+)
 from pgaq import db, places
 from pgaq.load.drivers import PGAQ, Shape
 from pgaq.load.workload import Options, Workload
@@ -141,7 +156,10 @@ def befall_once(server, work, point, action, skip):
     faults.arm(server, point, action, skip)
 
     def reached():
-        with contextlib.suppress(db.OperationalError), server.connect() as conn:  # this may be the session that meets with it, when it commits
+        with (
+            contextlib.suppress(db.OperationalError),
+            server.connect() as conn,
+        ):  # this may be the session that meets with it, when it commits
             return db.value(conn, "SELECT aq.point_reached(%s)", [point]) > skip
         return False
 
@@ -172,7 +190,12 @@ def test_sessions_end_at_points(points_server, seed):
     """An error, a cancellation or a termination at each point leaves nothing behind."""
     rng = random.Random(seed)
     points = sorted(set(POINTS) - RARE - (SHARDED if conftest.on_queue_tables else CLASSIC))
-    cases = [(point, action) for point in points for action in ("error", "cancel", "terminate") if action == "terminate" or point not in faults.held_points()]
+    cases = [
+        (point, action)
+        for point in points
+        for action in ("error", "cancel", "terminate")
+        if action == "terminate" or point not in faults.held_points()
+    ]
     rng.shuffle(cases)
     end_sessions(points_server, Shape(sessions=3, batch=20, payload=40), cases, rng, "ends")
 
@@ -235,7 +258,10 @@ def test_load_ends_early(points_server, action):
         try:
             until(lambda: db.value(third, "SELECT aq.point_waiting('loading') = 1"), "the session that loads")
             second = pool.submit(take, other, "loaded", number=10)
-            until(lambda: db.value(third, "SELECT EXISTS (SELECT FROM sys.\"v$session_wait\" WHERE event = 'aq: partition load')"), "a session that waits")
+            until(
+                lambda: db.value(third, "SELECT EXISTS (SELECT FROM sys.\"v$session_wait\" WHERE event = 'aq: partition load')"),
+                "a session that waits",
+            )
             db.execute(third, f"SELECT pg_{action}_backend(%s)", [conn.info.backend_pid])
             with pytest.raises(db.Error):
                 first.result(PATIENCE)
@@ -378,7 +404,10 @@ def test_counted_while_a_dequeue_looks(points_server):
 def test_counted_while_a_dequeue_has_others(points_server):
     """A dequeue that has one message, and meets another whose retry count was committed since it began, takes that one, too."""
     with points_server.connect() as conn, points_server.connect() as other, points_server.connect() as gate, ThreadPoolExecutor() as pool:
-        db.execute(conn, "SELECT aq.create_queue_table('public.overtaken_t'), aq.create_queue('overtaken', queue_table => 'public.overtaken_t', retry_delay => '0')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue_table('public.overtaken_t'), aq.create_queue('overtaken', queue_table => 'public.overtaken_t', retry_delay => '0')",
+        )
         put_many(conn, "overtaken", 1, 3)
         db.execute(gate, "SELECT pg_advisory_lock(34)")
         waits = "pg_advisory_xact_lock_shared(34) IS NOT NULL"
@@ -387,8 +416,13 @@ def test_counted_while_a_dequeue_has_others(points_server):
             assert db.value(conn, "SELECT payload FROM aq.dequeue('overtaken', condition => 'payload::int = 2')") == 2
             conn.execute("ROLLBACK")
             assert db.value(third, "SELECT aq.point_await('retries-written')")
-            found = pool.submit(db.value, other, f"SELECT array_agg(payload::int) FROM aq.dequeue('overtaken', max_messages => 12, condition => '{waits}')")
-            until(lambda: db.value(third, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1, "the dequeue is at the first message")
+            found = pool.submit(
+                db.value, other, f"SELECT array_agg(payload::int) FROM aq.dequeue('overtaken', max_messages => 12, condition => '{waits}')"
+            )
+            until(
+                lambda: db.value(third, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1,
+                "the dequeue is at the first message",
+            )
             db.execute(third, "SELECT aq.point_release('retries-written')")
             until(lambda: db.value(third, "SELECT max(attempts) FROM aq.messages WHERE queue_name = 'overtaken'") == 1, "the count")
             assert look(conn, "overtaken") == [1, 2, 3]  # waits until the count is off the worker's list
@@ -457,7 +491,9 @@ def test_vacuum_before_a_rollback_is_settled(points_server):
         with stopped_worker(conn):
             finished = pool.submit(lambda: [other.execute(f"ROLLBACK PREPARED '{gid}'") for gid in ("goes", "goes too")])
             assert db.value(conn, "SELECT aq.point_await('prepared-finished')")
-            for (log,) in conn.execute("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^l[0-9]'").fetchall():
+            for (log,) in conn.execute(
+                "SELECT oid::regclass FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^l[0-9]'"
+            ).fetchall():
                 conn.execute(f"VACUUM {log}")
             conn.execute("SELECT aq.point_reset()")
             finished.result(PATIENCE)
@@ -470,7 +506,12 @@ def test_vacuum_before_a_rollback_is_settled(points_server):
 @pytest.mark.sharded("a queue table asks the transaction's status")
 def test_commit_prepared_does_not_wait_for_a_drop(points_server):
     """A drop that has settled what the transaction took, and stays open, is not waited for."""
-    with points_server.connect() as conn, points_server.connect() as dropper, points_server.connect() as other, ThreadPoolExecutor() as pool:
+    with (
+        points_server.connect() as conn,
+        points_server.connect() as dropper,
+        points_server.connect() as other,
+        ThreadPoolExecutor() as pool,
+    ):
         conn.execute("SELECT aq.create_queue('q')")
         put(conn, "q", 1)
         conn.execute("BEGIN")
@@ -618,7 +659,10 @@ def test_conversion_before_others_hear_of_it(points_server):
             came = pool.submit(put, user, "heard", 2)
             # the worker has not made a table yet, or it has, and the enqueue is done before the conversion has ended
             blocked = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
-            until(lambda: waiting_for(conn, "aq: waiting for a partition") or db.value(conn, blocked, [user.info.backend_pid]) or came.done(), "the wait")
+            until(
+                lambda: waiting_for(conn, "aq: waiting for a partition") or db.value(conn, blocked, [user.info.backend_pid]) or came.done(),
+                "the wait",
+            )
         finally:
             conn.execute("SELECT aq.point_reset()")
         converted.result(PATIENCE)
@@ -717,7 +761,10 @@ def held_worker(points_server):
     """A topic whose consumer "old" was removed, and the worker that has just freed its position goes no further."""
     with points_server.connect() as conn:
         for topic in ("topic", "other"):
-            db.execute(conn, f"SELECT aq.create_queue('{topic}', multiple_consumers => true), aq.subscribe('{topic}', 'ann'), aq.subscribe('{topic}', 'old')")
+            db.execute(
+                conn,
+                f"SELECT aq.create_queue('{topic}', multiple_consumers => true), aq.subscribe('{topic}', 'ann'), aq.subscribe('{topic}', 'old')",
+            )
             put_many(conn, topic, 1, 3)
             assert take(conn, topic, "ann") == [1, 2, 3]
         conn.execute("SELECT aq.unsubscribe('topic', 'old')")
@@ -742,7 +789,9 @@ def test_position_used_again(held_worker):
 def test_position_is_not_used_again_before_an_enqueue_ends(points_server):
     """An enqueue that has found its consumers, and has no place for the message yet, is not for who subscribes when one of them was removed."""
     with points_server.connect() as conn, points_server.connect() as other, ThreadPoolExecutor() as pool:
-        db.execute(conn, "SELECT aq.create_queue('topic', multiple_consumers => true), aq.subscribe('topic', 'ann'), aq.subscribe('topic', 'old')")
+        db.execute(
+            conn, "SELECT aq.create_queue('topic', multiple_consumers => true), aq.subscribe('topic', 'ann'), aq.subscribe('topic', 'old')"
+        )
         other.execute("BEGIN")
         other.execute("SELECT pg_current_xact_id()")
         other.execute("SET LOCAL pgaq.test_point = 'tables-provided:wait'")
@@ -766,12 +815,16 @@ def test_drop_after_unsubscribe(held_worker):
     """Messages for a removed consumer only do not keep a queue from being dropped, though the worker has not been there."""
     held_worker.execute("SELECT aq.unsubscribe('other', 'old')")
     held_worker.execute("SELECT aq.drop_queue('other')")
+
+
 SHAPES = [Shape(sessions=3, batch=20, payload=40), Shape(kind="topic", sessions=2, batch=20, subscribers=3, payload=40)]
 
 
 def server_of_long_run(library, monkeypatch, rng):
     """Its message cache is small or large."""
-    return server_with_points(monkeypatch, library, "points", **{"pgaq.reuse_grace": "0", "pgaq.message_cache_size": rng.choice(["4MB", "128MB"])})
+    return server_with_points(
+        monkeypatch, library, "points", **{"pgaq.reuse_grace": "0", "pgaq.message_cache_size": rng.choice(["4MB", "128MB"])}
+    )
 
 
 @pytest.mark.long

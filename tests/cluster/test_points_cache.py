@@ -170,7 +170,9 @@ def test_who_wants_a_queue_that_makes_room_gets_it(few_queues, stays):
         for n in range(14 if stays else 0):
             put(conn, f"q{n}", "later", delay="1 hour")
         third.execute("SELECT aq.point_hold('object-aging')")
-        full = pool.submit(lambda: [db.execute(other, "SELECT aq.create_queue(%s)", [f"more{n}"]) or put(other, f"more{n}", n) for n in range(4)])
+        full = pool.submit(
+            lambda: [db.execute(other, "SELECT aq.create_queue(%s)", [f"more{n}"]) or put(other, f"more{n}", n) for n in range(4)]
+        )
         assert db.value(third, "SELECT aq.point_await('object-aging')")
         query = """SELECT lower(name) FROM sys."v$db_object_cache" WHERE status = 'AGING'"""
         aging = db.value(third, query)
@@ -233,7 +235,9 @@ def test_what_was_read_before_a_change_does_not_come_in(points_server):
         conn.execute("SELECT aq.point_hold('row-loaded')")
         read = pool.submit(db.value, other, value)
         assert db.value(conn, "SELECT aq.point_await('row-loaded')")
-        conn.execute("INSERT INTO aq_internal.property SELECT property_name, 'new' FROM (VALUES ('DBTIMEZONE'), ('NLS_SORT')) p (property_name)")
+        conn.execute(
+            "INSERT INTO aq_internal.property SELECT property_name, 'new' FROM (VALUES ('DBTIMEZONE'), ('NLS_SORT')) p (property_name)"
+        )
         conn.execute("SELECT aq.point_reset()")
         read.result(PATIENCE)
         assert db.value(conn, "SELECT property_value FROM sys.database_properties WHERE property_name = 'DBTIMEZONE'") == "new"

@@ -14,7 +14,9 @@ from test_prepare import disturb
 
 pytestmark = pytest.mark.own_tables
 SETTINGS = {"max_prepared_transactions": "10"}
-CREATE = "SELECT aq.create_queue(%s, max_retries => %s, retry_delay => %s, exception_queue => %s, multiple_consumers => %s, queue_table => %s)"
+CREATE = (
+    "SELECT aq.create_queue(%s, max_retries => %s, retry_delay => %s, exception_queue => %s, multiple_consumers => %s, queue_table => %s)"
+)
 _numbers = itertools.count(1)
 
 
@@ -36,7 +38,10 @@ def make(server, store):
                 made.append("dead")
             if store == "queue table":
                 db.execute(conn, "SELECT aq.create_queue_table(%s, 'jsonb', multiple_consumers => %s)", [name + "_t", topic])
-            conn.execute(CREATE, [name, max(max_retries, 0), retry_delay, "dead", topic and store == "sharded", None if store == "sharded" else name + "_t"])
+            conn.execute(
+                CREATE,
+                [name, max(max_retries, 0), retry_delay, "dead", topic and store == "sharded", None if store == "sharded" else name + "_t"],
+            )
             if max_retries < 0:
                 db.execute(conn, "SELECT aq.alter_queue(%s, max_retries => -1)", [name])
         made.append(name)
@@ -70,7 +75,9 @@ class Worker:
     def run(self, patience=60):
         """Until all messages are done or have failed."""
         deadline = time.monotonic() + patience
-        while db.value(self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED')", [self.queue]):
+        while db.value(
+            self.conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state NOT IN ('PROCESSED', 'EXPIRED')", [self.queue]
+        ):
             assert time.monotonic() < deadline
             if ready(self.conn, self.queue, self.consumer, "1 s"):
                 self.turn()

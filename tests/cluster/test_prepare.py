@@ -85,7 +85,9 @@ def test_what_a_crash_gives_back_beside_a_doubt(server, queue, finish):
     server.start()
     with server.connect() as conn:
         assert look(conn, queue) == []
-        assert db.value(conn, """SELECT coalesce(sum(total_waits), 0) FROM sys."v$system_event" WHERE event = 'aq: retry count write'""") == 0
+        assert (
+            db.value(conn, """SELECT coalesce(sum(total_waits), 0) FROM sys."v$system_event" WHERE event = 'aq: retry count write'""") == 0
+        )
         conn.execute(f"{finish} 'd'")
         first = [(1, 1)] if finish == "ROLLBACK PREPARED" else []
         got = conn.execute("SELECT payload, attempts FROM aq.dequeue(%s, max_messages => 100)", [queue]).fetchall()
@@ -698,8 +700,10 @@ def test_purge_of_retained_messages(server, queue, how, finish):
         assert take(conn, queue, number=1) == [3]
         put(conn, queue, 4)
         conn.execute("BEGIN")
-        purged = conn.execute("SELECT sys._purge_processed(%s, NULL, (SELECT array_agg(msgid) FROM aq.messages "
-                              "WHERE queue_name = %s AND payload::int > 1))", [queue, queue]).fetchone()
+        purged = conn.execute(
+            "SELECT sys._purge_processed(%s, NULL, (SELECT array_agg(msgid) FROM aq.messages WHERE queue_name = %s AND payload::int > 1))",
+            [queue, queue],
+        ).fetchone()
         assert purged == (2,)
         conn.execute("PREPARE TRANSACTION 'p'")
     disturb(server, how)

@@ -72,7 +72,9 @@ def test_gdb_counts_what_a_trace_counts(server, conn, queue):
             pytest.fail(said)
         assert take(other, queue, number=1) == [2]
         said += process.communicate(timeout=60)[0]
-        counted = re.search(r"Operations: (\d+)-Counter: \[ LATCH: (\d+)/(\d+), MUTEX: (\d+)/(\d+) \], waits (\d+), messages published (\d+)", said)
+        counted = re.search(
+            r"Operations: (\d+)-Counter: \[ LATCH: (\d+)/(\d+), MUTEX: (\d+)/(\d+) \], waits (\d+), messages published (\d+)", said
+        )
         assert counted, said
         db.execute(conn, "SELECT aq.trace_start(%s)", [other.info.backend_pid])
         assert take(other, queue, number=1) == [3]

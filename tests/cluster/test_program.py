@@ -90,7 +90,9 @@ def test_program(new_server, is_long, method):
         # the views say the same
         assert conn.execute("SELECT msg_state, count(*) FROM aq$messages_qtab GROUP BY 1").fetchall() == [("PROCESSED", total)]
         assert db.value(conn, "SELECT count(*) FROM messages_qtab WHERE q_name = 'MSG_QUEUE'") == total
-        rows = conn.execute("SELECT count(*), sum(enqueued_msgs)::int, sum(dequeued_msgs)::int FROM v$persistent_subscribers WHERE queue_name = 'MSG_QUEUE'").fetchall()
+        rows = conn.execute(
+            "SELECT count(*), sum(enqueued_msgs)::int, sum(dequeued_msgs)::int FROM v$persistent_subscribers WHERE queue_name = 'MSG_QUEUE'"
+        ).fetchall()
         assert rows == [(subscribers, total, total)]
         assert db.value(conn, "SELECT enqueued_msgs FROM v$persistent_queues WHERE queue_name = 'MSG_QUEUE'") == total
         assert db.value(conn, "SELECT count(*) FROM dba_queue_subscribers WHERE queue_name = 'MSG_QUEUE'") == subscribers
@@ -112,7 +114,9 @@ def test_program_with_immediate_visibility(new_server):
             clients.enqueue(number, messages)
         clients.join()
         assert clients.sent == clients.got and set(clients.got.values()) == {1}
-        assert conn.execute("SELECT msg_state, count(*) FROM aq$messages_qtab GROUP BY 1").fetchall() == [("PROCESSED", sessions * messages)]
+        assert conn.execute("SELECT msg_state, count(*) FROM aq$messages_qtab GROUP BY 1").fetchall() == [
+            ("PROCESSED", sessions * messages)
+        ]
 
 
 def test_loops(new_server, is_long):

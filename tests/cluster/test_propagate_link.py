@@ -16,7 +16,15 @@ from test_propagate import process
 
 BATCH = 300
 DESTINATION = "target@there"
-POINTS = ["move-taken", "propagation-taking", "propagation-taken", "propagation-sending", "propagation-put", "propagation-answered", "propagation-noted"]
+POINTS = [
+    "move-taken",
+    "propagation-taking",
+    "propagation-taken",
+    "propagation-sending",
+    "propagation-put",
+    "propagation-answered",
+    "propagation-noted",
+]
 
 
 class Pair:
@@ -27,7 +35,9 @@ class Pair:
         with server.connect() as conn:
             conn.execute("CREATE DATABASE far")
             host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
-            conn.execute(f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname 'far', connections '1')")
+            conn.execute(
+                f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname 'far', connections '1')"
+            )
             conn.execute("CREATE USER MAPPING FOR postgres SERVER there OPTIONS (user 'postgres')")
             conn.execute("SELECT aq.create_queue('source')")
         with server.connect("far") as far:
@@ -89,13 +99,17 @@ def test_two_sessions(pair):
         got = arrived(far, "target", 800)
     assert [n for n in got if n < 1000] == list(range(400))
     assert [n for n in got if n >= 1000] == list(range(1000, 1400))
-    until(lambda: pair.here("SELECT messages = 800 AND lag = 0 AND failures = 0 AND last_run IS NOT NULL FROM aq.propagations"), "the counts")
+    until(
+        lambda: pair.here("SELECT messages = 800 AND lag = 0 AND failures = 0 AND last_run IS NOT NULL FROM aq.propagations"), "the counts"
+    )
 
 
 def test_small_values_with_large_texts(pair):
     """Numbers of 131,072 digits: messages of 1 kB whose texts together would fill the memory do not go in one batch."""
     with pair.server.connect() as conn:
-        conn.execute("SELECT aq.enqueue_array('source', array_agg(m)) FROM (SELECT jsonb_agg('1e131071'::numeric) m FROM generate_series(1, 20) g, generate_series(1, 50) GROUP BY g) m")
+        conn.execute(
+            "SELECT aq.enqueue_array('source', array_agg(m)) FROM (SELECT jsonb_agg('1e131071'::numeric) m FROM generate_series(1, 20) g, generate_series(1, 50) GROUP BY g) m"
+        )
     until(lambda: pair.here("SELECT messages FROM aq.propagations") == 20, "the messages")
     assert pair.here("SELECT batches FROM aq.propagations") > 1
     pair.there("SELECT aq.purge_queue('target')")
@@ -150,7 +164,9 @@ def test_other_database_is_gone(pair):
         pair.enable(False)
         assert pair.here("SELECT aq.settle_propagation('source', %s, arrived => false)", DESTINATION) > 0
         host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
-        conn.execute(f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname '{conn.info.dbname}')")
+        conn.execute(
+            f"CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname '{conn.info.dbname}')"
+        )
         conn.execute("CREATE USER MAPPING FOR postgres SERVER there OPTIONS (user 'postgres')")
         conn.execute("SELECT aq.create_queue('target')")
         pair.enable()
@@ -162,7 +178,9 @@ def test_circle(pair):
     """Two queues that send each other everything over links: each message stops after 32 times, in one of them, and the schedule says why."""
     with pair.server.connect("far") as far:
         port = db.value(far, "SHOW port")
-        far.execute(f"CREATE SERVER back FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{db.value(far, 'SHOW unix_socket_directories')}', port '{port}', dbname 'postgres')")
+        far.execute(
+            f"CREATE SERVER back FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{db.value(far, 'SHOW unix_socket_directories')}', port '{port}', dbname 'postgres')"
+        )
         far.execute("CREATE USER MAPPING FOR postgres SERVER back OPTIONS (user 'postgres')")
         far.execute("SELECT aq.propagate('target', 'source@back')")
     with pair.server.connect() as conn:
@@ -191,7 +209,10 @@ def test_restored_from_an_older_backup(pair, restored):
         with pair.server.connect("far") as far:
             far.execute("UPDATE aq_internal.propagation_arrival SET epoch = %s, number = %s, batch = %s", [epoch, number, batch])
     else:
-        pair.here("UPDATE aq_internal.propagation_link SET (epoch, number, arrived) = (SELECT epoch, number, arrived FROM jsonb_populate_record(NULL::aq_internal.propagation_link, %s)) RETURNING 1", link)
+        pair.here(
+            "UPDATE aq_internal.propagation_link SET (epoch, number, arrived) = (SELECT epoch, number, arrived FROM jsonb_populate_record(NULL::aq_internal.propagation_link, %s)) RETURNING 1",
+            link,
+        )
     pair.enable()
     pair.send(1)
     pair.reaches("diverged")

@@ -181,7 +181,11 @@ def test_dump_and_restore(server, conn, table_queue, table_topic, tmp_path, how)
     dump = str(tmp_path / "dump")
     done = server.run("pg_dump", f"--format={how}", f"--file={dump}", dbname="postgres")
     assert (done.returncode, done.stderr) == (0, "")
-    command = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump] if how == "plain" else ["pg_restore", "--exit-on-error", "-d", "other", dump]
+    command = (
+        ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump]
+        if how == "plain"
+        else ["pg_restore", "--exit-on-error", "-d", "other", dump]
+    )
     done = server.run(*command, dbname="other")
     assert (done.returncode, done.stderr) == (0, "")
     with server.connect("other") as there:

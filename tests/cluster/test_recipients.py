@@ -28,7 +28,11 @@ def make(conn, kind):
     if kind == "sharded":
         db.execute(conn, "SELECT aq.create_queue(%s, multiple_consumers => true)", [name])
     else:
-        db.execute(conn, "SELECT aq.create_queue_table(%s, multiple_consumers => true), aq.create_queue(%s, queue_table => %s)", [f"public.t_{name}", name, f"public.t_{name}"])
+        db.execute(
+            conn,
+            "SELECT aq.create_queue_table(%s, multiple_consumers => true), aq.create_queue(%s, queue_table => %s)",
+            [f"public.t_{name}", name, f"public.t_{name}"],
+        )
     return name
 
 
@@ -59,7 +63,9 @@ def replies(conn, topic, first, last):
 
 def fill(conn, topic, number, prefix="full"):
     """This many names have one message each."""
-    conn.execute(f"DO $$ BEGIN FOR i IN 1..{number} LOOP PERFORM aq.enqueue('{topic}', i::text, recipients => ARRAY['{prefix}' || i]); COMMIT; END LOOP; END $$")
+    conn.execute(
+        f"DO $$ BEGIN FOR i IN 1..{number} LOOP PERFORM aq.enqueue('{topic}', i::text, recipients => ARRAY['{prefix}' || i]); COMMIT; END LOOP; END $$"
+    )
 
 
 def recipients(conn, topic):
@@ -165,8 +171,20 @@ def test_a_session_waits_under_a_name_before_its_first_message(server, conn, nam
         f"CALL aq.listen(ARRAY['{names}'], ARRAY[%s], '1 min', '{delivery}', NULL, NULL, NULL)",
     ]
     with server.connect() as first, server.connect() as second, server.connect() as third, ThreadPoolExecutor() as pool:
-        waits = [pool.submit(lambda c=c, call=call, i=i: c.execute(call, [f"early{i}"]).fetchone()) for i, (c, call) in enumerate(zip((first, second, third), calls))]
-        until(lambda: len(waiting_for(conn, "Streams AQ: waiting for messages in the queue") + waiting_for(conn, "wait for unread message on broadcast channel")) == 3, "three that wait")
+        waits = [
+            pool.submit(lambda c=c, call=call, i=i: c.execute(call, [f"early{i}"]).fetchone())
+            for i, (c, call) in enumerate(zip((first, second, third), calls))
+        ]
+        until(
+            lambda: (
+                len(
+                    waiting_for(conn, "Streams AQ: waiting for messages in the queue")
+                    + waiting_for(conn, "wait for unread message on broadcast channel")
+                )
+                == 3
+            ),
+            "three that wait",
+        )
         for i in range(3):
             put(conn, names, i, recipients=[f"early{i}"], delivery_mode=delivery)
         assert waits[0].result(PATIENCE)[0] == 0
@@ -221,7 +239,10 @@ def test_a_purge_waits_while_the_place_is_given_back(server, conn, names):
         put(other, names, 1, recipients=["cyd"])
         assert take(conn, names, "ann") == [0]
         purge = pool.submit(db.value, purger, "SELECT aq.purge_queue(%s, 'ann', block => true)", [names])
-        until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE pid = %s AND NOT granted", [purger.info.backend_pid]) > 0, "a purge that waits")
+        until(
+            lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE pid = %s AND NOT granted", [purger.info.backend_pid]) > 0,
+            "a purge that waits",
+        )
         time.sleep(3 * GRACE)
         put(other, names, 2, recipients=["bob"])
         other.execute("COMMIT")
@@ -325,7 +346,12 @@ def test_removed_subscribers_leave_no_place(conn, names):
     for i in range(1022):
         db.execute(conn, "SELECT aq.subscribe(%s, %s)", [names, f"now{i}"])
     put(conn, names, "last")
-    assert [sorted(take(conn, names, name)) for name in ("durable", "now0", "now500", "now1021")] == [["kept", "last"], ["last"], ["last"], ["last"]]
+    assert [sorted(take(conn, names, name)) for name in ("durable", "now0", "now500", "now1021")] == [
+        ["kept", "last"],
+        ["last"],
+        ["last"],
+        ["last"],
+    ]
     no_differences(conn)
 
 

@@ -32,14 +32,28 @@ def blocked(server):
         waiter = threading.Thread(target=update, args=[server])
         waiter.start()
         pid = holder.info.backend_pid
-        until(lambda: db.value(conn, """SELECT count(*) >= 10 FROM sys."v$active_session_history" WHERE "blocking_session_serial#" = %s""", [pid]), "samples of the wait")
+        until(
+            lambda: db.value(
+                conn, """SELECT count(*) >= 10 FROM sys."v$active_session_history" WHERE "blocking_session_serial#" = %s""", [pid]
+            ),
+            "samples of the wait",
+        )
         holder.execute("ROLLBACK")
         waiter.join()
         more_samples(conn)
         last = db.value(conn, "SELECT clock_timestamp()")
         end = snapshot(conn)
         found = conn.execute(SAMPLES, [first, last]).fetchall()
-        return first, last, found, begin, end, db.value(conn, """SELECT max(blocking_session) FROM sys."v$active_session_history" WHERE "blocking_session_serial#" = %s""", [pid])
+        return (
+            first,
+            last,
+            found,
+            begin,
+            end,
+            db.value(
+                conn, """SELECT max(blocking_session) FROM sys."v$active_session_history" WHERE "blocking_session_serial#" = %s""", [pid]
+            ),
+        )
 
 
 def update(server):
@@ -107,7 +121,9 @@ def test_what_is_kept_on_disk(server, blocked):
     first, last, found, *_ = blocked
     with server.connect() as conn:
         conn.execute("SELECT aq_internal.ash_flush()")
-        kept = db.value(conn, "SELECT count(*) FROM sys.dba_hist_active_sess_history WHERE sample_time > %s AND sample_time <= %s", [first, last])
+        kept = db.value(
+            conn, "SELECT count(*) FROM sys.dba_hist_active_sess_history WHERE sample_time > %s AND sample_time <= %s", [first, last]
+        )
     server.restart()
     with server.connect() as conn:
         model = db.value(conn, "SELECT aq.report_ash(%s, %s)", [first, last])
@@ -136,6 +152,9 @@ def test_before_the_first_sample(server, blocked):
     with server.connect() as conn:
         conn.execute("SELECT aq_internal.ash_flush()")
         model = db.value(conn, "SELECT aq.report_ash(now() - interval '1 year', now())")
-        oldest = db.value(conn, """SELECT to_char(least(min(sample_time), (SELECT started FROM sys."v$ash_info")), 'YYYY-MM-DD HH24:MI:SS')
-            FROM sys.dba_hist_active_sess_history""")
+        oldest = db.value(
+            conn,
+            """SELECT to_char(least(min(sample_time), (SELECT started FROM sys."v$ash_info")), 'YYYY-MM-DD HH24:MI:SS')
+            FROM sys.dba_hist_active_sess_history""",
+        )
     assert ["Note", f"Samples are kept since {oldest} only."] in model["header"]

@@ -66,7 +66,9 @@ class Running:
         self.error = None
         self.thread = threading.Thread(target=self.run, args=[statement])
         self.thread.start()
-        until(lambda: keeper.value("SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = %s", [self.pid]), "the end of the loop")
+        until(
+            lambda: keeper.value("SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = %s", [self.pid]), "the end of the loop"
+        )
 
     def run(self, statement):
         try:
@@ -165,7 +167,9 @@ def test_calls_and_executions(server, queue):
         pid = conn.info.backend_pid
         conn.execute("""CREATE FUNCTION five() RETURNS void LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN
             FOR i IN 1 .. 5 LOOP EXECUTE 'SELECT count(*) FROM pg_am' INTO n; END LOOP; END $$""")
-        conn.execute("""CREATE FUNCTION fails() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT 1 / (count(*) - count(*)) FROM pg_am'; END $$""")
+        conn.execute(
+            """CREATE FUNCTION fails() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'SELECT 1 / (count(*) - count(*)) FROM pg_am'; END $$"""
+        )
         put(conn, queue, 1)
 
         def grown(work):
@@ -202,7 +206,10 @@ def test_response_time_report_has_calls_and_reads(server, queue):
         mark = db.value(conn, "SELECT aq.rtpctx_start()")
         for n in range(20):
             put(conn, queue, n)
-        work = {row["Statistic"]: row["Interval Work"] for row in lines(db.value(conn, "SELECT aq.rtpctx_report(%s)", [json.dumps(mark)]), "work")}
+        work = {
+            row["Statistic"]: row["Interval Work"]
+            for row in lines(db.value(conn, "SELECT aq.rtpctx_report(%s)", [json.dumps(mark)]), "work")
+        }
         assert work["user calls"] in (20, 21)
         assert work["user commits"] in (20, 21)
         assert work["execute count"] > work["user calls"]
@@ -272,7 +279,10 @@ def test_a_call_that_waits_counts_once(server, conn, queue, call):
         put(conn, queue, 0, correlation="wanted")
         thread.join()
     after = system(conn)
-    assert (after["queue messages returned"] - before["queue messages returned"], after["queue dequeue calls"] - before["queue dequeue calls"]) == (1, 1)
+    assert (
+        after["queue messages returned"] - before["queue messages returned"],
+        after["queue dequeue calls"] - before["queue dequeue calls"],
+    ) == (1, 1)
 
 
 # -- the lab's own waits
@@ -286,12 +296,20 @@ def test_a_holder_sleeps_and_is_idle(server):
         thread = threading.Thread(target=holder.execute, args=["SELECT aq_lab.hold_latch('lab', 1.5, child => 1)"])
         thread.start()
         pid = holder.info.backend_pid
-        until(lambda: conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall() == [("aq: lab hold", "Idle")], "the holder")
+        until(
+            lambda: (
+                conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall()
+                == [("aq: lab hold", "Idle")]
+            ),
+            "the holder",
+        )
         thread.join()
         elapsed = time.monotonic_ns() // 1000 - began
         end = snapshot(conn)
         assert db.value(conn, "SELECT count(*) FROM aq.session_history WHERE pid = %s AND event = 'aq: lab hold'", [pid]) == 0
-        waits, slept = conn.execute("SELECT waits, total_us FROM aq.session_waits WHERE pid = %s AND event = 'aq: lab hold'", [pid]).fetchone()
+        waits, slept = conn.execute(
+            "SELECT waits, total_us FROM aq.session_waits WHERE pid = %s AND event = 'aq: lab hold'", [pid]
+        ).fetchone()
         assert waits == 1 and slept >= 1_500_000
         assert db.value(conn, "SELECT time_us FROM aq.session_time WHERE pid = %s AND name = 'DB time'", [pid]) <= elapsed - slept
         assert "aq: lab hold" not in [row["Event"] for row in lines(report(conn, begin, end), "top_events")]
@@ -303,7 +321,13 @@ def test_the_caller_of_a_hammer_is_idle(server):
         thread = threading.Thread(target=caller.execute, args=["SELECT aq_lab.hammer_latch('lab', sessions => 2, seconds => 1.5)"])
         thread.start()
         pid = caller.info.backend_pid
-        until(lambda: conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall() == [("aq: lab sessions", "Idle")], "the caller")
+        until(
+            lambda: (
+                conn.execute("SELECT event, wait_class FROM aq.sessions WHERE pid = %s AND waiting", [pid]).fetchall()
+                == [("aq: lab sessions", "Idle")]
+            ),
+            "the caller",
+        )
         thread.join()
         elapsed = time.monotonic_ns() // 1000 - began
         slept = db.value(conn, "SELECT total_us FROM aq.session_waits WHERE pid = %s AND event = 'aq: lab sessions'", [pid])
@@ -327,7 +351,9 @@ def test_waits_for_mutexes_before_the_interval_do_not_count(server):
         taken = [db.value(conn, "SELECT taken FROM aq.snapshots WHERE snap_id = %s", [n]) for n in (begin, end)]
         wanted = conn.execute(ended, taken).fetchone()
         # the history still has some from before, so all of the interval, and some from after it
-        before, after = conn.execute("SELECT count(*) FILTER (WHERE ended < %s), count(*) FILTER (WHERE ended >= %s) FROM aq.mutex_waits", taken).fetchone()
+        before, after = conn.execute(
+            "SELECT count(*) FILTER (WHERE ended < %s), count(*) FILTER (WHERE ended >= %s) FROM aq.mutex_waits", taken
+        ).fetchone()
         assert min(before, wanted[0], after) > 0
         rows = [row for row in lines(report(conn, begin, end), "hot_mutexes") if row["Mutex Type"] == "Lab"]
         assert [(row["Requests"], row["Sleeps"]) for row in rows] == [wanted]

@@ -43,7 +43,9 @@ def test_reads_are_those_that_explain_counts(server, conn, large):
         explained = 0.0
         while explained < 500 or not db.value(conn, MET):
             db.execute(stranger, READ)
-            explained += db.value(reader, READ)[0]["Plan"]["Shared I/O Read Time" if conn.info.server_version >= 170000 else "I/O Read Time"]
+            explained += db.value(reader, READ)[0]["Plan"][
+                "Shared I/O Read Time" if conn.info.server_version >= 170000 else "I/O Read Time"
+            ]
         end = snapshot(conn)
     model = report(conn, begin, end)
     found = events(model)["IO: DataFileRead"]
@@ -54,7 +56,9 @@ def test_reads_are_those_that_explain_counts(server, conn, large):
     sampled = {row["Event"] for row in lines(model, "server_waits")}
     assert "IO: DataFileRead" in sampled, "the samples have met it, too"
     activity = [row for row in lines(model, "activity") if row["Wait Class"] == "User I/O"]
-    assert sum(row["Time"] for row in activity) == pytest.approx(sum(row["Total Wait Time"] for row in events(model).values() if row["Wait Class"] == "User I/O"))
+    assert sum(row["Time"] for row in activity) == pytest.approx(
+        sum(row["Total Wait Time"] for row in events(model).values() if row["Wait Class"] == "User I/O")
+    )
 
 
 def test_wal_is_that_of_the_sessions(server, conn, large):

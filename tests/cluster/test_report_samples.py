@@ -39,10 +39,18 @@ def test_two_snapshots_are_drawn_from_samples(server, conn, queue):
     assert of_chart(model, "activity") == [], "no chart of one step"
     assert section(model, "activity")["rows"], "its table remains"
     drawn = of_chart(model, "ash_activity")
-    taken = db.value(conn, "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s", [begin, middle])
+    taken = db.value(
+        conn,
+        "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s",
+        [begin, middle],
+    )
     slots = len(drawn)
-    met = db.value(conn, """SELECT count(*) FROM aq.session_history h, aq.snapshots b, aq.snapshots e
-        WHERE b.snap_id = %s AND e.snap_id = %s AND h.sample_time > b.taken AND h.sample_time <= e.taken""", [begin, middle])
+    met = db.value(
+        conn,
+        """SELECT count(*) FROM aq.session_history h, aq.snapshots b, aq.snapshots e
+        WHERE b.snap_id = %s AND e.snap_id = %s AND h.sample_time > b.taken AND h.sample_time <= e.taken""",
+        [begin, middle],
+    )
     assert slots > 10 and met >= 30
     # the area is that of the samples: each stands for 20 ms
     assert abs(sum(drawn) * taken / slots - met * 0.02) <= 0.1 * met * 0.02 + 0.05
@@ -58,8 +66,15 @@ def test_one_interval_is_drawn_by_queue(server, conn, queue, topic):
     middle = snapshot(conn)
     end = snapshot(conn)
     chart = section(report(conn, begin, middle), "throughput")["chart"]
-    seconds = db.value(conn, "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s", [begin, middle])
+    seconds = db.value(
+        conn,
+        "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s",
+        [begin, middle],
+    )
     assert (chart["kind"], chart["x"]["values"]) == ("bar", [queue, topic])
-    assert [series["values"] for series in chart["series"]] == [pytest.approx([300 / seconds, 100 / seconds], abs=0.1), pytest.approx([200 / seconds, 0], abs=0.1)]
+    assert [series["values"] for series in chart["series"]] == [
+        pytest.approx([300 / seconds, 100 / seconds], abs=0.1),
+        pytest.approx([200 / seconds, 0], abs=0.1),
+    ]
     chart = section(report(conn, begin, end), "throughput")["chart"]
     assert chart["kind"] == "line" and len(chart["x"]["values"]) == 2

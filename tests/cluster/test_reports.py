@@ -45,7 +45,10 @@ def interval(server):
     """Two snapshots with some work in between, and the report."""
     with server.connect() as conn:
         conn.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-        db.execute(conn, "SELECT aq.create_queue('work_q'), aq.create_queue('work_t', multiple_consumers => true), aq.subscribe('work_t', 'a'), aq.subscribe('work_t', 'b')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('work_q'), aq.create_queue('work_t', multiple_consumers => true), aq.subscribe('work_t', 'a'), aq.subscribe('work_t', 'b')",
+        )
         work(conn, "work_q", "work_t")
         begin = snapshot(conn)
         work(conn, "work_q", "work_t")
@@ -154,7 +157,9 @@ def test_objects(conn, interval):
             r = shown[o["full_hash"]]
             assert [r["Mutex Gets"], r["Mutex Sleeps"], r["Locks"], r["Pins"]] == list(grown.values())
     found = growth(conn, interval, "dba_hist_librarycache", "namespace", "gets", "pins")
-    assert {r["Namespace"]: [r["Get Requests"], r["Pin Requests"]] for r in lines(interval[2], "library_cache")} == {n: v for n, v in found.items() if sum(v)}
+    assert {r["Namespace"]: [r["Get Requests"], r["Pin Requests"]] for r in lines(interval[2], "library_cache")} == {
+        n: v for n, v in found.items() if sum(v)
+    }
 
 
 def test_objects_of_other_databases(server, conn):
@@ -216,8 +221,10 @@ def test_statistics(conn, interval):
 def test_html(conn, interval):
     """The packages' pages are what the model draws, with Oracle's titles."""
     page = db.value(conn, "SELECT aq.report_html(dbms_workload_repository._report_titled(aq.report_awr(%s, %s)))", interval[:2])
-    for query, arguments in (("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(%s, %s)", interval[:2]),
-                             ("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(NULL, 1, %s, %s)", interval[:2])):
+    for query, arguments in (
+        ("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(%s, %s)", interval[:2]),
+        ("SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_report_html(NULL, 1, %s, %s)", interval[:2]),
+    ):
         assert db.value(conn, query, arguments) == page
     after = snapshot(conn)
     query = "SELECT string_agg(output, E'\\n') FROM dbms_workload_repository.awr_diff_report_html(NULL, 1, %s, %s, NULL, 1, %s, %s)"
@@ -289,8 +296,12 @@ def test_cpu_of_sql(conn, interval):
     begin, end, model = interval
     assert {r["%CPU"] for r in lines(model, "sql_elapsed")} == {None}
     [first] = [r for r in lines(model, "sql_elapsed") if "cardinality(aq.enqueue_array" in r["SQL Text"]]
-    key = db.row(conn, """SELECT DISTINCT r.queryid, r.userid, r.dbid FROM aq_internal.snapshot_data, jsonb_to_recordset(data) r(queryid text, userid bigint, dbid bigint)
-        WHERE source = 'sql' AND snap_id = %s AND r.queryid = %s""", [end, first["SQL Id"]])
+    key = db.row(
+        conn,
+        """SELECT DISTINCT r.queryid, r.userid, r.dbid FROM aq_internal.snapshot_data, jsonb_to_recordset(data) r(queryid text, userid bigint, dbid bigint)
+        WHERE source = 'sql' AND snap_id = %s AND r.queryid = %s""",
+        [end, first["SQL Id"]],
+    )
     counted = "INSERT INTO aq_internal.snapshot_data SELECT aq_internal.dbid(), %s, 'sql_cpu', jsonb_build_array(%s::jsonb)"
     conn.execute(counted, [begin, json.dumps({**key, "cpu_us": 1000})])
     conn.execute(counted, [end, json.dumps({**key, "cpu_us": 1500})])
@@ -306,7 +317,11 @@ def test_load_profile(conn, interval):
     grown = growth(conn, interval, "dba_hist_sysstat", "stat_name", "value")
     transactions = sum(grown[name][0] for name in ("user commits", "user rollbacks"))
     [shown] = [r for r in lines(interval[2], "load_profile") if r[""].startswith("Transactions")]
-    elapsed = db.value(conn, "SELECT extract(epoch FROM max(end_interval_time) - min(end_interval_time)) FROM sys.dba_hist_snapshot WHERE snap_id IN (%s, %s)", interval[:2])
+    elapsed = db.value(
+        conn,
+        "SELECT extract(epoch FROM max(end_interval_time) - min(end_interval_time)) FROM sys.dba_hist_snapshot WHERE snap_id IN (%s, %s)",
+        interval[:2],
+    )
     assert shown["Per Second"] == pytest.approx(transactions / float(elapsed))
     assert shown["Per Transaction"] == 1
 
@@ -330,7 +345,9 @@ def check_form(model, signed=()):
     for name, column, value in found:
         assert column["unit"], f"{name}: {column['name']} has no unit"
         assert value is None or isinstance(value, (int, float)), f"{name}: {column['name']} is {value!r}"
-        assert value is None or value >= 0 or (name, column["name"]) in SIGNED or column["name"] in signed, f"{name}: {column['name']} is {value}"
+        assert value is None or value >= 0 or (name, column["name"]) in SIGNED or column["name"] in signed, (
+            f"{name}: {column['name']} is {value}"
+        )
     for s in model["sections"]:
         if s["chart"]:
             assert s["chart"]["y"]["unit"]
@@ -347,16 +364,19 @@ def test_form(interval):
 def test_text(conn, interval):
     """Columns line up under their rules; numbers are on the right, with separators."""
     text = [r[0] for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(%s, %s)", interval[:2])]
-    assert text == [r[0] for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(aq_internal.dbid(), 1, %s, %s)", interval[:2])]
+    assert text == [
+        r[0]
+        for r in conn.execute("SELECT output FROM dbms_workload_repository.awr_report_text(aq_internal.dbid(), 1, %s, %s)", interval[:2])
+    ]
     at = text.index("Queues")
     rule = next(n for n in range(at, len(text)) if text[n].startswith("-----"))
     row = next(line for line in text[rule:] if line.startswith("work_q"))
     spans = [m.span() for m in re.finditer("-+", text[rule])]
     cells = [row[a:b].strip() for a, b in spans]
     assert cells[:3] == ["work_q", "queue", "2,000"]
-    assert row[spans[2][1] - 1] == "0" and row[spans[2][1]:spans[3][0]].strip() == ""
+    assert row[spans[2][1] - 1] == "0" and row[spans[2][1] : spans[3][0]].strip() == ""
     # nothing stands between the columns
-    for line in text[rule + 1:]:
+    for line in text[rule + 1 :]:
         if line == "":
             break
         assert all(line[a:b].strip() == "" for (_, a), (b, _) in zip(spans, spans[1:], strict=False))
@@ -382,7 +402,9 @@ def test_diff(conn, interval):
     check_form(found, signed={"Diff"})
     intervals = lines(found, "intervals")
     assert [(r["Interval"], r["Begin"].split(",")[0], r["End"].split(",")[0]) for r in intervals] == [
-        ("1st", f"snapshot {begin}", f"snapshot {end}"), ("2nd", f"snapshot {end}", f"snapshot {after}")]
+        ("1st", f"snapshot {begin}", f"snapshot {end}"),
+        ("2nd", f"snapshot {end}", f"snapshot {after}"),
+    ]
     labels = [label for label, _ in found["header"]]
     assert len(labels) == len(set(labels)) and "Database" in labels
     # rows that have each a unit of its own are not drawn on one scale
@@ -393,9 +415,15 @@ def test_diff(conn, interval):
     assert rates["later_q"][0] == 0 and rates["later_q"][1] > 0 and rates["later_q"][2] is None
     gets = {r[0]: r[1] for r in section(found, "latch_activity")["rows"]}
     counted = growth(conn, interval, "dba_hist_latch", "latch_name", "gets")
-    seconds = db.value(conn, "SELECT extract(epoch FROM e.end_interval_time - b.end_interval_time) FROM sys.dba_hist_snapshot b, sys.dba_hist_snapshot e WHERE b.snap_id = %s AND e.snap_id = %s", [begin, end])
+    seconds = db.value(
+        conn,
+        "SELECT extract(epoch FROM e.end_interval_time - b.end_interval_time) FROM sys.dba_hist_snapshot b, sys.dba_hist_snapshot e WHERE b.snap_id = %s AND e.snap_id = %s",
+        [begin, end],
+    )
     assert gets["shard stream"] == pytest.approx(counted["shard stream"][0] / float(seconds))
-    text = conn.execute("SELECT output FROM dbms_workload_repository.awr_diff_report_text(NULL, 1, %s, %s, NULL, 1, %s, %s)", [begin, end, end, after]).fetchall()
+    text = conn.execute(
+        "SELECT output FROM dbms_workload_repository.awr_diff_report_text(NULL, 1, %s, %s, NULL, 1, %s, %s)", [begin, end, end, after]
+    ).fetchall()
     assert any(line.startswith("later_q") for (line,) in text)
     drop(conn, "later_q")
 
@@ -465,8 +493,13 @@ def test_rights(server):
             for found in db.rows(watcher, granted):
                 watcher.execute(f"SELECT * FROM {found['view']}")
         with server.connect(user="nobody") as nobody:
-            for query in ("SELECT aq.report_awr(1, 2)", "SELECT aq.rtpctx_start()", "SELECT aq.rtpctx_report('{}')",
-                          "SELECT aq.report_awr_diff(1, 2, 2, 3)", "SELECT dbms_workload_repository.awr_report_text(1, 2)"):
+            for query in (
+                "SELECT aq.report_awr(1, 2)",
+                "SELECT aq.rtpctx_start()",
+                "SELECT aq.rtpctx_report('{}')",
+                "SELECT aq.report_awr_diff(1, 2, 2, 3)",
+                "SELECT dbms_workload_repository.awr_report_text(1, 2)",
+            ):
                 with pytest.raises(db.Error, match="permission denied"):
                     nobody.execute(query)
 
@@ -482,7 +515,10 @@ def test_no_division_by_zero(conn):
     assert all(value is None or value >= 0 for _, _, value in numbers(model))
 
 
-@pytest.mark.parametrize("begin, end, message", [(1, 999999, "999999 does not exist"), (None, 1, "null does not exist"), ("end", "begin", "is not a range of snapshots")])
+@pytest.mark.parametrize(
+    "begin, end, message",
+    [(1, 999999, "999999 does not exist"), (None, 1, "null does not exist"), ("end", "begin", "is not a range of snapshots")],
+)
 def test_wrong_snapshots(conn, interval, begin, end, message):
     names = {"begin": interval[0], "end": interval[1], 1: interval[0], 999999: 999999, None: None}
     with pytest.raises(db.Error, match=message):
@@ -530,8 +566,16 @@ def test_restart_in_between(new_server):
         shown = {r["Wait Class"]: r["Time"] for r in lines(model, "activity")}
         assert shown == {r["Wait Class"]: pytest.approx(r["Total Wait Time"]) for r in lines(model, "wait_classes") if r["Total Wait Time"]}
         # compared with an interval before, what is not known of it is not 0
-        compared = {r[""]: r for r in (dict(zip([c["name"] for c in s["columns"]], row)) for s in [section(db.value(
-            conn, "SELECT aq.report_awr_diff(%s, %s, %s, %s)", [first, before, before, only]), "load_profile")] for row in s["rows"])}
+        compared = {
+            r[""]: r
+            for r in (
+                dict(zip([c["name"] for c in s["columns"]], row))
+                for s in [
+                    section(db.value(conn, "SELECT aq.report_awr_diff(%s, %s, %s, %s)", [first, before, before, only]), "load_profile")
+                ]
+                for row in s["rows"]
+            )
+        }
         assert compared["Logons (sessions)"]["Per Second 1st"] is not None and compared["Logons (sessions)"]["Per Second 2nd"] is None
         assert compared["WAL (bytes)"]["Per Second 1st"] > 0 and compared["WAL (bytes)"]["Per Second 2nd"] > 0
         assert compared["Messages enqueued (messages)"]["Per Second 2nd"] > 0

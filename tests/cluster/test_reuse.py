@@ -87,7 +87,9 @@ def test_a_reader_keeps_its_partition(server, conn):
     """A transaction that has read a message table counts the same rows again; other partitions are truncated meanwhile."""
     db.execute(conn, "SELECT aq.create_queue('read', shards => 1)")
     put_many(conn, "read", 1, 2 * PARTITION + 1)
-    first = conn.execute("SELECT messages::text FROM aq.partitions WHERE queue_name = 'read' AND state <> 'empty' ORDER BY first_ordinal LIMIT 1").fetchone()[0]
+    first = conn.execute(
+        "SELECT messages::text FROM aq.partitions WHERE queue_name = 'read' AND state <> 'empty' ORDER BY first_ordinal LIMIT 1"
+    ).fetchone()[0]
     with server.connect(autocommit=False) as reader:
         rows = f"SELECT count(*) FROM {first}"
         assert db.value(reader, rows) == PARTITION
@@ -106,7 +108,10 @@ def test_consumed_messages_stay_as_long_as_retention_says(new_server):
     own.expect_log("terminating connection because of crash|was terminated by signal 9")
     kept = "SELECT count(*) FROM aq.messages WHERE queue_name = %s AND state = 'PROCESSED'"
     with own.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue('long', shards => 1, retention => '1 day'), aq.create_queue('short', shards => 1, retention => '2 s')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('long', shards => 1, retention => '1 day'), aq.create_queue('short', shards => 1, retention => '2 s')",
+        )
         for name in ("short", "long"):
             put_many(conn, name, 1, PARTITION + 1)
             take(conn, name, number=PARTITION)
@@ -149,7 +154,17 @@ def given_back(conn, queue):
     until(lambda: db.value(conn, SPACE, [queue]) < LARGE / 3, f"the space of {queue}")
 
 
-HOW = ["consumed", "rolled back", "purged", "expired", "acknowledged", "a topic", "without subscribers", "temporary", "created by the transaction"]
+HOW = [
+    "consumed",
+    "rolled back",
+    "purged",
+    "expired",
+    "acknowledged",
+    "a topic",
+    "without subscribers",
+    "temporary",
+    "created by the transaction",
+]
 
 
 @pytest.mark.sharded("VACUUM gives the space of queue tables back")
@@ -177,7 +192,9 @@ def test_an_idle_queue_gives_its_space_back(idle_server, how):
         elif how == "purged":
             assert db.value(conn, "SELECT aq.purge_queue(%s)", [queue]) == 3
         elif how == "acknowledged":
-            leased = conn.execute("SELECT array_agg(msgid), max(receipt) FROM aq.dequeue(%s, NULL::bytea, max_messages => 3, lease => '1 h')", [queue]).fetchone()
+            leased = conn.execute(
+                "SELECT array_agg(msgid), max(receipt) FROM aq.dequeue(%s, NULL::bytea, max_messages => 3, lease => '1 h')", [queue]
+            ).fetchone()
             db.execute(conn, "SELECT aq.acknowledge(%s, %s, %s)", [queue, *leased])
         elif how == "a topic":
             assert (take_large(conn, queue, consumer="a"), take_large(conn, queue, consumer="b")) == (3, 3)
@@ -194,7 +211,9 @@ def test_what_is_not_consumed_keeps_an_idle_partition(idle_server, how):
     """The worker has looked at it; then the message is there, and when it is consumed, the space is given back."""
     with idle_server.connect() as conn, idle_server.connect() as other:
         queue, consumer = "kept " + how, {}
-        db.execute(conn, "SELECT aq.create_queue(%s, 'bytea', shards => 1, multiple_consumers => %s)", [queue, how == "for another subscriber"])
+        db.execute(
+            conn, "SELECT aq.create_queue(%s, 'bytea', shards => 1, multiple_consumers => %s)", [queue, how == "for another subscriber"]
+        )
         if how == "for another subscriber":
             db.execute(conn, "SELECT aq.subscribe(%s, c) FROM unnest(ARRAY['fast', 'slow']) c", [queue])
             consumer = {"consumer": "fast"}
@@ -250,7 +269,17 @@ def test_a_removed_consumer_keeps_nothing(new_server):
     def without_a(conn, name):
         until(lambda: db.value(conn, TRUNCATED, [name]) == 1, f"the partition of {name}")
         assert take(conn, name, "b") == [PARTITION + 1]
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s", [name]) == 1, "a's place")
+        until(
+            lambda: (
+                db.value(
+                    conn,
+                    "SELECT count(*) FROM aq_internal.subscriber JOIN aq_internal.queue USING (queue_id) WHERE queue_name = %s",
+                    [name],
+                )
+                == 1
+            ),
+            "a's place",
+        )
 
     with own.connect() as conn:
         for name in ("here", "restarted", "crashed"):
@@ -297,9 +326,12 @@ def test_truncation_keeps_tables_young(new_server):
         until(lambda: db.value(conn, TRUNCATED, ["q"]) == 1, "truncated")
         assert db.value(conn, age) < 1000
 
+
 def burn(conn, number):
     """Use up transaction ids."""
-    conn.execute(f"DO $$BEGIN FOR i IN 1..{number} LOOP BEGIN INSERT INTO burnt VALUES (i); EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END$$")
+    conn.execute(
+        f"DO $$BEGIN FOR i IN 1..{number} LOOP BEGIN INSERT INTO burnt VALUES (i); EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END$$"
+    )
 
 
 @pytest.mark.sharded("VACUUM keeps queue tables young")
@@ -310,12 +342,20 @@ def test_unused_tables_stay_young(new_server):
     ages = "SELECT relname::text, age(relfrozenxid) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relname ~ '^[ql][0-9]+_' ORDER BY 2 DESC"
     with own.connect() as conn:
         conn.execute("CREATE TABLE burnt (i integer)")
-        db.execute(conn, "SELECT aq.create_queue('quiet', shards => 1), aq.create_queue('full', shards => 1), aq.create_queue('backlog', shards => 1)")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('quiet', shards => 1), aq.create_queue('full', shards => 1), aq.create_queue('backlog', shards => 1)",
+        )
         for name in ("quiet", "full", "backlog"):
             put_many(conn, name, 1, 3 if name == "quiet" else PARTITION + 1)
             take(conn, name, number=3 if name == "backlog" else PARTITION + 1)
         until(lambda: db.value(conn, TRUNCATED, ["full"]) == 1, "tables in reserve")
-        backlog = {row[0] for row in conn.execute("SELECT unnest(ARRAY[messages, log])::regclass::text FROM aq.partitions WHERE queue_name = 'backlog' AND state IN ('open', 'closed')").fetchall()}
+        backlog = {
+            row[0]
+            for row in conn.execute(
+                "SELECT unnest(ARRAY[messages, log])::regclass::text FROM aq.partitions WHERE queue_name = 'backlog' AND state IN ('open', 'closed')"
+            ).fetchall()
+        }
         backlog = {name.removeprefix("aq_data.") for name in backlog}
         assert len(backlog) == 4
         burn(conn, limit // 3)

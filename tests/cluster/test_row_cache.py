@@ -23,8 +23,11 @@ def counts(conn, cache="dc_props"):
 
 
 def latch_gets(conn):
-    return db.value(conn, """SELECT l.gets FROM sys."v$latch_children" l JOIN sys."v$rowcache" r ON r.latch_child = l."child#"
-        WHERE l.name = 'row cache objects' AND r.parameter = 'dc_props'""")
+    return db.value(
+        conn,
+        """SELECT l.gets FROM sys."v$latch_children" l JOIN sys."v$rowcache" r ON r.latch_child = l."child#"
+        WHERE l.name = 'row cache objects' AND r.parameter = 'dc_props'""",
+    )
 
 
 def serialize(server, by):

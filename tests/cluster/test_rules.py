@@ -17,7 +17,10 @@ def test_a_rule_that_fails_is_logged_once(new_server):
     message."""
     own = new_server("rules")
     with own.connect() as conn, own.connect() as other:
-        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'bad', '1 / payload::int > 0'), aq.subscribe('t', 'good')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'bad', '1 / payload::int > 0'), aq.subscribe('t', 'good')",
+        )
         told = []
         for session in (conn, other):
             session.add_notice_handler(lambda notice: told.append(notice.message_primary))
@@ -84,7 +87,10 @@ def test_what_the_session_runs_into_is_no_failure_of_the_rule(server, conn, cond
 @pytest.mark.parametrize("timeout, sqlstate", [("lock_timeout", "55P03"), ("statement_timeout", "57014")])
 def test_a_session_that_cannot_compile_a_rule_now_does_not_lose_the_message(server, conn, timeout, sqlstate):
     """The catalog is locked, for example by REINDEX SYSTEM: the enqueue fails, the next one succeeds."""
-    db.execute(conn, "SELECT aq.create_queue('locked', multiple_consumers => true), aq.subscribe('locked', 'a', $$payload @? '$.x ? (@ > 3)'$$), aq.subscribe('locked', 'all')")
+    db.execute(
+        conn,
+        "SELECT aq.create_queue('locked', multiple_consumers => true), aq.subscribe('locked', 'a', $$payload @? '$.x ? (@ > 3)'$$), aq.subscribe('locked', 'all')",
+    )
     with server.connect() as fresh:
         db.execute(fresh, "SELECT aq.create_queue('warm'), aq.enqueue('warm', '1')")
         fresh.execute(f"SET {timeout} = '200ms'")
@@ -104,10 +110,65 @@ def test_a_session_that_cannot_compile_a_rule_now_does_not_lose_the_message(serv
 @pytest.mark.own_tables
 def test_the_sqlstate_says_whose_error_it_is(points_server):
     """An error while a rule is compiled: of the user's text and data, it counts as false; all others fail the enqueue."""
-    others = ["08006", "0B000", "25006", "25P04", "28000", "40001", "40P01", "53000", "53100", "53200", "53400", "54001", "55000", "55006", "55P03", "57014", "57P01", "58030", "58P01", "72000", "F0000", "HV000", "XX000", "XX001", "XX002", "AQ006", "AQ118"]
-    users = ["0A000", "20000", "21000", "22012", "22P02", "23505", "23514", "2D000", "2F005", "38000", "3F000", "42601", "42883", "42P01", "44000", "54000", "54023", "P0001", "P0002", "ZZ001", "45000", "AQ001", "AQ018"]
+    others = [
+        "08006",
+        "0B000",
+        "25006",
+        "25P04",
+        "28000",
+        "40001",
+        "40P01",
+        "53000",
+        "53100",
+        "53200",
+        "53400",
+        "54001",
+        "55000",
+        "55006",
+        "55P03",
+        "57014",
+        "57P01",
+        "58030",
+        "58P01",
+        "72000",
+        "F0000",
+        "HV000",
+        "XX000",
+        "XX001",
+        "XX002",
+        "AQ006",
+        "AQ118",
+    ]
+    users = [
+        "0A000",
+        "20000",
+        "21000",
+        "22012",
+        "22P02",
+        "23505",
+        "23514",
+        "2D000",
+        "2F005",
+        "38000",
+        "3F000",
+        "42601",
+        "42883",
+        "42P01",
+        "44000",
+        "54000",
+        "54023",
+        "P0001",
+        "P0002",
+        "ZZ001",
+        "45000",
+        "AQ001",
+        "AQ018",
+    ]
     with points_server.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'all')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'all')",
+        )
         for number, code in enumerate(others + users):
             with points_server.connect() as fresh:
                 fresh.execute(f"SET pgaq.test_point = 'rule-compiles:error={code}'")
@@ -127,10 +188,15 @@ def test_the_sqlstate_says_whose_error_it_is(points_server):
 def test_an_error_between_two_rules_leaves_no_subtransaction(points_server):
     """Rules that call built-in functions share a subtransaction: an error outside of them ends it, before a handler ends its own."""
     with points_server.connect() as conn:
-        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'b')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('t', multiple_consumers => true), aq.subscribe('t', 'a', 'payload::int > 0'), aq.subscribe('t', 'b')",
+        )
         db.execute(conn, "CREATE TABLE written (n integer)")
         conn.execute("BEGIN; SET LOCAL pgaq.test_point = 'rules-matched:error'")
-        conn.execute("DO $$ BEGIN INSERT INTO written VALUES (1); PERFORM aq.enqueue('t', '1'); EXCEPTION WHEN OTHERS THEN INSERT INTO written VALUES (2); END $$")
+        conn.execute(
+            "DO $$ BEGIN INSERT INTO written VALUES (1); PERFORM aq.enqueue('t', '1'); EXCEPTION WHEN OTHERS THEN INSERT INTO written VALUES (2); END $$"
+        )
         assert db.value(conn, "SELECT max(n) FROM written") == 2
         conn.execute("SET LOCAL pgaq.test_point = ''")
         put(conn, "t", 2)
@@ -143,7 +209,23 @@ def test_an_error_between_two_rules_leaves_no_subtransaction(points_server):
 
 VALUES = ["payload->>'a'", "payload ->> 'b'", "(payload->>'a')", "PAYLOAD->'n'->>'a'", "tab.user_data->>'a'", "user_data -> 'n' -> 'n' ->> 'x y'", "properties->>'a'", "tab.user_prop->>'a'",
           "correlation", "corrid", "sender", "payload->>'it''s'", "payload->>'A'", "payload->>'größe'", "\n payload\t->> 'a' "]  # fmt: skip
-CONSTANTS = ["x", "y", "", " x", "X", "1", "true", "null", '{"a": "x"}', "it''s", "größe", "R&D", "ä", "a%", "longer than the others, and with 'quotes'".replace("'", "''")]
+CONSTANTS = [
+    "x",
+    "y",
+    "",
+    " x",
+    "X",
+    "1",
+    "true",
+    "null",
+    '{"a": "x"}',
+    "it''s",
+    "größe",
+    "R&D",
+    "ä",
+    "a%",
+    "longer than the others, and with 'quotes'".replace("'", "''"),
+]
 # what looks like it, and is another rule
 OTHERS = ["payload->>'a' <> 'x'", "payload->'a' = '\"x\"'", "payload->>'a' = E'x'", "payload->>'a' = 'x' || ''", "payload->>'a' = 'x' OR correlation = 'y'", "payload->>'a' --> 'x'\n= 'y'",
           "payload->>'a' = 'x'\n'y'", "NOT payload->>'a' = 'x'", "payload->>0 = 'x'", "payload->-1->>'a' = 'x'", "'x' = 'x'", "correlation = sender", "payload->>'a' = 'x'::text", "payload#>>'{a}' = 'x'",
@@ -153,28 +235,62 @@ OTHERS = ["payload->>'a' <> 'x'", "payload->'a' = '\"x\"'", "payload->>'a' = E'x
 def some_json(rng: random.Random, depth: int = 0):
     if depth < 3 and rng.random() < 0.7:
         return {key: some_json(rng, depth + 1) for key in ("a", "b", "A", "n", "x y", "it's", "größe") if rng.random() < 0.6}
-    return rng.choice(["x", "y", "", " x", "X", 1, True, None, "it's", "größe", "R&D", "ä", "C:\\x", ["x"], [{"a": "x"}], "longer than the others, and with 'quotes'"])
+    return rng.choice(
+        [
+            "x",
+            "y",
+            "",
+            " x",
+            "X",
+            1,
+            True,
+            None,
+            "it's",
+            "größe",
+            "R&D",
+            "ä",
+            "C:\\x",
+            ["x"],
+            [{"a": "x"}],
+            "longer than the others, and with 'quotes'",
+        ]
+    )
 
 
 @pytest.mark.own_tables
 def test_rules_found_by_a_constant_match_as_evaluated_ones_do(server, conn, seed):
     """Each rule in two forms; the second, with AND true, is evaluated."""
     rng = random.Random(seed)
-    rules = [f"{value} = '{rng.choice(CONSTANTS)}'" for value in VALUES for _ in range(4)] + [f" '{rng.choice(CONSTANTS)}'= {value}" for value in VALUES] + OTHERS
+    rules = (
+        [f"{value} = '{rng.choice(CONSTANTS)}'" for value in VALUES for _ in range(4)]
+        + [f" '{rng.choice(CONSTANTS)}'= {value}" for value in VALUES]
+        + OTHERS
+    )
     db.execute(conn, "SELECT aq.create_queue('pairs', multiple_consumers => true)")
     for number, rule in enumerate(rules):
-        conn.execute("SELECT aq.subscribe('pairs', %s, %s), aq.subscribe('pairs', %s, %s)", [f"found {number}", rule, f"evaluated {number}", f"({rule}\n) AND true"])
+        conn.execute(
+            "SELECT aq.subscribe('pairs', %s, %s), aq.subscribe('pairs', %s, %s)",
+            [f"found {number}", rule, f"evaluated {number}", f"({rule}\n) AND true"],
+        )
     texts = [None, "x", "y", " x", "it's", "größe", "ä"]
     with server.connect() as session:
         for step in range(60):
             properties = json.dumps({"a": some_json(rng)}) if rng.random() < 0.8 else None
             messages = [json.dumps(some_json(rng)) if rng.random() < 0.95 else None for _ in range(rng.choice([1, 3]))]
-            session.execute("SELECT aq.enqueue_array('pairs', %s::text[], properties => %s::text::jsonb, correlation => %s, sender => %s)", [messages, properties, rng.choice(texts), rng.choice(texts)])
+            session.execute(
+                "SELECT aq.enqueue_array('pairs', %s::text[], properties => %s::text::jsonb, correlation => %s, sender => %s)",
+                [messages, properties, rng.choice(texts), rng.choice(texts)],
+            )
             if step == 30:  # rules are taken over
-                conn.execute("SELECT aq.subscribe('pairs', 'one more'), aq.alter_subscriber('pairs', 'found 0', 'true'), aq.alter_subscriber('pairs', 'evaluated 0', 'true')")
+                conn.execute(
+                    "SELECT aq.subscribe('pairs', 'one more'), aq.alter_subscriber('pairs', 'found 0', 'true'), aq.alter_subscriber('pairs', 'evaluated 0', 'true')"
+                )
     matched = 0
     for number, rule in enumerate(rules):
-        found, evaluated = ([row[0] for row in conn.execute("SELECT msgid FROM aq.dequeue('pairs', %s, max_messages => 1000)", [f"{form} {number}"])] for form in ("found", "evaluated"))
+        found, evaluated = (
+            [row[0] for row in conn.execute("SELECT msgid FROM aq.dequeue('pairs', %s, max_messages => 1000)", [f"{form} {number}"])]
+            for form in ("found", "evaluated")
+        )
         assert found == evaluated, f"seed {seed}: {rule}"
         matched += bool(found)
     assert matched > len(rules) / 6  # usually 30 to 60 of 96: most rules are not those that nothing meets
@@ -188,15 +304,28 @@ def test_rules_cost_nothing_again_while_other_queues_change(points_server):
     """Nothing is read or compiled after changes of other queues, and after a change of the topic only what is new; a rule that is
     found by its constant is never compiled."""
     with points_server.connect() as conn, points_server.connect() as other:
-        db.execute(conn, "SELECT aq.create_queue('t', multiple_consumers => true), aq.create_queue('v', multiple_consumers => true), aq.create_queue('warm')")
+        db.execute(
+            conn,
+            "SELECT aq.create_queue('t', multiple_consumers => true), aq.create_queue('v', multiple_consumers => true), aq.create_queue('warm')",
+        )
         for number in range(20):
-            conn.execute("SELECT aq.subscribe('t', %s, %s), aq.subscribe('t', %s, %s)", [f"a{number}", f"payload->>'x' = 's{number}'", f"b{number}", f"priority = {number}"])
+            conn.execute(
+                "SELECT aq.subscribe('t', %s, %s), aq.subscribe('t', %s, %s)",
+                [f"a{number}", f"payload->>'x' = 's{number}'", f"b{number}", f"priority = {number}"],
+            )
+
         def compiled():
             return db.value(other, "SELECT aq.point_reached('rule-compiles')")
 
         def described():
             """How often this session has read a queue's row; others, such as the worker, read them too."""
-            return db.value(conn, "SELECT sum(seq_scan + coalesce(idx_scan, 0)) FROM pg_stat_xact_all_tables WHERE relid = 'aq_internal.queue'::regclass") or 0
+            return (
+                db.value(
+                    conn,
+                    "SELECT sum(seq_scan + coalesce(idx_scan, 0)) FROM pg_stat_xact_all_tables WHERE relid = 'aq_internal.queue'::regclass",
+                )
+                or 0
+            )
 
         def enqueue():
             with conn.transaction():

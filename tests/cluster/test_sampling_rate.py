@@ -17,8 +17,12 @@ EVENT = "Lock: advisory"
 
 def figures(conn):
     """Samples of the profile, of the ring; of the lock: samples, seconds."""
-    return db.row(conn, """SELECT s.profile_samples, s.samples, coalesce(sum(w.db_samples), 0)::bigint AS met, (coalesce(sum(w.db_time_us), 0) / 1e6)::float8 AS seconds
-        FROM aq.session_sampler s LEFT JOIN aq.sampled_waits w ON w.event = %s GROUP BY 1, 2""", [EVENT])
+    return db.row(
+        conn,
+        """SELECT s.profile_samples, s.samples, coalesce(sum(w.db_samples), 0)::bigint AS met, (coalesce(sum(w.db_time_us), 0) / 1e6)::float8 AS seconds
+        FROM aq.session_sampler s LEFT JOIN aq.sampled_waits w ON w.event = %s GROUP BY 1, 2""",
+        [EVENT],
+    )
 
 
 @pytest.mark.parametrize("begin", ["snapshot", "mark"])

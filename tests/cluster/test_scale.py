@@ -48,7 +48,10 @@ def test_limit_of_subscribers(server, conn, topic):
         db.execute(conn, "SELECT aq.unsubscribe(%s, 'c1')", [topic])
         with pytest.raises(db.Error) as caught:
             db.execute(conn, "SELECT aq.subscribe(%s, 'one too many')", [topic])
-        assert caught.value.diag.message_detail == "It has 1022 subscribers and 0 recipients. Places of removed consumers that are not free yet: 1."
+        assert (
+            caught.value.diag.message_detail
+            == "It has 1022 subscribers and 0 recipients. Places of removed consumers that are not free yet: 1."
+        )
         other.rollback()
     put(conn, topic, 1)
     assert take(conn, topic, "c1021") == [1]
@@ -94,7 +97,9 @@ def test_payload_sizes(server, conn, size):
 
 def test_array_of_large_payloads(server, conn):
     db.execute(conn, "SELECT aq.create_queue('big', 'text')")
-    db.execute(conn, "SELECT aq.enqueue_array('big', (SELECT array_agg(repeat(md5(n::text), 4000) ORDER BY n) FROM generate_series(1, 100) n))")
+    db.execute(
+        conn, "SELECT aq.enqueue_array('big', (SELECT array_agg(repeat(md5(n::text), 4000) ORDER BY n) FROM generate_series(1, 100) n))"
+    )
     query = "SELECT bool_and(payload = repeat(md5(n::text), 4000)), count(*) FROM (SELECT payload, row_number() OVER () AS n FROM aq.dequeue('big', as_type => NULL::text, max_messages => 1000)) s"
     assert conn.execute(query).fetchone() == (True, 100)
     drop(conn, "big")
@@ -252,5 +257,7 @@ def test_drop_under_traffic(server, conn):
         db.execute(conn, "SELECT aq.drop_queue('gone', true)")
         for thread in threads:
             thread.join(PATIENCE)
-        busy = conn.execute("SELECT * FROM sys.\"v$session_wait\" WHERE pid IN (SELECT pid FROM pg_stat_activity WHERE state = 'active')").fetchall()
+        busy = conn.execute(
+            "SELECT * FROM sys.\"v$session_wait\" WHERE pid IN (SELECT pid FROM pg_stat_activity WHERE state = 'active')"
+        ).fetchall()
         assert [state[:5] for state in states] == ["42704"] * 4, (states, busy)

@@ -159,7 +159,13 @@ def test_ends_at_each_point(points_server, action):
 @pytest.mark.parametrize("how", ["switched off", "paused"])
 @pytest.mark.parametrize(
     "policy, missed, late, messages",
-    [("skip", 5, "30 minutes", 0), ("skip", 5, "1 second", 1), ("one", 3, "30 minutes", 1), ("all", 3, "30 minutes", 3), ("all", 2001, "30 minutes", 1000)],
+    [
+        ("skip", 5, "30 minutes", 0),
+        ("skip", 5, "1 second", 1),
+        ("one", 3, "30 minutes", 1),
+        ("all", 3, "30 minutes", 3),
+        ("all", 2001, "30 minutes", 1000),
+    ],
 )
 def test_catch_up(server, clean, queue, how, policy, missed, late, messages):
     """So many hourly times went by, the last one so late: the last of them get messages, as many as the policy says."""
@@ -186,7 +192,9 @@ def test_a_daily_time_after_a_restart(new_server):
     own = new_server("schedules_down")
     with own.connect() as conn:
         conn.execute("SELECT aq.create_queue('q')")
-        due = schedule(conn, "late", "q", every="1 day", start_at=datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2))
+        due = schedule(
+            conn, "late", "q", every="1 day", start_at=datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)
+        )
     own.stop()
     until(lambda: datetime.datetime.now(datetime.timezone.utc) > due, "the time")
     own.start()
@@ -330,7 +338,9 @@ def test_one_that_is_changed_before_its_turn(points_server):
         schedule(conn, "first", "q", every="1 day")
         schedule(conn, "second", "q", every="1 day")
         with held(points_server, "schedule-committed") as control:
-            conn.execute("UPDATE aq_internal.schedule SET next_run = now() - CASE schedule_name WHEN 'first' THEN interval '1 minute' ELSE '0' END")
+            conn.execute(
+                "UPDATE aq_internal.schedule SET next_run = now() - CASE schedule_name WHEN 'first' THEN interval '1 minute' ELSE '0' END"
+            )
             until(lambda: db.value(control, "SELECT aq.point_reached('schedule-committed') > 0"), "the scheduler")
             conn.execute("SELECT aq.alter_schedule('second', every => '1 day')")
         until(lambda: is_over(conn), "the end of the scheduler")
@@ -363,7 +373,10 @@ def test_drop_while_it_enqueues(points_server):
         dropper.execute("SELECT aq.create_queue('q')")
         schedule(dropper, "tick", "q", every="1 second")
         with held(points_server, "schedule-locked") as control:
-            until(lambda: scheduler(control) is not None and db.value(control, "SELECT aq.point_reached('schedule-locked') > 0"), "the scheduler")
+            until(
+                lambda: scheduler(control) is not None and db.value(control, "SELECT aq.point_reached('schedule-locked') > 0"),
+                "the scheduler",
+            )
             drop = pool.submit(dropper.execute, "DROP EXTENSION pgaq CASCADE")
             until(lambda: db.value(control, "SELECT count(*) FROM pg_locks WHERE NOT granted"), "the drop")
         drop.result()
@@ -374,7 +387,12 @@ def test_drop_while_it_enqueues(points_server):
     # the functions of the test points are gone with the extension
     with points_server.connect() as conn:
         until(lambda: scheduler(conn, "doomed") is not None, "the scheduler of the other database")
-        until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'doomed' AND backend_type = 'client backend'"), "our end")
+        until(
+            lambda: db.value(
+                conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'doomed' AND backend_type = 'client backend'"
+            ),
+            "our end",
+        )
         conn.execute("DROP DATABASE doomed")
         conn.execute("CREATE EXTENSION pgaq_oracle CASCADE")
 
@@ -434,7 +452,12 @@ def test_dump_and_restore(server, clean, queue, tmp_path):
             restore(server, "plain", tmp_path / "dump", "schedules_target")
         with server.connect("schedules_target") as there:
             assert arrived(there, queue, 1) == ["daily"]
-            assert there.execute("SELECT owner::text, runs, time_zone, options->>'priority' FROM aq.schedules").fetchone() == ("dumped", 1, "Asia/Tokyo", "2")
+            assert there.execute("SELECT owner::text, runs, time_zone, options->>'priority' FROM aq.schedules").fetchone() == (
+                "dumped",
+                1,
+                "Asia/Tokyo",
+                "2",
+            )
         until(lambda: runs(clean, "daily") == 1, "the original")
     finally:
         clean.execute("DROP DATABASE schedules_target")
@@ -451,7 +474,10 @@ def test_log_of_failures(server, clean, queue):
     clean.execute("SELECT aq.revoke_queue(%s, 'noisy', 'enqueue')", [queue])
     clean.execute("UPDATE aq_internal.schedule SET next_run = clock_timestamp() WHERE schedule_name LIKE 'noise%'")
     clean.execute("SELECT aq.pause_schedule('noise1'), aq.resume_schedule('noise1')")
-    until(lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39, "the failures")
+    until(
+        lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39,
+        "the failures",
+    )
     assert 1 <= server.log_text().count('schedule "noise') <= 11
     clean.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules WHERE schedule_name LIKE 'noise%'")
     clean.execute("DROP ROLE noisy")

@@ -18,7 +18,9 @@ MINE = "SELECT payload FROM aq.dequeue('{queue}', condition => $$correlation = '
 @pytest.fixture
 def line(conn, queue):
     """One shard, so that all messages are in one stream."""
-    conn.execute("SELECT aq.create_queue(%s, shards => 1, max_retries => NULL, retry_delay => '10 ms', exception_queue => 'none')", [queue + "_line"])
+    conn.execute(
+        "SELECT aq.create_queue(%s, shards => 1, max_retries => NULL, retry_delay => '10 ms', exception_queue => 'none')", [queue + "_line"]
+    )
     return queue + "_line"
 
 
@@ -87,7 +89,10 @@ def test_waits_by_condition_miss_nothing(server, conn, line, seed):
             while not last:
                 lease = rng.choice(["NULL", "NULL", "'1 min'"])
                 mine.execute("BEGIN")
-                row = mine.execute(f"SELECT payload, msgid, receipt FROM aq.dequeue(%s, condition => $$correlation = '{kind}'$$, wait => '60 s', lease => {lease})", [line]).fetchone()
+                row = mine.execute(
+                    f"SELECT payload, msgid, receipt FROM aq.dequeue(%s, condition => $$correlation = '{kind}'$$, wait => '60 s', lease => {lease})",
+                    [line],
+                ).fetchone()
                 assert row is not None, f"{kind} waited in vain"
                 if row[2] is not None:
                     mine.execute("COMMIT")

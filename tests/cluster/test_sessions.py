@@ -57,15 +57,22 @@ def test_a_hundred_sessions_in_every_view(new_server):
         assert db.value(conn, 'SELECT count(DISTINCT sid) FROM sys."v$session" WHERE pid = ANY (%s)', [pids]) == MANY
         assert db.value(conn, 'SELECT count(*) FROM sys."v$session_wait" WHERE pid = ANY (%s)', [pids]) == MANY
         # every process of the server, once
-        until(lambda: db.value(conn, 'SELECT count(*) FROM sys."v$session" FULL JOIN pg_stat_activity USING (pid) WHERE sid IS NULL') == 0, "the same processes in both")
+        until(
+            lambda: db.value(conn, 'SELECT count(*) FROM sys."v$session" FULL JOIN pg_stat_activity USING (pid) WHERE sid IS NULL') == 0,
+            "the same processes in both",
+        )
         event = "Streams AQ: waiting for messages in the queue"
         put(conn, queue, *range(MANY))
         idle = """SELECT count(*) FROM sys."v$session" WHERE pid = ANY (%s) AND server_state = 'idle'"""
         until(lambda: db.value(conn, idle, [pids]) == MANY, "nobody waits any more")
-        total = db.row(conn, """SELECT sum(e.total_waits) AS sessions, (SELECT sum(wait_count) FROM sys."v$event_histogram" WHERE event = %s) AS milli,
+        total = db.row(
+            conn,
+            """SELECT sum(e.total_waits) AS sessions, (SELECT sum(wait_count) FROM sys."v$event_histogram" WHERE event = %s) AS milli,
             (SELECT sum(wait_count) FROM sys."v$event_histogram_micro" WHERE event = %s) AS micro,
             (SELECT sum(total_waits) FROM sys."v$system_event" WHERE event = %s) AS system
-            FROM sys."v$session_event" e WHERE e.event = %s AND e.pid = ANY (%s)""", [event, event, event, event, pids])
+            FROM sys."v$session_event" e WHERE e.event = %s AND e.pid = ANY (%s)""",
+            [event, event, event, event, pids],
+        )
         assert len(set(total.values())) == 1 and total["sessions"] >= MANY
 
 
@@ -126,7 +133,9 @@ def test_checkpointer_ahead_of_schedule_is_idle(server, conn):
 def test_who_writes_the_log_waits_to_commit(server, conn):
     """Input and output of the log by a client is of class Commit, however the server's version spells its name."""
     with Sessions(server) as sessions:
-        pid = sessions.send("DO $$ BEGIN LOOP PERFORM pg_logical_emit_message(true, 'pgaq', repeat('x', 1000000)); COMMIT; END LOOP; END $$")
+        pid = sessions.send(
+            "DO $$ BEGIN LOOP PERFORM pg_logical_emit_message(true, 'pgaq', repeat('x', 1000000)); COMMIT; END LOOP; END $$"
+        )
         seen = """SELECT wait_class FROM sys."v$session" WHERE pid = %s AND event ~* '^IO: WAL'"""
         found = []
         until(lambda: found.extend(row["wait_class"] for row in db.rows(conn, seen, [pid])) or len(found) >= 5, "it writes")
@@ -147,7 +156,17 @@ def test_nobody_is_waited_for(server, conn):
         for _ in range(5):
             os.kill(pid, signal.SIGSTOP)
             try:
-                for view in ("session", "session_wait", "session_event", "system_event", "event_histogram", "sesstat", "sess_time_model", "latch", "latchholder"):
+                for view in (
+                    "session",
+                    "session_wait",
+                    "session_event",
+                    "system_event",
+                    "event_histogram",
+                    "sesstat",
+                    "sess_time_model",
+                    "latch",
+                    "latchholder",
+                ):
                     conn.execute(f'SELECT count(*) FROM sys."v${view}"')
             finally:
                 os.kill(pid, signal.SIGCONT)

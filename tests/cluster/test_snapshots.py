@@ -37,9 +37,9 @@ def test_worker_takes_what_is_due(new_server):
         for snap in (kept, last, also_kept):
             make_older(conn, snap, "2 hours")
         make_older(conn, old, "9 days")
-        conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 0)")
+        conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 0)')
         make_older(conn, last, "9 days")
-        conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 60)")
+        conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 60)')
         until(lambda: db.value(conn, BY_WORKER) == 1, "a snapshot by the worker")
         made = db.value(conn, "SELECT snap_id FROM sys.dba_hist_snapshot WHERE snap_flag = 0")
         assert db.value(conn, "SELECT backlog FROM sys.dba_hist_queue WHERE snap_id = %s AND queue_name = %s", [made, queue]) == 1
@@ -55,7 +55,7 @@ def test_worker_does_not_wait(server, queue):
         make_older(conn, snapshot(conn), "30 days")
         holder.execute("BEGIN")
         snapshot(holder)
-        conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 60)")
+        conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 60)')
         # a message that expires needs the worker
         put(conn, queue, 2, expiration="1 millisecond")
         expired = "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = %s AND payload = '2' AND state <> 'EXPIRED'"
@@ -75,7 +75,12 @@ def test_worker_continues_while_one_is_taken(points_server):
             put(conn, "q", 1, delay="1 millisecond")
             put(conn, "q", 2, expiration="1 millisecond")
             assert arrived(conn, "q", 1) == [1]
-            until(lambda: db.value(conn, "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = 'q' AND payload = '2' AND state <> 'EXPIRED'"), "the worker's other work")
+            until(
+                lambda: db.value(
+                    conn, "SELECT count(*) = 0 FROM aq.messages WHERE queue_name = 'q' AND payload = '2' AND state <> 'EXPIRED'"
+                ),
+                "the worker's other work",
+            )
             assert db.value(conn, BY_WORKER) == 0
         until(lambda: db.value(conn, BY_WORKER) == 1, "the snapshot")
 
@@ -94,7 +99,10 @@ def test_its_process_ends(points_server, action):
             conn.execute("SELECT aq.set_snapshots(every => '1 hour')")
         if action != "crash":
             until(lambda: db.value(conn, "SELECT aq.point_reached('snapshot-taken') > 0"), "a snapshot")
-            until(lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgaq snapshot'"), "the end of the process")
+            until(
+                lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgaq snapshot'"),
+                "the end of the process",
+            )
             assert db.value(conn, BY_WORKER) == 0
             db.execute(conn, "SELECT aq.point_reset()")
             conn.execute("SELECT aq.set_snapshots(every => '2 hours')")
@@ -137,7 +145,7 @@ def test_history_survives_a_dump(new_server, tmp_path):
     with own.connect() as conn:
         snapshot(conn), snapshot(conn)
         db.execute(conn, "SELECT dbms_workload_repository.create_baseline(1, 2, 'kept')")
-        conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 0)")
+        conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 0)')
         conn.execute("CREATE DATABASE copy")
         dump(own, "custom", tmp_path / "dump")
         restore(own, "custom", tmp_path / "dump", "copy")

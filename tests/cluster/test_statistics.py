@@ -16,7 +16,7 @@ SETTINGS = {"max_connections": "120", "pgaq.fetch_patience": "-1"}
 
 
 def system(conn):
-    return dict(conn.execute('SELECT name, value FROM sys."v$sysstat" WHERE source = \'pgaq\'').fetchall())
+    return dict(conn.execute("SELECT name, value FROM sys.\"v$sysstat\" WHERE source = 'pgaq'").fetchall())
 
 
 def own(conn):
@@ -211,7 +211,7 @@ def test_wake_ups_are_accounted_for(server, conn, topic, wakeup, false):
 
 
 def test_idle_waits_are_not_db_time(server, conn, queue):
-    idle = 'SELECT sum(time_waited_micro)::bigint FROM sys."v$session_event" WHERE pid = %s AND wait_class = \'Idle\''
+    idle = "SELECT sum(time_waited_micro)::bigint FROM sys.\"v$session_event\" WHERE pid = %s AND wait_class = 'Idle'"
     began = time.monotonic_ns() // 1000
     with server.connect() as waiter:
         pid = waiter.info.backend_pid
@@ -262,7 +262,10 @@ def test_statements_in_a_transaction_are_booked_once(server, conn, queue):
         worker.execute("COMMIT")
         found = times(conn, pid)
         assert found["DB time"] - before <= time.monotonic_ns() // 1000 - began
-        assert found["DB time"] >= found["queue enqueue elapsed time"] + found["queue dequeue elapsed time"] + found["queue commit elapsed time"]
+        assert (
+            found["DB time"]
+            >= found["queue enqueue elapsed time"] + found["queue dequeue elapsed time"] + found["queue commit elapsed time"]
+        )
         assert found["queue commit elapsed time"] > 0 and found["DB CPU"] > 0
 
 
@@ -293,8 +296,14 @@ def test_errors_end_an_operation(server, conn, topic):
 def test_background_jobs_have_their_time(server, conn, queue):
     before = dict(conn.execute('SELECT stat_name, value FROM sys."v$sys_time_model"').fetchall())
     put(conn, queue, 1, expiration="1 ms")
-    until(lambda: take(conn, queue) == [] and db.value(conn, 'SELECT value FROM sys."v$sys_time_model" WHERE stat_name = %s',
-                                                       ["background elapsed time"]) > before["background elapsed time"], "a job")
+    until(
+        lambda: (
+            take(conn, queue) == []
+            and db.value(conn, 'SELECT value FROM sys."v$sys_time_model" WHERE stat_name = %s', ["background elapsed time"])
+            > before["background elapsed time"]
+        ),
+        "a job",
+    )
 
 
 def test_switched_off_it_costs_no_clock(server, conn, queue):

@@ -37,7 +37,10 @@ SETUP = """
 
 @pytest.fixture
 def server(monkeypatch, library):
-    with server_with_points(monkeypatch, library, "stuck", expected="cannot be interrupted|terminat|canceling", **SETTINGS) as made, made.connect() as conn:
+    with (
+        server_with_points(monkeypatch, library, "stuck", expected="cannot be interrupted|terminat|canceling", **SETTINGS) as made,
+        made.connect() as conn,
+    ):
         conn.execute(SETUP)
         conn.execute("SELECT aq.point_hold('stuck')")
         yield made
@@ -73,8 +76,19 @@ def test_turns(server, what):
         assert db.value(conn, "SELECT aq.point_waiting('stuck')") == 1
         assert server.log_text().count("cannot be interrupted, and is replaced") == 1
         let_go(conn, process)
-        until(lambda: db.value(conn, f"SELECT count(*) > 0 FROM aq.{what} WHERE last_error LIKE '%took longer than pgaq.turn_timeout (250 ms)'"), "the failure")
-        until(lambda: db.value(conn, f"SELECT sum({'runs' if what == 'schedules' else 'messages'}) > 0 FROM aq.{what} WHERE queue_name IN ('evil', 'source')"), "a turn of the role")
+        until(
+            lambda: db.value(
+                conn, f"SELECT count(*) > 0 FROM aq.{what} WHERE last_error LIKE '%took longer than pgaq.turn_timeout (250 ms)'"
+            ),
+            "the failure",
+        )
+        until(
+            lambda: db.value(
+                conn,
+                f"SELECT sum({'runs' if what == 'schedules' else 'messages'}) > 0 FROM aq.{what} WHERE queue_name IN ('evil', 'source')",
+            ),
+            "a turn of the role",
+        )
         if what == "schedules":
             conn.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules")
 
@@ -106,7 +120,9 @@ def test_notifier(server):
                 conn.execute("SELECT aq.point_await('stuck')")
         until(lambda: db.value(conn, "SELECT count(*) = 1 FROM public.seen WHERE role = 'good'"), "the call")
         assert db.value(conn, "SELECT state FROM aq.notifiers WHERE role = 'evil'") == "stuck"
-        assert "pgaq.notification_timeout (100 ms), and cannot be interrupted" in db.value(conn, "SELECT last_error FROM aq.registrations WHERE role = 'evil' AND status = 'stuck'")
+        assert "pgaq.notification_timeout (100 ms), and cannot be interrupted" in db.value(
+            conn, "SELECT last_error FROM aq.registrations WHERE role = 'evil' AND status = 'stuck'"
+        )
         let_go(conn, "SELECT pid FROM aq.notifiers WHERE role = 'evil' AND state = 'stuck'")
         until(lambda: db.value(conn, "SELECT sum(notifications) > 0 FROM aq.registrations WHERE role = 'evil'"), "a call of the role")
 
@@ -114,7 +130,13 @@ def test_notifier(server):
 def test_helper(server):
     """With one helper, another role's call is executed, and the role's own calls are refused, also one that is in line already."""
     immediate = "SELECT aq.enqueue('{}_in_table', '1', visibility => 'immediate')"  # which the session does not execute itself
-    with server.connect() as conn, server.connect(user="evil") as evil, server.connect(user="evil") as next_one, server.connect(user="good") as good, ThreadPoolExecutor() as pool:
+    with (
+        server.connect() as conn,
+        server.connect(user="evil") as evil,
+        server.connect(user="evil") as next_one,
+        server.connect(user="good") as good,
+        ThreadPoolExecutor() as pool,
+    ):
         for role, user in (("evil", evil), ("good", good)):
             user.execute(f"SELECT aq.create_queue_table('{role}_table', multiple_consumers => true)")
             user.execute(f"SELECT aq.create_queue('{role}_in_table', queue_table => '{role}_table'), aq.subscribe('{role}_in_table', 's')")
@@ -122,7 +144,14 @@ def test_helper(server):
         call = pool.submit(evil.execute, immediate.format("evil"))
         assert db.value(conn, "SELECT aq.point_await('stuck')")
         next_call = pool.submit(next_one.execute, immediate.format("evil"))
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.sessions WHERE waiting AND pid = %s AND event = 'aq: free helper'", [next_one.info.backend_pid]), "the line")
+        until(
+            lambda: db.value(
+                conn,
+                "SELECT count(*) FROM aq.sessions WHERE waiting AND pid = %s AND event = 'aq: free helper'",
+                [next_one.info.backend_pid],
+            ),
+            "the line",
+        )
         conn.execute("SELECT pg_cancel_backend(%s)", [evil.info.backend_pid])
         with pytest.raises(psycopg.errors.QueryCanceled):
             call.result(PATIENCE)

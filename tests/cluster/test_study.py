@@ -115,8 +115,18 @@ def channel_of_one(server, sessions, seconds):
                 got += db.value(session, "CALL listen_deq(%s, 1, NULL)", [number]) is not None
             if number == sessions:
                 db.execute(session, "SELECT aq.trace_stop()")
-                found.update(db.row(session, "SELECT sum(gets)::int AS gets, sum(acquire_ns + hold_ns)::int8 AS ns FROM aq.trace_objects() WHERE object = %s", [CHANNEL]))
-                found["histogram"] = db.rows(session, "SELECT value, sum(count)::int AS n FROM aq.trace_histogram() WHERE object = %s AND measure = 'both' GROUP BY 1 ORDER BY 1", [CHANNEL])
+                found.update(
+                    db.row(
+                        session,
+                        "SELECT sum(gets)::int AS gets, sum(acquire_ns + hold_ns)::int8 AS ns FROM aq.trace_objects() WHERE object = %s",
+                        [CHANNEL],
+                    )
+                )
+                found["histogram"] = db.rows(
+                    session,
+                    "SELECT value, sum(count)::int AS n FROM aq.trace_histogram() WHERE object = %s AND measure = 'both' GROUP BY 1 ORDER BY 1",
+                    [CHANNEL],
+                )
                 found["waits"] = db.value(session, "SELECT waits FROM aq.traces WHERE pid = pg_backend_pid()")
                 found["own"] = got
 

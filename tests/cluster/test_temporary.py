@@ -55,7 +55,9 @@ class Owner:
     """A client in a process of its own."""
 
     def __init__(self, server):
-        self.process = subprocess.Popen([sys.executable, "-c", CLIENT, server.conninfo()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, server.conninfo()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         line = self.process.stdout.readline().split()
         self.queue, self.topic, self.pid = line[0], line[1], int(line[2])
 
@@ -68,7 +70,9 @@ def nothing_left(conn, before):
     left = "SELECT count(*) FROM aq_internal.temporary"
     until(lambda: db.value(conn, left) == 0, "temporary objects removed")
     assert db.value(conn, "SELECT count(*) FROM aq.queues WHERE temporary") == 0
-    assert [row["consumer"] for row in db.rows(conn, "SELECT consumer FROM aq.subscribers WHERE queue_name = 'lasting' AND kind = 'subscriber'")] == ["remains"]
+    assert [
+        row["consumer"] for row in db.rows(conn, "SELECT consumer FROM aq.subscribers WHERE queue_name = 'lasting' AND kind = 'subscriber'")
+    ] == ["remains"]
     conn.execute("SELECT aq.unsubscribe('lasting', 'remains')")
     if before is not None:
         assert relations(conn) == before
@@ -105,7 +109,9 @@ def test_the_server_ends(server, lasting, how):
     """After a crash, and after a restart, the session is gone although it has removed nothing."""
     owner = Owner(server)
     if how == "backend":
-        server.expect_log("terminated by signal 9|because of crash of another server process|database system was (interrupted|not properly)|in recovery mode|not yet accepting")
+        server.expect_log(
+            "terminated by signal 9|because of crash of another server process|database system was (interrupted|not properly)|in recovery mode|not yet accepting"
+        )
         os.kill(owner.pid, signal.SIGKILL)
         until(lambda: not alive(server, owner.pid), "the server again")
     else:
@@ -259,7 +265,9 @@ def test_a_subscriber_of_several_sessions(server, conn, lasting):
 @pytest.mark.parametrize("action", ["error", "cancel", "terminate", "crash"])
 def test_the_worker_ends_early(library, monkeypatch, action):
     """The next worker, or the next attempt, removes what is left."""
-    with server_with_points(monkeypatch, library, "temporary", r"test point|terminat|cancel|crash|signal 9|recovery mode|not yet accepting") as server:
+    with server_with_points(
+        monkeypatch, library, "temporary", r"test point|terminat|cancel|crash|signal 9|recovery mode|not yet accepting"
+    ) as server:
         with server.connect() as conn:
             conn.execute("SELECT aq.create_queue('lasting', multiple_consumers => true)")
         owner = Owner(server)

@@ -207,7 +207,9 @@ def test_more_objects_than_profiles(server, conn):
         assert 256 < trace["objects"] < 320 and trace["unprofiled"] == 0
         assert trace["latch_gets"] == trace["latch_releases"] and trace["mutex_gets"] == trace["mutex_releases"]
         sums = "SELECT sum(gets + failures)::int AS gets, count(*) FILTER (WHERE object = 'shard stream' AND number IS NULL AND queue IS NULL) AS classes FROM aq.trace_objects(%s)"
-        counted = sum(trace[name] for name in ("lock_gets", "pin_gets", "latch_gets", "latch_failures", "mutex_gets", "mutex_failures", "waits"))
+        counted = sum(
+            trace[name] for name in ("lock_gets", "pin_gets", "latch_gets", "latch_failures", "mutex_gets", "mutex_failures", "waits")
+        )
         found = db.row(conn, sums, [pid_of(other)])
         assert found["gets"] == counted and found["classes"] > 0
         rows = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'latch' AND action = 'release' AND held_ns IS NULL"
@@ -326,7 +328,12 @@ def test_who_may_trace(server, conn, queue):
     for name in names:
         db.execute(conn, f"CREATE ROLE {name} LOGIN")
     db.execute(conn, f"GRANT {owner} TO {member}; GRANT pg_monitor TO {monitor}")
-    with server.connect(user=owner) as traced, server.connect(user=stranger) as no, server.connect(user=member) as yes, server.connect(user=monitor) as mon:
+    with (
+        server.connect(user=owner) as traced,
+        server.connect(user=stranger) as no,
+        server.connect(user=member) as yes,
+        server.connect(user=monitor) as mon,
+    ):
         pid = pid_of(traced)
         hint = refused(no, "42501", "SELECT aq.trace_start(%s)", [pid]).diag.message_hint
         assert "pg_monitor" in hint

@@ -1,9 +1,9 @@
 """The four cases of the AQ study (listen, then dequeue) as traces, and what they cost: a sum of phases.
 
-	1	the message is there already
-	2	the session listens first, the message comes then
-	3	a message for somebody else comes first
-	4	nothing comes, the time is over
+        1	the message is there already
+        2	the session listens first, the message comes then
+        3	a message for somebody else comes first
+        4	nothing comes, the time is over
 
 S is what a listen does until it waits, W what it does each time the wait ends, L the look that finds the message, U how it
 leaves, Q the dequeue.  Counted are gets and releases of every object by place in the code, and waits.
@@ -154,7 +154,9 @@ def test_a_lock_and_a_pin_for_each_check(study):
 
     # a look checks twice: a lock and a pin each, and four gets of the queue's mutex; the rights are a row of a dictionary cache
     assert [number(wake, operation) for operation in ("lock", "pin", "latch")] == [2, 2, 2]
-    mutexes = {name: sum(n for key, n in wake.items() if key[:2] == ("mutex", name) and key[3] == "get") for name in ("Library Cache", "Row Cache")}
+    mutexes = {
+        name: sum(n for key, n in wake.items() if key[:2] == ("mutex", name) and key[3] == "get") for name in ("Library Cache", "Row Cache")
+    }
     assert mutexes == {"Library Cache": 8, "Row Cache": 3} and sum(mutexes.values()) == number(wake, "mutex")
     for case in (case2, case3, case4):
         for operation in ("lock", "pin", "mutex", "latch"):

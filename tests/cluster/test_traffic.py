@@ -30,7 +30,9 @@ def of_queue(conn, queue):
 
 def counted(conn, queue):
     """Messages enqueued and committed; of these: with an expiration, with a delay."""
-    query = """SELECT c.enqueued, t.enqueued_expiry, t.enqueued_delay FROM aq_internal.queue_counters(%s) c, aq_internal.queue_traffic(%s) t"""
+    query = (
+        """SELECT c.enqueued, t.enqueued_expiry, t.enqueued_delay FROM aq_internal.queue_counters(%s) c, aq_internal.queue_traffic(%s) t"""
+    )
     return conn.execute(query, [queue, queue]).fetchone()
 
 

@@ -69,7 +69,9 @@ def test_same_hash(server, conn, queue, slow):
     assert db.value(conn, "SELECT hashtextextended(%s, 0) = hashtextextended(%s, 0)", [report, hog])
     conn.execute("SELECT aq.schedule(%s, %s, '1', every => '1 day')", [report, queue])
     role.execute("SELECT aq.schedule(%s, 'slow', '1', every => '1 second')", [hog])
-    failures = dict(until(lambda: conn.execute("SELECT schedule_name, failures FROM aq.schedules WHERE failures > 0").fetchall(), "a failure"))
+    failures = dict(
+        until(lambda: conn.execute("SELECT schedule_name, failures FROM aq.schedules WHERE failures > 0").fetchall(), "a failure")
+    )
     assert list(failures) == [hog]
     conn.execute("SELECT aq.unschedule(%s)", [report])
 
@@ -78,7 +80,9 @@ def test_same_hash(server, conn, queue, slow):
 def test_own_producers(server, conn, queue, what):
     """A transaction that enqueues under a name like those of pgaq's own producers does not keep them waiting."""
     if what == "schedule":
-        conn.execute("SELECT aq.schedule('held', %s, to_jsonb('held'::text), every => '1 second', start_at => now() + interval '1 hour')", [queue])
+        conn.execute(
+            "SELECT aq.schedule('held', %s, to_jsonb('held'::text), every => '1 second', start_at => now() + interval '1 hour')", [queue]
+        )
         name = "held"
     else:
         conn.execute("SELECT aq.create_queue('held_from')")
@@ -117,7 +121,9 @@ def test_propagation(server, conn, queue, slow):
 def test_work_of_another_owner(server, conn, queue):
     """A message's delay ends while the worker makes 90,000 dead letters for the queue of another role: before it has made all."""
     conn.execute("CREATE ROLE busy; GRANT EXECUTE ON FUNCTION aq.create_queue TO busy; SET ROLE busy")
-    conn.execute("SELECT aq.create_queue('dead'), aq.create_queue('busy', multiple_consumers => true, shards => 1, exception_queue => 'dead')")
+    conn.execute(
+        "SELECT aq.create_queue('dead'), aq.create_queue('busy', multiple_consumers => true, shards => 1, exception_queue => 'dead')"
+    )
     conn.execute("SELECT aq.subscribe('busy', 's' || n) FROM generate_series(1, 300) n")
     conn.execute("SELECT aq.enqueue_array('busy', array_agg(to_jsonb(n)), expiration => '10 ms') FROM generate_series(1, 300) n")
     conn.execute("RESET ROLE")

@@ -78,7 +78,10 @@ class Fill:
     def make(self, name, topic=False, **options):
         name = f"{self.store}_{name}"
         if self.store == "table":
-            self.conn.execute("SELECT aq.create_queue_table(%s, multiple_consumers => %s, sort_list => 'priority,enq_time')", [f"public.{name}_tab", topic])
+            self.conn.execute(
+                "SELECT aq.create_queue_table(%s, multiple_consumers => %s, sort_list => 'priority,enq_time')",
+                [f"public.{name}_tab", topic],
+            )
             options = {**options, "queue_table": f"public.{name}_tab"}
         else:
             # one shard, so that new messages of whatever session stand behind the old ones
@@ -111,14 +114,22 @@ class Fill:
         put_many(conn, jobs, 1, number)
         assert take(conn, jobs, number=number - 100) == list(range(1, number - 99))
         assert self.give_back(jobs, number=2) == [number - 99, number - 98]
-        until(lambda: db.value(conn, "SELECT count(*) = 2 FROM aq.browse(%s, max_messages => 1000) WHERE attempts = 1", [jobs]), "attempts written")
+        until(
+            lambda: db.value(conn, "SELECT count(*) = 2 FROM aq.browse(%s, max_messages => 1000) WHERE attempts = 1", [jobs]),
+            "attempts written",
+        )
         put(conn, jobs, "odd", priority=9, correlation="k", sender="me", properties='{"a": [1]}')
         put(conn, jobs, "urgent", priority=0)
         put(conn, jobs, "later", delay="1 day")
         put(conn, jobs, *("b1", "b2", "b3"), **BUFFERED)
         put(conn, jobs, "b later", delay="1 day", **BUFFERED)
         assert self.give_back(jobs, **BUFFERED) == ["b1"]
-        until(lambda: db.value(conn, "SELECT sum(attempts) = 1 FROM aq.messages WHERE queue_name = %s AND delivery_mode = 'buffered'", [jobs]), "attempt written")
+        until(
+            lambda: db.value(
+                conn, "SELECT sum(attempts) = 1 FROM aq.messages WHERE queue_name = %s AND delivery_mode = 'buffered'", [jobs]
+            ),
+            "attempt written",
+        )
 
     def others(self):
         conn = self.conn
@@ -142,7 +153,10 @@ class Fill:
     def topic(self):
         conn = self.conn
         news = self.make("news", topic=True)
-        conn.execute("SELECT aq.subscribe(%s, 'ann'), aq.subscribe(%s, 'bob', 'priority < 5'), aq.subscribe(%s, 'cy'), aq.subscribe(%s, 'dan', delivery_mode => 'buffered')", [news] * 4)
+        conn.execute(
+            "SELECT aq.subscribe(%s, 'ann'), aq.subscribe(%s, 'bob', 'priority < 5'), aq.subscribe(%s, 'cy'), aq.subscribe(%s, 'dan', delivery_mode => 'buffered')",
+            [news] * 4,
+        )
         put_many(conn, news, 1, 10)
         put(conn, news, "nine", priority=9)
         put(conn, news, "private", recipients=["guest", "bob"])
@@ -210,7 +224,7 @@ def old(tmp_path_factory):
                 Fill(conn, store).all()
             being_converted(conn)
             users_objects(conn)
-            conn.execute("CALL dbms_workload_repository.modify_snapshot_settings(\"interval\" => 0, retention => 43200)")
+            conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 0, retention => 43200)')
             server.before.dbid = db.value(conn, "SELECT dbid FROM sys.dba_hist_wr_control")
             snapshot(conn), snapshot(conn)
             server.before.seen = observe(conn)
@@ -321,7 +335,7 @@ def test_what_rests_and_what_is_kept(conn, store):
     assert take(conn, f"{store}_resting") == ["fresh"]
     assert take(conn, f"{store}_kept") == [3]
     states = "SELECT array_agg((payload, state) ORDER BY payload) FROM aq.messages WHERE queue_name = %s AND (state <> 'PROCESSED' OR queue_name ~ 'kept')"
-    assert db.value(conn, states, [f"{store}_resting"]) == [("\"tired\"", "WAITING")]
+    assert db.value(conn, states, [f"{store}_resting"]) == [('"tired"', "WAITING")]
     assert db.value(conn, states, [f"{store}_kept"]) == [("1", "PROCESSED"), ("2", "PROCESSED"), ("3", "PROCESSED")]
 
 
@@ -356,4 +370,6 @@ def test_a_crash_afterwards(seen):
             jobs = f"{store}_jobs"
             put(conn, jobs, "newest")
             assert take(conn, jobs) == ["newest"]
-            assert db.value(conn, "SELECT array_agg(payload) FROM aq.messages WHERE queue_name = %s AND state = 'WAITING'", [jobs]) == ['"later"']
+            assert db.value(conn, "SELECT array_agg(payload) FROM aq.messages WHERE queue_name = %s AND state = 'WAITING'", [jobs]) == [
+                '"later"'
+            ]

@@ -187,7 +187,10 @@ def test_rows_of_temporary_queues(server, queue, hold):
                     "queues": f"SELECT aq.alter_queue('{name}', comment => 'held')",
                     "rights": f"GRANT SELECT ON aq_data.q{number} TO pg_monitor",
                 }[hold])  # fmt: skip
-        until(lambda: db.value(conn, "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'client backend'"), "the end of the owner")
+        until(
+            lambda: db.value(conn, "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'client backend'"),
+            "the end of the owner",
+        )
         # once may be before the end in a round of the worker
         others_go_on(server, queue)
         others_go_on(server, queue)

@@ -90,7 +90,9 @@ def installation():
         there["bindir"].mkdir(parents=True)
         for program in parts["bindir"].iterdir():
             # these ask where they are; the others may be links
-            shutil.copy(program, there["bindir"]) if program.name in ("postgres", "initdb") else (there["bindir"] / program.name).symlink_to(program)
+            shutil.copy(program, there["bindir"]) if program.name in ("postgres", "initdb") else (
+                there["bindir"] / program.name
+            ).symlink_to(program)
         shutil.copytree(parts["sharedir"], there["sharedir"], ignore=shutil.ignore_patterns("man", "doc", "locale"), symlinks=True)
         there["pkglibdir"].parent.mkdir(parents=True, exist_ok=True)
         there["pkglibdir"].symlink_to(parts["pkglibdir"])
@@ -169,8 +171,12 @@ def test_messages_survive(server, database):
     """Dequeued before and after, also in a session that continues, with a running worker."""
     with database("filled") as conn, server.connect("filled") as other:
         create(conn, OLD)
-        conn.execute("SELECT aq.create_queue('q', max_retries => 3, shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true), aq.create_queue_table('public.tab')")
-        conn.execute("SELECT aq.create_queue('tabled', queue_table => 'public.tab'), aq.subscribe('t', 'ann', 'priority < 5'), aq.subscribe('t', 'bob')")
+        conn.execute(
+            "SELECT aq.create_queue('q', max_retries => 3, shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true), aq.create_queue_table('public.tab')"
+        )
+        conn.execute(
+            "SELECT aq.create_queue('tabled', queue_table => 'public.tab'), aq.subscribe('t', 'ann', 'priority < 5'), aq.subscribe('t', 'bob')"
+        )
         put_many(conn, "q", 1, 100)
         put_many(conn, "tabled", 1, 10)
         put(conn, "t", 1, 2)

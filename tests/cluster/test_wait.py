@@ -194,7 +194,11 @@ def test_a_correlation_wakes_those_that_wait_for_it(server, conn, queue, waiters
     """Messages that all have the same correlation; others wait for another one, and one for a pattern that it does not match."""
     sent = """SELECT value FROM v$sysstat WHERE name = 'queue wake-ups sent'"""
     conn.execute("SET search_path = sys")
-    group = [w for key in ["a", "b", "c", "a_", "ä", "longer than the others"] for w in waiters(2, queue, statement=statement.format(queue=queue, key=key))]
+    group = [
+        w
+        for key in ["a", "b", "c", "a_", "ä", "longer than the others"]
+        for w in waiters(2, queue, statement=statement.format(queue=queue, key=key))
+    ]
     for waiter in group:
         waiter.wait()
     asleep(conn, group)
@@ -210,7 +214,7 @@ def test_a_correlation_wakes_those_that_wait_for_it(server, conn, queue, waiters
     assert [waiter.answer() is not None for waiter in group[2:4]] == [True, True]
     assert db.value(conn, sent) - before <= 2 + 2
     # with different correlations all are woken, and those find theirs
-    conn.execute("SELECT aq.enqueue_array(%s, '{7,8}', options => '[{\"correlation\": \"c\"}, {\"correlation\": \"ä\"}]')", [queue])
+    conn.execute('SELECT aq.enqueue_array(%s, \'{7,8}\', options => \'[{"correlation": "c"}, {"correlation": "ä"}]\')', [queue])
     until(lambda: sum(waiter.done() for waiter in group[4:6]) == 1 and sum(waiter.done() for waiter in group[8:10]) == 1, "one for each")
     assert not any(waiter.done() for waiter in group[:2] + group[6:8] + group[10:])
 
@@ -267,10 +271,15 @@ def test_waits_by_correlation_miss_nothing(server, conn, queue, seed):
                         for key, payload in zip(chosen, payloads):
                             put(mine, queue, payload, correlation=key, **({"delay": "20 ms"} if form == "delay" else {}))
                     elif form == "array":
-                        mine.execute("SELECT aq.enqueue_array(%s, %s::text[], correlation => %s)", [queue, [str(p) for p in payloads], chosen[0]])
+                        mine.execute(
+                            "SELECT aq.enqueue_array(%s, %s::text[], correlation => %s)", [queue, [str(p) for p in payloads], chosen[0]]
+                        )
                     else:
                         options = "[" + ", ".join('{"correlation": "%s"}' % key for key in chosen) + "]"
-                        mine.execute("SELECT aq.enqueue_array(%s, %s::text[], options => %s::text::jsonb)", [queue, [str(p) for p in payloads], options])
+                        mine.execute(
+                            "SELECT aq.enqueue_array(%s, %s::text[], options => %s::text::jsonb)",
+                            [queue, [str(p) for p in payloads], options],
+                        )
                     mine.execute("ROLLBACK" if form == "rollback" else "COMMIT")
         except Exception as error:  # noqa: BLE001
             errors.append(repr(error))
@@ -641,7 +650,9 @@ def test_woken_while_it_takes(points_server):
     """A waiter that is woken while it takes an earlier message passes the wake-up on: the other one gets the new message."""
     with points_server.connect() as conn:
         db.execute(conn, "SELECT aq.create_queue('t')")
-        first, second = (Waiter(points_server, "t", statement="SELECT payload FROM aq.dequeue('t', wait => '10 minutes')") for _ in range(2))
+        first, second = (
+            Waiter(points_server, "t", statement="SELECT payload FROM aq.dequeue('t', wait => '10 minutes')") for _ in range(2)
+        )
         asleep(conn, [first.wait()])
         with held(points_server, "messages-taken") as control:
             put(conn, "t", 1)
@@ -767,7 +778,10 @@ def test_interrupted(server, conn, queue, waiters, how):
         assert waiter.wait().answer() == "t"
 
 
-@pytest.mark.parametrize("statement", ["CALL aq.wait('{}')", "SELECT payload FROM aq.dequeue('{}', wait => '-1 s')", "CALL aq.listen(ARRAY['{}'], NULL, NULL, NULL, NULL)"])
+@pytest.mark.parametrize(
+    "statement",
+    ["CALL aq.wait('{}')", "SELECT payload FROM aq.dequeue('{}', wait => '-1 s')", "CALL aq.listen(ARRAY['{}'], NULL, NULL, NULL, NULL)"],
+)
 def test_waiter_whose_client_is_gone(server, conn, queue, waiters, statement):
     """Its session ends by itself, and takes no wake-up from those that still wait."""
     (gone,) = waiters(1, queue, statement=statement.format(queue))

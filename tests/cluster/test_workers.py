@@ -8,7 +8,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, arrived, at_rest, background, generation, held, install, put, server_with_points, stopped_worker, take, until, waiting_for
+from conftest import (
+    PATIENCE,
+    arrived,
+    at_rest,
+    background,
+    generation,
+    held,
+    install,
+    put,
+    server_with_points,
+    stopped_worker,
+    take,
+    until,
+    waiting_for,
+)
 from pgaq import db
 from pgaq_proof import faults
 from test_launcher import make_database, stored, workers
@@ -118,7 +132,9 @@ def test_no_launcher(new_server):
         assert caught.value.sqlstate == "53000", caught.value
         assert "raise max_worker_processes (now 0) and restart" in caught.value.diag.message_hint
         assert "The launcher, which starts workers, has not run for 10 seconds." == caught.value.diag.message_detail
-        assert told == [(WAITING, "The launcher, which starts workers, does not run.", "The view aq.workers shows the state of all databases.")]
+        assert told == [
+            (WAITING, "The launcher, which starts workers, does not run.", "The view aq.workers shows the state of all databases.")
+        ]
         shown = db.row(conn, "SELECT state, problem, hint FROM aq.workers")
         assert shown == {
             "state": "starting",
@@ -195,7 +211,13 @@ def test_no_slot_at_all(new_server):
         assert advice["rule"] == "worker" and "max_worker_processes" in advice["do"], advice
         until(lambda: told, "a notice")
         time.sleep(2.5)
-        assert told == [(WAITING, "No background worker slot is free.", "Raise max_worker_processes (now 2). The view aq.workers shows the state of all databases.")]
+        assert told == [
+            (
+                WAITING,
+                "No background worker slot is free.",
+                "Raise max_worker_processes (now 2). The view aq.workers shows the state of all databases.",
+            )
+        ]
         conn.cancel()
         with pytest.raises(db.Error):
             found.result()
@@ -218,7 +240,12 @@ def test_a_worker_that_cannot_start(new_server):
         version = own.data / "base" / str(db.value(conn, "SELECT oid::bigint FROM pg_database WHERE datname = 'broken'")) / "PG_VERSION"
         version.rename(version.with_name("away"))
         conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq worker'")
-        until(lambda: db.value(conn, "SELECT count(*) FROM aq.workers WHERE state = 'failed' AND error LIKE '%%is not a valid data directory%%'", []), "the error")
+        until(
+            lambda: db.value(
+                conn, "SELECT count(*) FROM aq.workers WHERE state = 'failed' AND error LIKE '%%is not a valid data directory%%'", []
+            ),
+            "the error",
+        )
         version.with_name("away").rename(version)
         until(lambda: workers(conn) == ["broken"], "the worker")
 
@@ -231,11 +258,14 @@ POINTS = ["worker-connected", "worker-last-round", "worker-leaves"]
 @pytest.mark.parametrize("point", POINTS)
 def test_workers_end_at_points(library, monkeypatch, point, action):
     """While they take turns in two slots: all databases get what was delayed."""
-    with server_with_points(monkeypatch, library, "ends", expected="terminat|crash|signal 9|test point|reinitializ", max_worker_processes="5") as own:
+    with server_with_points(
+        monkeypatch, library, "ends", expected="terminat|crash|signal 9|test point|reinitializ", max_worker_processes="5"
+    ) as own:
         names = [f"shop{number}" for number in range(4)]
         make_databases(own, names)
         before = generation(own)
         faults.arm(own, point, action, 2)
+
         def over():
             # how often they take turns depends on when the messages expire
             for name in names:
@@ -450,7 +480,10 @@ def test_a_worker_that_knows_of_a_restore_ends(library, monkeypatch, tmp_path):
         with own.connect("restored") as conn:
             conn.execute("SELECT pg_advisory_lock(7)")
             copies = pool.submit(own.run, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copying), dbname="restored")
-            until(lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the session that copies")
+            until(
+                lambda: db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+                "the session that copies",
+            )
             restored([line for line in lines if " SEQUENCE SET " in line], "-d", "restored")
             old = until(lambda: background(conn, "worker"), "the worker")
             conn.execute("SELECT pg_terminate_backend(%s)", [old])

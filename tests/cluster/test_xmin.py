@@ -79,7 +79,12 @@ def test_locks_like_those_of_pg_dump_stall_nobody(server, conn, queue):
     dead = dead_tuples(conn)
     with server.connect() as dumper:
         dumper.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        names = [row[0] for row in dumper.execute("SELECT format('%I.%I', 'aq_data', relname) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r'")]
+        names = [
+            row[0]
+            for row in dumper.execute(
+                "SELECT format('%I.%I', 'aq_data', relname) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r'"
+            )
+        ]
         dumper.execute("LOCK TABLE " + ", ".join(names) + " IN ACCESS SHARE MODE")
         tables = size(conn)[1]
         conn.execute("CALL turn_over(%s, 200, 500)", [queue])  # six partitions' worth

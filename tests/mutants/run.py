@@ -30,7 +30,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COPIED = ("src", "sql", "tests", "python", "tools", "docs", "bench", "Makefile", "pgaq.control", "pgaq_oracle.control", "pgaq_lab.control", "README.md")
+COPIED = (
+    "src",
+    "sql",
+    "tests",
+    "python",
+    "tools",
+    "docs",
+    "bench",
+    "Makefile",
+    "pgaq.control",
+    "pgaq_oracle.control",
+    "pgaq_lab.control",
+    "README.md",
+)
 
 
 @dataclass
@@ -58,7 +71,7 @@ class Mutant:
         if text[start:end].count(self.old) != 1:
             return None
         at = text.index(self.old, start, end)
-        return text[:at] + self.new + text[at + len(self.old):]
+        return text[:at] + self.new + text[at + len(self.old) :]
 
 
 def plain(text: str) -> str:
@@ -88,7 +101,9 @@ class Bench:
         self.pg_config = os.environ.get("PG_CONFIG", "")
         where = self.pg_config and subprocess.run([self.pg_config, "--pkglibdir"], capture_output=True, text=True).stdout.strip()
         if not where or where.startswith("/usr/"):
-            sys.exit("PG_CONFIG must name the pg_config of a copy of the server: broken libraries are installed there. See tests/mutants/README.md.")
+            sys.exit(
+                "PG_CONFIG must name the pg_config of a copy of the server: broken libraries are installed there. See tests/mutants/README.md."
+            )
         directory.mkdir(parents=True, exist_ok=True)
         self.temporary = directory / "tmp"
         # the library has test points, so no test builds another; who waits in vain gives up soon
@@ -100,7 +115,9 @@ class Bench:
             source = ROOT / name
             if source.is_dir():
                 shutil.rmtree(directory / name, ignore_errors=True)
-                shutil.copytree(source, directory / name, symlinks=True, ignore=shutil.ignore_patterns("*.bc", "*.o", "results", "__pycache__"))
+                shutil.copytree(
+                    source, directory / name, symlinks=True, ignore=shutil.ignore_patterns("*.bc", "*.o", "results", "__pycache__")
+                )
             else:
                 shutil.copy2(source, directory / name)
         self.baseline = self.read_baseline()
@@ -126,8 +143,16 @@ class Bench:
 
     def run(self, command: list[str], limit: float) -> tuple[bool, str]:
         """Did it work within so many seconds?  And the end of what it said."""
-        process = subprocess.Popen(command, cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=True, env={**os.environ, **self.environment})
+        process = subprocess.Popen(
+            command,
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env={**os.environ, **self.environment},
+        )
         try:
             output, _ = process.communicate(timeout=limit)
             return process.returncode == 0, output[-8000:]
@@ -154,7 +179,9 @@ class Bench:
         self.temporary.mkdir()
 
     def build(self) -> tuple[bool, str]:
-        return self.run(["make", "-s", "-j2", "install", "TEST_POINTS=1", f"PG_CONFIG={self.pg_config}", "PG_CFLAGS=-std=gnu11 -w -O0"], 600)
+        return self.run(
+            ["make", "-s", "-j2", "install", "TEST_POINTS=1", f"PG_CONFIG={self.pg_config}", "PG_CFLAGS=-std=gnu11 -w -O0"], 600
+        )
 
     def test(self, spec: str) -> tuple[bool, str]:
         rung, _, names = spec.partition(":")
@@ -199,7 +226,8 @@ def judge(bench: Bench, mutant: Mutant) -> tuple[str, str]:
 
 def chosen_mutants(given: argparse.Namespace) -> list[Mutant]:
     mutants = [
-        m for m in read_mutants()
+        m
+        for m in read_mutants()
         if given.kind in (None, m.kind) and (given.file or "") in m.file and (given.name is None or m.name in given.name.split(","))
     ]
     if given.sample:
@@ -226,7 +254,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many of them, by chance")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip", type=int, default=0, help="the sample begins behind so many of this seed")
-    parser.add_argument("--tests", help="run these instead of the tests in mutants.tsv; \"sql: isolation:\" is all of both")
+    parser.add_argument("--tests", help='run these instead of the tests in mutants.tsv; "sql: isolation:" is all of both')
     parser.add_argument("--minutes", type=float, help="begin no mutant after that")
     parser.add_argument("--directory", type=Path, default=Path("/tmp/pgaq-mutants"))
     given = parser.parse_args()

@@ -84,7 +84,9 @@ def slices(servers: dict[str, Server], pairs: int, batch: int) -> list[float]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/accounting", description="The sharded queue with and without accounting; see bench/README.md.")
+    parser = argparse.ArgumentParser(
+        prog="bench/accounting", description="The sharded queue with and without accounting; see bench/README.md."
+    )
     parser.add_argument("--pairs", type=program.at_least(0), default=10, help="pairs of rounds (10)")
     parser.add_argument("--slices", type=program.at_least(2), default=200, help="pairs of slices of one session (200)")
     parser.add_argument("--seconds", type=program.above_zero, default=4, help="measured in each round (4)")
@@ -98,7 +100,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def run(given: argparse.Namespace) -> int:
     settings = program.settings(given)
     shape = Shape(batch=given.batch, sessions=given.sessions)
-    about: dict[str, Any] = {**results.about(settings, machine.busy()), "seconds": given.seconds, "shape": {**asdict(shape), "name": shape.name}}
+    about: dict[str, Any] = {
+        **results.about(settings, machine.busy()),
+        "seconds": given.seconds,
+        "shape": {**asdict(shape), "name": shape.name},
+    }
     pairs: list[dict[str, Metrics]] = []
     with contextlib.ExitStack() as stack:
         servers = {}
@@ -116,7 +122,10 @@ def run(given: argparse.Namespace) -> int:
             one = pairs[-1]
             print(
                 f"pair {number + 1} of {given.pairs}: "
-                + "; ".join(f"{name} {text.number(one[name].delivered)}/s, {one[name].cpu_us_per_message:.2f} us of the server's CPU" for name in (WITH, WITHOUT)),
+                + "; ".join(
+                    f"{name} {text.number(one[name].delivered)}/s, {one[name].cpu_us_per_message:.2f} us of the server's CPU"
+                    for name in (WITH, WITHOUT)
+                ),
                 flush=True,
             )
     middle = statistics.median(alone)
@@ -131,10 +140,22 @@ def run(given: argparse.Namespace) -> int:
         rate = ratio(pairs, lambda metrics: metrics.delivered)
         cpu = ratio(pairs, lambda metrics: metrics.cpu_us_per_message)
         claims += [
-            Claim("messages per second, with / without", f">= {1 - ALLOWED:.2f}", f"{rate[0]:.3f} (pairs: {rate[1]:.3f} to {rate[2]:.3f})", rate[0] >= 1 - ALLOWED),
-            Claim("server CPU per message, with / without", f"<= {1 + ALLOWED:.2f}", f"{cpu[0]:.3f} (pairs: {cpu[1]:.3f} to {cpu[2]:.3f})", cpu[0] <= 1 + ALLOWED),
+            Claim(
+                "messages per second, with / without",
+                f">= {1 - ALLOWED:.2f}",
+                f"{rate[0]:.3f} (pairs: {rate[1]:.3f} to {rate[2]:.3f})",
+                rate[0] >= 1 - ALLOWED,
+            ),
+            Claim(
+                "server CPU per message, with / without",
+                f"<= {1 + ALLOWED:.2f}",
+                f"{cpu[0]:.3f} (pairs: {cpu[1]:.3f} to {cpu[2]:.3f})",
+                cpu[0] <= 1 + ALLOWED,
+            ),
         ]
-    print(f"\n{shape.name}, {given.pairs} pairs of {given.seconds:g} s, {os.cpu_count()} CPUs, {about['cpus_busy_before']:.2f} of them busy before\n")
+    print(
+        f"\n{shape.name}, {given.pairs} pairs of {given.seconds:g} s, {os.cpu_count()} CPUs, {about['cpus_busy_before']:.2f} of them busy before\n"
+    )
     content = {**about, "slices": alone, "pairs": [{name: asdict(metrics) for name, metrics in pair.items()} for pair in pairs]}
     return program.conclude("accounting", content, claims, [], given)
 

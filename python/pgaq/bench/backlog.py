@@ -77,7 +77,9 @@ class Memory:
         kinds = dict(conn.execute("SELECT pid, backend_type FROM pg_stat_activity").fetchall())
         sizes = [(machine.private_memory(pid), kinds.get(pid, "")) for pid in server.child_pids()]
         largest, kind = max(sizes, default=(0, ""))
-        return cls(shared, cache["used_bytes"], cache["total_bytes"], cache["resident_partitions"], cache["known_partitions"], largest, kind)
+        return cls(
+            shared, cache["used_bytes"], cache["total_bytes"], cache["resident_partitions"], cache["known_partitions"], largest, kind
+        )
 
 
 class Backlog:
@@ -198,7 +200,9 @@ class Backlog:
         self.facts["all_usable_seconds"] = everybody
         usable = self.facts["usable_seconds"]
         how = "killed" if given.kill else f"stopped in {stopped - began:.1f} s"
-        self.say(f"{how}, started in {ready - stopped:.2f} s; first dequeue {usable:.2f} s after the start began, by all subscribers {everybody:.2f} s")
+        self.say(
+            f"{how}, started in {ready - stopped:.2f} s; first dequeue {usable:.2f} s after the start began, by all subscribers {everybody:.2f} s"
+        )
         self.claim("first dequeue after the restart", f"within {USABLE:g} s", f"{usable:.2f} s", usable <= USABLE)
         self.claim("first dequeue of every subscriber", f"within {USABLE:g} s", f"{everybody:.2f} s", everybody <= USABLE)
         self._await_lags(stopped)
@@ -235,7 +239,11 @@ class Backlog:
         wrong = [one for one in self.subscribers.values() if one.lag != one.due]
         self.facts["lag_seconds"] = seconds
         self.say("\n" + self.places())
-        measured = f"exact after {seconds:.1f} s" if not wrong else ", ".join(f"{one.name}: {one.lag:,} instead of {one.due:,}" for one in wrong[:3])
+        measured = (
+            f"exact after {seconds:.1f} s"
+            if not wrong
+            else ", ".join(f"{one.name}: {one.lag:,} instead of {one.due:,}" for one in wrong[:3])
+        )
         self.claim("lag of every subscriber", "as the ledger says", measured, not wrong)
 
     def places(self) -> str:
@@ -257,14 +265,24 @@ class Backlog:
             while (left := tables.size(conn)[0]) > most and time.monotonic() - began < 60 + 2 * grace:
                 time.sleep(0.2)
         self.facts["bytes_left"] = left
-        self.claim("space given back", f"<= {megabytes(most)}", f"{megabytes(left)} of {megabytes(before)} after {time.monotonic() - began:.0f} s", left <= most)
+        self.claim(
+            "space given back",
+            f"<= {megabytes(most)}",
+            f"{megabytes(left)} of {megabytes(before)} after {time.monotonic() - began:.0f} s",
+            left <= most,
+        )
 
     def judge_memory(self, cache: int, need: int) -> None:
         shared = {memory.shared for memory in self.memory}
         over = [memory for memory in self.memory if memory.cache_used > memory.cache_total]
         largest = max(self.memory, key=lambda memory: memory.largest)
         self.claim("backlog to message cache", ">= 10", f"{need / cache:.1f} ({megabytes(need)} to {megabytes(cache)})", need >= 10 * cache)
-        self.claim("shared memory of pgaq", "one size all the time", " ".join(megabytes(size) for size in sorted(shared)), len(shared) == 1 and 0 not in shared)
+        self.claim(
+            "shared memory of pgaq",
+            "one size all the time",
+            " ".join(megabytes(size) for size in sorted(shared)),
+            len(shared) == 1 and 0 not in shared,
+        )
         used = max(memory.cache_used for memory in self.memory)
         self.claim("message cache in use", f"<= {megabytes(cache)}", megabytes(used), not over and used <= cache + (1 << 20))
         self.claim(
@@ -277,7 +295,9 @@ class Backlog:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/backlog", description="Millions of messages, a restart, ten subscribers at ten places; see bench/README.md.")
+    parser = argparse.ArgumentParser(
+        prog="bench/backlog", description="Millions of messages, a restart, ten subscribers at ten places; see bench/README.md."
+    )
     parser.add_argument("--messages", type=program.at_least(1000), default=5_000_000)
     parser.add_argument("--subscribers", type=program.at_least(1), default=10)
     parser.add_argument("--cache", help="pgaq.message_cache_size (default: a tenth of what the backlog would need)")

@@ -60,7 +60,10 @@ def idle(cluster: Cluster, seconds: float) -> list[float]:
     before = [machine.cpu(server).server for server in cluster.servers.values()]
     began = time.monotonic()
     time.sleep(seconds)
-    used = [(machine.cpu(server).server - cpu) / (time.monotonic() - began) for server, cpu in zip(cluster.servers.values(), before, strict=True)]
+    used = [
+        (machine.cpu(server).server - cpu) / (time.monotonic() - began)
+        for server, cpu in zip(cluster.servers.values(), before, strict=True)
+    ]
     for name in cluster.servers:
         with cluster.connect(name) as conn:
             DISTRIBUTED.teardown(conn, "cluster")
@@ -68,7 +71,9 @@ def idle(cluster: Cluster, seconds: float) -> list[float]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/cluster", description="What a queue costs that spans nodes, and what it forwards; see bench/README.md.")
+    parser = argparse.ArgumentParser(
+        prog="bench/cluster", description="What a queue costs that spans nodes, and what it forwards; see bench/README.md."
+    )
     program.add_rounds(parser, rounds=4, warm_up=3, parts=(*PARTS, "idle"))
     program.add_options(parser)
     return parser.parse_args(arguments)
@@ -106,7 +111,9 @@ def table(about: dict[str, Any]) -> str:
     rows = []
     for part, name, rounds in ((part, name, rounds) for part in PARTS for name, rounds in about.get(part, {}).items()):
         middle = {key: throughput.middle(rounds, key) for key in ("enqueued", "delivered", "p50", "p99", "client_cpu", "other_cpu")}
-        used = [throughput.middle([{"us": us} for us in each], "us") for each in zip(*(r["extra"]["node_cpu_us"] for r in rounds), strict=True)]
+        used = [
+            throughput.middle([{"us": us} for us in each], "us") for each in zip(*(r["extra"]["node_cpu_us"] for r in rounds), strict=True)
+        ]
         rows.append([
             part, name, text.number(middle["enqueued"]), text.number(middle["delivered"]), text.duration(middle["p50"]), text.duration(middle["p99"]),
             *(text.number(us, 1) for us in [*used, None, None][: len(NODES)]), f"{middle['client_cpu']:.2f}", f"{middle['other_cpu']:.2f}",
@@ -137,7 +144,9 @@ def run(given: argparse.Namespace) -> int:
         progress.clear()
         problems = [line for server in cluster.servers.values() for line in server.problems()]
     about["cpus_busy_after"] = machine.busy()
-    print(f"\n{about['machine']['cpus']} CPUs, {about['cpus_busy_before']:.2f} were busy before; medians of {given.rounds} rounds of {given.seconds:g} s\n")
+    print(
+        f"\n{about['machine']['cpus']} CPUs, {about['cpus_busy_before']:.2f} were busy before; medians of {given.rounds} rounds of {given.seconds:g} s\n"
+    )
     print(table(about) + "\n")
     return program.conclude("cluster", about, judge(about), problems, given)
 

@@ -200,7 +200,12 @@ def _rates(lines: list[Line], held: list[Line], free: list[Line], given: argpars
         measured = f"{share:.1%} ({pair[1]:,.0f}/s after {pair[0]:,.0f}/s)" if share is not None else "-"
         enough = lines[-1].reuses
         return [
-            Claim(f"rate of the last {given.interval:g} s, of the first", f">= {ENOUGH:.0%}", measured, None if share is None else share >= ENOUGH),
+            Claim(
+                f"rate of the last {given.interval:g} s, of the first",
+                f">= {ENOUGH:.0%}",
+                measured,
+                None if share is None else share >= ENOUGH,
+            ),
             Claim("reuses of the least reused partition", f">= {given.reuses}", f"{enough}", enough >= given.reuses),
         ]
     name = held[0].held
@@ -212,12 +217,11 @@ def _rates(lines: list[Line], held: list[Line], free: list[Line], given: argpars
     if name == "dump":
         # dumps take processor time of their own, so their rate proves nothing
         dumps = held[-1].dumps
-        return [
-            Claim("rate, with dumps of without", "reported", measured, None),
-            Claim("complete dumps", ">= 1", f"{dumps}", dumps >= 1),
-        ]
+        return [Claim("rate, with dumps of without", "reported", measured, None), Claim("complete dumps", ">= 1", f"{dumps}", dumps >= 1)]
     ages = [line.xmin_age for line in held]
-    kept = all(_grows([line.xmin_age for line in group]) for what, group in itertools.groupby(lines, key=lambda line: line.held) if what != "none")
+    kept = all(
+        _grows([line.xmin_age for line in group]) for what, group in itertools.groupby(lines, key=lambda line: line.held) if what != "none"
+    )
     return [
         Claim("rate, held of not held", f">= {ENOUGH:.0%}", measured, share >= ENOUGH),
         Claim("xmin held all the time", "its age grows", f"{ages[0]:,} to {ages[-1]:,}", kept),
@@ -258,7 +262,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="hold back xmin: idle (transaction), repeatable-read, prepared, slot, logical-slot (keeps all WAL); dump (again and again), slow-dump (one all the time)",
     )  # fmt: skip
     parser.add_argument("--dump", dest="hold", action="store_const", const="dump", help="the same as --hold dump")
-    parser.add_argument("--turns", type=program.at_least(1), default=1, help="with --hold: this many times held for --minutes, half of that without before and after each")
+    parser.add_argument(
+        "--turns",
+        type=program.at_least(1),
+        default=1,
+        help="with --hold: this many times held for --minutes, half of that without before and after each",
+    )
     parser.add_argument("--interval", type=program.above_zero, default=60, help="seconds of a line (60)")
     parser.add_argument("--warm-up", type=program.at_least(0, float), default=10)
     parser.add_argument("--sessions", type=program.at_least(1), default=16, help="on each side (16)")
@@ -336,7 +345,12 @@ def endure(server: Server, workload: Workload, given: argparse.Namespace, grace:
     metrics = workload.metrics()
     bad = sum(report.counts.values())
     judged = [
-        Claim("every message exactly once, in order, every byte", "no violation", f"{report.deliveries:,} deliveries, {bad} violations", report.ok and report.deliveries > 0),
+        Claim(
+            "every message exactly once, in order, every byte",
+            "no violation",
+            f"{report.deliveries:,} deliveries, {bad} violations",
+            report.ok and report.deliveries > 0,
+        ),
         Claim("drained at the end", "all", "all" if drained else "not all", drained),
         *claims_of(endurance.lines, given, grace),
     ]

@@ -115,7 +115,9 @@ class Bench:
             )  # fmt: skip
 
 
-def microseconds(conn: db.Connection, call: Callable[[], object], rounds: int = ROUNDS, before: Callable[[], object] | None = None) -> float:
+def microseconds(
+    conn: db.Connection, call: Callable[[], object], rounds: int = ROUNDS, before: Callable[[], object] | None = None
+) -> float:
     """The CPU time of the session's process for a call: the median."""
     pid, times = conn.info.backend_pid, []
     for _ in range(rounds):
@@ -210,7 +212,9 @@ def status(bench: Bench, size: int) -> float:
         conn.execute("SELECT count(*) FROM aq.metrics()")
     began = time.monotonic()
     command = [sys.executable, "-m", "pgaq", "status", "-d", bench.server.conninfo(name)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(places.ROOT / "python")}, timeout=600)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(places.ROOT / "python")}, timeout=600
+    )
     if done.returncode not in (0, 1):
         raise SurroundingsError(f"pgaq status: {done.stderr.strip()}")
     return time.monotonic() - began
@@ -240,7 +244,9 @@ def space(bench: Bench, size: int) -> float:
         while db.value(conn, "SELECT count(*) FROM aq.dequeue('s', as_type => NULL::bytea, max_messages => 50)"):
             pass
         query = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = 'aq_data'::regnamespace"
-        grace = float(db.value(conn, "SELECT sum(setting::float) / 1000 FROM pg_settings WHERE name IN ('pgaq.reuse_grace', 'pgaq.idle_grace')") or 0)
+        grace = float(
+            db.value(conn, "SELECT sum(setting::float) / 1000 FROM pg_settings WHERE name IN ('pgaq.reuse_grace', 'pgaq.idle_grace')") or 0
+        )
         until = time.monotonic() + min(grace, 60) + 60
         while (kept := int(db.value(conn, query) or 0)) > 1 << 20 and time.monotonic() < until:
             time.sleep(0.5)
@@ -260,14 +266,31 @@ def browsing(bench: Bench, size: int) -> float:
 def relations(bench: Bench, size: int) -> float:
     """Relations that pg_dump locks, for each queue with one message; the rest are the extension's."""
     with bench.connect(bench.queues(size)) as conn:
-        return float(db.value(conn, "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'v', 'S') AND relnamespace = 'aq_data'::regnamespace") or 0) / size
+        return (
+            float(
+                db.value(conn, "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'v', 'S') AND relnamespace = 'aq_data'::regnamespace")
+                or 0
+            )
+            / size
+        )
 
 
 PARTS = [
-    Part("rules", "enqueue into a topic with rules of the form payload->>'x' = constant", "rules", "µs", [10, 100, 1000], [3000], FLAT, rules),
+    Part(
+        "rules", "enqueue into a topic with rules of the form payload->>'x' = constant", "rules", "µs", [10, 100, 1000], [3000], FLAT, rules
+    ),
     Part("unrelated", "the same, after another queue was created", "rules", "µs", [10, 100, 1000], [3000], FLAT, unrelated),
     Part("selection", "dequeue by correlation", "messages", "µs", [1000, 10000, 100000], [1000000], FLAT, selection),
-    Part("waiters", "a message for one of the sessions that wait by correlation: CPU of all of them", "sessions", "µs", [5, 25, 100], [], FLAT, waiters),
+    Part(
+        "waiters",
+        "a message for one of the sessions that wait by correlation: CPU of all of them",
+        "sessions",
+        "µs",
+        [5, 25, 100],
+        [],
+        FLAT,
+        waiters,
+    ),
     Part("metrics", "aq.metrics()", "queues", "ms", [10, 100, 1000], [10000], 1.1, _view("SELECT * FROM aq.metrics()")),
     Part("one", "aq.metrics('q0')", "queues", "ms", [10, 100, 1000], [10000], FLAT, _view("SELECT * FROM aq.metrics('q0')")),
     Part("messages", "SELECT * FROM aq.messages LIMIT 10", "messages", "ms", [1000, 10000, 100000], [1000000], FLAT, browsing),
@@ -292,7 +315,9 @@ def figure(value: float) -> str:
 def claim(part: Part) -> Claim:
     measured = ", ".join(figure(value) for value in part.found.values())
     wanted = f"exponent <= {part.exponent:g}"
-    return Claim(f"{part.what}, by {part.size}", wanted, f"{part.law():.2f} ({measured} {part.unit}".rstrip() + ")", part.law() <= part.exponent)
+    return Claim(
+        f"{part.what}, by {part.size}", wanted, f"{part.law():.2f} ({measured} {part.unit}".rstrip() + ")", part.law() <= part.exponent
+    )
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -304,7 +329,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                 raise argparse.ArgumentTypeError(f"there is no part {name!r}; there are {', '.join(known)}")
         return value.split(",")
 
-    parser = argparse.ArgumentParser(prog="bench/growth", description="What a call costs with more queues, rules, messages or waiting sessions; see bench/README.md.")
+    parser = argparse.ArgumentParser(
+        prog="bench/growth", description="What a call costs with more queues, rules, messages or waiting sessions; see bench/README.md."
+    )
     parser.add_argument("--parts", type=chosen, default=known, metavar="PART,...", help=f"of {', '.join(known)}")
     parser.add_argument("--large", action="store_true", help="also 10,000 queues, a million messages, 3,000 rules: half an hour")
     program.add_options(parser)
@@ -312,7 +339,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run(given: argparse.Namespace) -> int:
-    settings = program.settings(given, **{"pgaq.max_queues": 12000, "pgaq.max_partitions": 65536, "pgaq.max_streams": 65536, "max_locks_per_transaction": 256})
+    settings = program.settings(
+        given, **{"pgaq.max_queues": 12000, "pgaq.max_partitions": 65536, "pgaq.max_streams": 65536, "max_locks_per_transaction": 256}
+    )
     about = results.about(settings, machine.busy())
     parts = [part for part in PARTS if part.name in given.parts]
     with Server.temporary("growth", parent=program.parent(given), settings=settings) as server:

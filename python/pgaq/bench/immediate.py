@@ -58,7 +58,11 @@ class Turn:
     def script(self, visibility: str) -> str:
         block = self.form == "block"
         statement = STATEMENTS[self.call].format(
-            store=self.store, visibility=VISIBILITIES[visibility], id="i" if block else "NULL", properties="m" if block else "NULL", payload="p" if block else "NULL::jsonb"
+            store=self.store,
+            visibility=VISIBILITIES[visibility],
+            id="i" if block else "NULL",
+            properties="m" if block else "NULL",
+            payload="p" if block else "NULL::jsonb",
         )
         return (BLOCK.format(statement=statement) if block else statement) + ";\n"
 
@@ -90,9 +94,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/immediate", description="IMMEDIATE visibility beside ON_COMMIT; see bench/README.md.")
     parser.add_argument("--rounds", type=program.at_least(1), default=3, help="of each contestant (3)")
     parser.add_argument("--seconds", type=program.at_least(1), default=3, help="measured in a round (3)")
-    parser.add_argument("--clients", type=lambda word: [int(each) for each in word.split(",")], default=[1, 4, 16, 32], metavar="N,...", help="(1,4,16,32)")
+    parser.add_argument(
+        "--clients", type=lambda word: [int(each) for each in word.split(",")], default=[1, 4, 16, 32], metavar="N,...", help="(1,4,16,32)"
+    )
     for name, known in (("forms", FORMS), ("stores", STORES), ("calls", CALLS)):
-        parser.add_argument(f"--{name}", type=lambda word: word.split(","), default=list(known), metavar="NAME,...", help=f"of {', '.join(known)}")
+        parser.add_argument(
+            f"--{name}", type=lambda word: word.split(","), default=list(known), metavar="NAME,...", help=f"of {', '.join(known)}"
+        )
     program.add_options(parser)
     given = parser.parse_args(arguments)
     for name, known in (("forms", FORMS), ("stores", STORES), ("calls", CALLS)):
@@ -106,7 +114,14 @@ def judge(rates: dict[str, dict[str, list[float]]]) -> list[Claim]:
     for name, found in rates.items():
         ratios = [immediate / on_commit for immediate, on_commit in zip(found["immediate"], found["on_commit"])]
         ratio = statistics.median(ratios)
-        claims.append(Claim(f"{name}: immediate / on_commit", f">= {WANTED} x", f"{ratio:.2f} x ({min(ratios):.2f} to {max(ratios):.2f})", ratio >= WANTED))
+        claims.append(
+            Claim(
+                f"{name}: immediate / on_commit",
+                f">= {WANTED} x",
+                f"{ratio:.2f} x ({min(ratios):.2f} to {max(ratios):.2f})",
+                ratio >= WANTED,
+            )
+        )
     return claims
 
 
@@ -131,7 +146,10 @@ def run(given: argparse.Namespace) -> int:
                 # the order changes, so that none always follows the same one
                 for visibility in list(VISIBILITIES)[:: 1 if number % 2 == 0 else -1]:
                     rates[turn.name][visibility].append(bench.play(turn, visibility))
-                print(f"{turn.name}: " + ", ".join(f"{visibility} {found[-1]:,.0f}/s" for visibility, found in rates[turn.name].items()), flush=True)
+                print(
+                    f"{turn.name}: " + ", ".join(f"{visibility} {found[-1]:,.0f}/s" for visibility, found in rates[turn.name].items()),
+                    flush=True,
+                )
         problems = server.problems()
     claims = judge(rates)
     print(f"\n{about['cpus_busy_before']:.2f} CPUs were busy before\n")

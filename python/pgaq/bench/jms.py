@@ -25,7 +25,10 @@ CONTESTANTS = {
     "artemis": "ActiveMQ Artemis",
 }
 BATCH = 10
-FACTORIES = {"pgaq": "io.github.pgaq.jms.PgaqConnectionFactory", "artemis": "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"}
+FACTORIES = {
+    "pgaq": "io.github.pgaq.jms.PgaqConnectionFactory",
+    "artemis": "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory",
+}
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,12 @@ def claim(shape: Shape, medians: dict[str, dict[str, float]]) -> results.Claim |
     if ours is None or theirs is None:
         return None
     if shape.rate:
-        return results.Claim(f"{shape.name}: p50", f"at most {theirs['p50_us']:.0f} us (Artemis)", f"{ours['p50_us']:.0f} us", ours["p50_us"] <= theirs["p50_us"])
+        return results.Claim(
+            f"{shape.name}: p50",
+            f"at most {theirs['p50_us']:.0f} us (Artemis)",
+            f"{ours['p50_us']:.0f} us",
+            ours["p50_us"] <= theirs["p50_us"],
+        )
     ratio = ours["delivered_per_s"] / theirs["delivered_per_s"]
     return results.Claim(f"{shape.name}: {shape.by} / Artemis", f"at least {shape.wanted}", f"{ratio:.2f}", ratio >= shape.wanted)
 
@@ -171,7 +179,10 @@ def main() -> int:
     classpath = build()
     claims: list[results.Claim] = []
     report: dict[str, Any] = {}
-    with Server.temporary("bench-jms", tcp=True, settings=results.SETTINGS) as server, tempfile.TemporaryDirectory(prefix="pgaq-artemis-", dir=server.directory.parent) as directory:
+    with (
+        Server.temporary("bench-jms", tcp=True, settings=results.SETTINGS) as server,
+        tempfile.TemporaryDirectory(prefix="pgaq-artemis-", dir=server.directory.parent) as directory,
+    ):
         with server.connect() as conn:
             conn.execute(f"ALTER ROLE postgres PASSWORD '{PASSWORD}'")
             conn.execute("CREATE EXTENSION pgaq")
@@ -185,10 +196,26 @@ def main() -> int:
                     at = number % len(order)
                     for name in order[at:] + order[:at]:
                         rounds[name].append(bench.once(shape, name))
-                medians = {name: {key: statistics.median(r[key] for r in found) for key in ("delivered_per_s", "p50_us", "p99_us", "server_us", "client_us")} for name, found in rounds.items()}
+                medians = {
+                    name: {
+                        key: statistics.median(r[key] for r in found)
+                        for key in ("delivered_per_s", "p50_us", "p99_us", "server_us", "client_us")
+                    }
+                    for name, found in rounds.items()
+                }
                 report[shape.name] = {"rounds": rounds, "medians": medians}
                 print(f"\n{shape.name}", flush=True)
-                rows = [[CONTESTANTS[name], text.number(m["delivered_per_s"]), text.duration(m["p50_us"]), text.duration(m["p99_us"]), text.number(m["server_us"]), text.number(m["client_us"])] for name, m in medians.items()]
+                rows = [
+                    [
+                        CONTESTANTS[name],
+                        text.number(m["delivered_per_s"]),
+                        text.duration(m["p50_us"]),
+                        text.duration(m["p99_us"]),
+                        text.number(m["server_us"]),
+                        text.number(m["client_us"]),
+                    ]
+                    for name, m in medians.items()
+                ]
                 print(text.table(["", "delivered/s", "p50", "p99", "server us/message", "client us/message"], rows), flush=True)
                 found = claim(shape, medians)
                 claims += [found] if found else []

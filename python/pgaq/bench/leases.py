@@ -23,12 +23,7 @@ RUNNING = 100_000  # leases that run all the time in the second contestant of it
 MANY = 1_000  # messages of a call, in the second part
 QUEUE = "leases"
 
-CONTESTANTS: dict[str, tuple[Driver, int]] = {
-    "plain": (PGAQ, 0),
-    "one": (LEASE1, 0),
-    "two": (LEASE2, 0),
-    "running": (LEASE1, RUNNING),
-}
+CONTESTANTS: dict[str, tuple[Driver, int]] = {"plain": (PGAQ, 0), "one": (LEASE1, 0), "two": (LEASE2, 0), "running": (LEASE1, RUNNING)}
 
 
 def lease_many(server: Server, number: int) -> None:
@@ -37,7 +32,9 @@ def lease_many(server: Server, number: int) -> None:
         for _ in range(number // MANY):
             db.execute(conn, f"SELECT aq.enqueue_array('{QUEUE}', array_fill(repeat('x', 512), ARRAY[{MANY}]))")
         for _ in range(number // MANY // 10):
-            db.execute(conn, f"SELECT count(*) FROM aq.dequeue('{QUEUE}', as_type => null::text, max_messages => {10 * MANY}, lease => '1 day')")
+            db.execute(
+                conn, f"SELECT count(*) FROM aq.dequeue('{QUEUE}', as_type => null::text, max_messages => {10 * MANY}, lease => '1 day')"
+            )
         held = db.value(conn, "SELECT leased FROM aq.metrics() WHERE queue_name = %s", [QUEUE])
     if held != number:
         raise LoadError(f"{held} leases run instead of {number}")
@@ -121,7 +118,9 @@ def many(server: Server, given: argparse.Namespace) -> dict[str, float]:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/leases", description="What leases cost; see bench/README.md.")
     program.add_rounds(parser, rounds=5, warm_up=2, parts=("10", "1000", "pgmq"), measured="in a round of the third part")
-    parser.add_argument("--messages", type=program.at_least(10 * MANY), default=200_000, help="taken in a round of the first part (200,000)")
+    parser.add_argument(
+        "--messages", type=program.at_least(10 * MANY), default=200_000, help="taken in a round of the first part (200,000)"
+    )
     parser.add_argument("--sessions", type=program.at_least(1), default=16, help="on each side (16)")
     program.add_options(parser)
     given = parser.parse_args(arguments)
@@ -148,7 +147,9 @@ def judge(about: dict[str, Any]) -> list[Claim]:
         if part not in about:
             return
         ratio, spread = median_ratio(about[part], one, other)
-        claims.append(Claim(what, f"{'>=' if least else '<='} {limit:g} x", f"{ratio:.2f} x ({spread})", ratio >= limit if least else ratio <= limit))
+        claims.append(
+            Claim(what, f"{'>=' if least else '<='} {limit:g} x", f"{ratio:.2f} x ({spread})", ratio >= limit if least else ratio <= limit)
+        )
 
     claim("CPU, acknowledge + next take in one statement / plain dequeue", "cpu_10", "one", "plain", 1.5)
     claim("CPU, acknowledge + next take in two statements / plain dequeue", "cpu_10", "two", "plain", 2)
@@ -162,7 +163,14 @@ def table(about: dict[str, Any]) -> str:
     rows = []
     for part, unit in (("cpu_10", "us/msg, 10 in a call"), ("cpu_1000", "us/msg, 1,000 in a call"), ("rates", "messages/s")):
         for name, values in about.get(part, {}).items():
-            rows.append([unit, name, text.number(statistics.median(values), 0 if part == "rates" else 2), " ".join(text.number(v, 0 if part == "rates" else 1) for v in values)])
+            rows.append(
+                [
+                    unit,
+                    name,
+                    text.number(statistics.median(values), 0 if part == "rates" else 2),
+                    " ".join(text.number(v, 0 if part == "rates" else 1) for v in values),
+                ]
+            )
     return text.table(["", "", "median", "rounds"], rows, left=2)
 
 

@@ -117,12 +117,23 @@ def run(given: argparse.Namespace) -> int:
             print(f"round {number + 1} of {given.rounds}", flush=True)
     rows = []
     for name, by_kind in found.items():
-        middle = [statistics.median(each.median_ms for each in by_kind["latency"]), statistics.median(each.p99_ms for each in by_kind["latency"]), statistics.median(each.per_second for each in by_kind["speed"])]
+        middle = [
+            statistics.median(each.median_ms for each in by_kind["latency"]),
+            statistics.median(each.p99_ms for each in by_kind["latency"]),
+            statistics.median(each.per_second for each in by_kind["speed"]),
+        ]
         rows.append([name, f"{middle[0]:.2f} ms", f"{middle[1]:.2f} ms", f"{text.number(middle[2])}/s"])
-    print(f"\nmedians of {given.rounds} rounds of {given.seconds:g} s, {os.cpu_count()} CPUs, {about['cpus_busy_before']:.2f} of them busy before\n")
+    print(
+        f"\nmedians of {given.rounds} rounds of {given.seconds:g} s, {os.cpu_count()} CPUs, {about['cpus_busy_before']:.2f} of them busy before\n"
+    )
     print(text.table(["consumer", f"median latency at {given.rate:g}/s", "99 %", "as fast as it goes"], rows, left=1))
     if not given.no_save:
-        content = {**about, "rounds": {name: {kind: [asdict(each) for each in plays] for kind, plays in by_kind.items()} for name, by_kind in found.items()}}
+        content = {
+            **about,
+            "rounds": {
+                name: {kind: [asdict(each) for each in plays] for kind, plays in by_kind.items()} for name, by_kind in found.items()
+            },
+        }
         print(f"\nwritten: {results.save('notify', content, None, given.output)}")
     return 0
 

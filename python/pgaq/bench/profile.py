@@ -108,7 +108,10 @@ def evaluate(file: Path, kinds: dict[int, str]) -> tuple[Counter[str], Counter[s
     whole: Counter[str] = Counter()
     ours: Counter[str] = Counter()
     with subprocess.Popen(
-        ["perf", "script", "--no-inline", "-i", str(file), "-F", "pid,ip,sym,symoff,dso"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["perf", "script", "--no-inline", "-i", str(file), "-F", "pid,ip,sym,symoff,dso"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as script:
         for sample in samples(iter(script.stdout)):
             if sample.pid not in kinds:
@@ -157,7 +160,9 @@ def run(given: argparse.Namespace, chosen: list[Shape]) -> int:
             }
             functions[shape.name] = {name: count * each for name, count in ours.most_common()}
     print(f"CPU microseconds per message; {about['cpus_busy_before']:.2f} CPUs were busy before\n")
-    rows = [[what, *(text.number(part[what], 0 if what == "samples" else 1) for part in parts.values())] for what in next(iter(parts.values()))]
+    rows = [
+        [what, *(text.number(part[what], 0 if what == "samples" else 1) for part in parts.values())] for what in next(iter(parts.values()))
+    ]
     print(text.table(["", *parts], rows, left=1))
     for name, found in functions.items():
         if given.functions:
@@ -170,8 +175,12 @@ def run(given: argparse.Namespace, chosen: list[Shape]) -> int:
 
 def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[Shape]]:
     known = {shape.name: shape for shape in shapes(True)}
-    parser = argparse.ArgumentParser(prog="bench/profile", description="Where the server's CPU time of a message goes; see bench/README.md.")
-    parser.add_argument("--shapes", default="queue-1x16,queue-10x16,queue-100x16,topic10-10x16", help="names of shapes, as bench/run --long --list has them")
+    parser = argparse.ArgumentParser(
+        prog="bench/profile", description="Where the server's CPU time of a message goes; see bench/README.md."
+    )
+    parser.add_argument(
+        "--shapes", default="queue-1x16,queue-10x16,queue-100x16,topic10-10x16", help="names of shapes, as bench/run --long --list has them"
+    )
     parser.add_argument("--contestant", default="pgaq", choices=[name for name, driver in DRIVERS.items() if not driver.yardstick])
     parser.add_argument("--seconds", type=program.above_zero, default=4, help="measured of each shape (4)")
     parser.add_argument("--warm-up", type=program.above_zero, default=1.0)

@@ -89,7 +89,9 @@ def check(given: argparse.Namespace) -> None:
             raise SurroundingsError(f"--parent: there is no directory {given.parent}; make it first, on a disk with room.")
         if not (os.access(given.parent, os.W_OK | os.X_OK) and places.server_can_reach(given.parent)):
             who = places.server_user() or "you"
-            raise SurroundingsError(f"--parent: {given.parent} cannot be written by us or entered by {who}, who runs the server; choose another, such as /var/tmp.")
+            raise SurroundingsError(
+                f"--parent: {given.parent} cannot be written by us or entered by {who}, who runs the server; choose another, such as /var/tmp."
+            )
     if not given.no_save:
         try:
             given.output.mkdir(parents=True, exist_ok=True)

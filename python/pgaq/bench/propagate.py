@@ -72,7 +72,9 @@ def table(about: dict[str, Any]) -> str:
     rows = []
     for part in ("rate", "latency"):
         for name, rounds in about.get(part, {}).items():
-            middle = {key: throughput.middle(rounds, key) for key in ("enqueued", "delivered", "p50", "p99", "server_cpu", "cpu_us_per_message")}
+            middle = {
+                key: throughput.middle(rounds, key) for key in ("enqueued", "delivered", "p50", "p99", "server_cpu", "cpu_us_per_message")
+            }
             rows.append([
                 part, CONTESTANTS[name].title, text.number(middle["enqueued"]), text.number(middle["delivered"]), text.duration(middle["p50"]),
                 text.duration(middle["p99"]), f"{middle['server_cpu']:.2f}", text.number(middle["cpu_us_per_message"], 1),

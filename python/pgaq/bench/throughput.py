@@ -154,7 +154,15 @@ def verdicts(rounds: dict[str, dict[str, list[dict[str, Any]]]]) -> list[list[st
         for sessions, value in by_sessions.items():
             if sessions >= 16 and top:
                 share = value / top
-                rows.append([f"{prefix}{sessions}", "of the best", ">= 90%", f"{share:.0%}", "reached" if share >= 0.9 else f"missed by {0.9 - share:.0%}"])
+                rows.append(
+                    [
+                        f"{prefix}{sessions}",
+                        "of the best",
+                        ">= 90%",
+                        f"{share:.0%}",
+                        "reached" if share >= 0.9 else f"missed by {0.9 - share:.0%}",
+                    ]
+                )
     return rows
 
 
@@ -190,8 +198,12 @@ def present(server: Server, names: list[str]) -> list[Driver]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run", description="Ours, PgQ, SKIP LOCKED and two INSERTs side by side; see bench/README.md.")
-    parser.add_argument("--contestants", default="pgaq,classic,pgq,skip,bare", help="of pgaq, classic, pgq, skip, bare, separated by commas")
+    parser = argparse.ArgumentParser(
+        prog="bench/run", description="Ours, PgQ, SKIP LOCKED and two INSERTs side by side; see bench/README.md."
+    )
+    parser.add_argument(
+        "--contestants", default="pgaq,classic,pgq,skip,bare", help="of pgaq, classic, pgq, skip, bare, separated by commas"
+    )
     parser.add_argument("--shapes", default="", help="only shapes whose name contains one of these, separated by commas")
     parser.add_argument("--list", action="store_true", help="print the shapes and end")
     parser.add_argument("--rounds", type=program.at_least(1), default=3)
@@ -272,7 +284,9 @@ def run(given: argparse.Namespace, chosen: list[Shape]) -> int:
                 save(shape, bench, about, given.output)
         problems = server.problems()
     print("\n" + text.table(HEAD, rows, left=2))
-    print("\nserver, client, other, stolen (by the machine's host): CPUs busy. us/msg: the server's CPU, WAL/msg: bytes, both per message enqueued and delivered to all.")
+    print(
+        "\nserver, client, other, stolen (by the machine's host): CPUs busy. us/msg: the server's CPU, WAL/msg: bytes, both per message enqueued and delivered to all."
+    )
     print("p50, p99: from the enqueue call to the receipt; at full load that is the time in the queue.")
     found = verdicts(bench.rounds)
     if found:

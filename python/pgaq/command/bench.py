@@ -31,7 +31,11 @@ def bench(context: typer.Context) -> None:
         raise Failure("the benchmark measures on a private server", "Leave -d out", USAGE)
     source = places.source()
     if source is None:
-        raise Failure("the benchmark is built from source, and there is no source here", "Run it in a clone of the project, or set PGAQ_SOURCE to one", FAILURE)
+        raise Failure(
+            "the benchmark is built from source, and there is no source here",
+            "Run it in a clone of the project, or set PGAQ_SOURCE to one",
+            FAILURE,
+        )
     program = str(source / "bench" / "run")
     from pgaq.bench import throughput  # noqa: PLC0415 - only this command needs it
 

@@ -196,13 +196,21 @@ def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
         conn = db.connect(info, fallback_application_name="pgaq", prepare_threshold=None, **parameters)
     except db.Error as error:
         message = re.sub(r"^connection (failed|is bad): ", "", _sentences(str(error)))
-        raise Failure(f"cannot connect{_target(chosen().dbname)}: {message}", "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE", CONNECT) from None
+        raise Failure(
+            f"cannot connect{_target(chosen().dbname)}: {message}",
+            "Name the server with -d, or with PGHOST, PGPORT, PGDATABASE, PGUSER or PGSERVICE",
+            CONNECT,
+        ) from None
     conn.add_notice_handler(_Notices())
     db.keep_digits(conn)
     if extension and not db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'"):
         name = conn.info.dbname
         conn.close()
-        raise Failure(f'database "{name}" does not have the extension pgaq', "Run CREATE EXTENSION pgaq in it, or name another database with -d", EXTENSION)
+        raise Failure(
+            f'database "{name}" does not have the extension pgaq',
+            "Run CREATE EXTENSION pgaq in it, or name another database with -d",
+            EXTENSION,
+        )
     return conn
 
 
@@ -226,7 +234,7 @@ def _sentences(said: str) -> str:
 
 
 def _target(word: str) -> str:
-    """ to HOST, if one is named."""
+    """to HOST, if one is named."""
     try:
         host = db.parts(word).get("host") if word else None
     except db.Error:
@@ -244,10 +252,15 @@ def failure(error: db.Error, conn: db.Connection | None = None) -> Failure:
     sqlstate, message, detail, hint = db.said(error)
     if sqlstate is None or sqlstate.startswith(("08", "57P")):
         return Failure(f"the connection is lost: {message}", "Run the command again when the server answers", CONNECT, sqlstate)
-    if sqlstate in ("42P01", "42883") and re.match("(relation|function) \"?aq\\.", message) and conn is not None:
+    if sqlstate in ("42P01", "42883") and re.match('(relation|function) "?aq\\.', message) and conn is not None:
         version = db.value(conn, "SELECT extversion FROM pg_extension WHERE extname = 'pgaq'")
         if version != VERSION:
-            return Failure(f"the extension pgaq in this database has version {version}, the command needs {VERSION}", "Run ALTER EXTENSION pgaq UPDATE", EXTENSION, sqlstate)
+            return Failure(
+                f"the extension pgaq in this database has version {version}, the command needs {VERSION}",
+                "Run ALTER EXTENSION pgaq UPDATE",
+                EXTENSION,
+                sqlstate,
+            )
     do = as_commands(hint)
     owned = re.match('must be owner of queue "(.*)"$', message)
     named = re.search(r'^queue "(.*?)" does not exist', message)
@@ -319,7 +332,11 @@ def near_queue(conn: db.Connection | None, name: str) -> str:
     near = difflib.get_close_matches(name, names, 1) or [each for each in names if each.lower() == name.lower()]
     if near:
         return f'Did you mean "{near[0]}"?'
-    return f"{listed}; the owner of another one can share it: pgaq queue grant {shlex.quote(name)} {shlex.quote(identifier(conn.info.user))}" if hidden else listed
+    return (
+        f"{listed}; the owner of another one can share it: pgaq queue grant {shlex.quote(name)} {shlex.quote(identifier(conn.info.user))}"
+        if hidden
+        else listed
+    )
 
 
 class asking:
@@ -364,7 +381,9 @@ FORMS = "DURATION: a number and its unit, such as 500ms, 30s, 5min, 2h or 1d; wi
 
 def duration(default: str | None, *names: str, help: str, show_default: Any = False) -> Any:
     """An option that is a length of time."""
-    return typer.Option(default, *names, metavar=DURATION, callback=span_option, help=help, show_default=True if default is not None else show_default)
+    return typer.Option(
+        default, *names, metavar=DURATION, callback=span_option, help=help, show_default=True if default is not None else show_default
+    )
 
 
 def span(word: str | None) -> timedelta | None:
@@ -443,7 +462,14 @@ def choice(default: str, name: str, words: tuple[str, ...], *, metavar: str, hel
             raise click.BadParameter(f"'{value}' is not one of {', '.join(words)}")
         return value
 
-    return typer.Option(default, name, metavar=metavar, callback=known, autocompletion=one_of(words), help=f"{help}: {', '.join(words[:-1])} or {words[-1]}.")
+    return typer.Option(
+        default,
+        name,
+        metavar=metavar,
+        callback=known,
+        autocompletion=one_of(words),
+        help=f"{help}: {', '.join(words[:-1])} or {words[-1]}.",
+    )
 
 
 def messages_of(default: str, help: str) -> Any:
@@ -451,7 +477,9 @@ def messages_of(default: str, help: str) -> Any:
     return choice(default, "--messages", MODES, metavar="MODE", help=help)
 
 
-CONSUMER: Any = typer.Option(None, "--consumer", "-c", metavar="NAME", help="Consumer of a topic.", autocompletion=names_of_consumers, show_default=False)
+CONSUMER: Any = typer.Option(
+    None, "--consumer", "-c", metavar="NAME", help="Consumer of a topic.", autocompletion=names_of_consumers, show_default=False
+)
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -9,7 +9,20 @@ import typer
 
 from pgaq import db, text
 from pgaq.command import common, output
-from pgaq.command.common import FAILURE, MISSING, QUEUE, RIGHT, Failure, asking, chosen, command, group, identifier, message_id, names_of_queues
+from pgaq.command.common import (
+    FAILURE,
+    MISSING,
+    QUEUE,
+    RIGHT,
+    Failure,
+    asking,
+    chosen,
+    command,
+    group,
+    identifier,
+    message_id,
+    names_of_queues,
+)
 from pgaq.subjects import DEAD_LETTERS, EXCEPTION_QUEUES
 
 app = group("Dead letters: messages that expired, were rejected, or failed too often.")
@@ -41,7 +54,13 @@ def _where(conn: db.Connection, queue: str) -> tuple[str, str | None]:
 
 @command(app, "list")
 def list_letters(
-    queue: Optional[str] = typer.Argument(None, metavar="[QUEUE]", help="Dead letters of this queue, or in this exception queue; without it, how many there are.", autocompletion=names_of_queues, show_default=False),
+    queue: Optional[str] = typer.Argument(
+        None,
+        metavar="[QUEUE]",
+        help="Dead letters of this queue, or in this exception queue; without it, how many there are.",
+        autocompletion=names_of_queues,
+        show_default=False,
+    ),
     number: int = typer.Option(20, "--max", "-n", min=1, help="Maximum number, the latest first."),
 ) -> None:
     """Dead letters and why they failed."""
@@ -55,13 +74,20 @@ def list_letters(
 
 
 @command(app, "show")
-def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", help="Its id, or the id that it had in its queue.", callback=message_id, show_default=False)) -> None:
+def show(
+    queue: str = QUEUE,
+    msgid: str = typer.Argument(
+        ..., metavar="MSGID", help="Its id, or the id that it had in its queue.", callback=message_id, show_default=False
+    ),
+) -> None:
     """One dead letter, with all that is kept of it."""
     with asking() as conn:
         place, _ = _where(conn, queue)
         rows = _letters(conn, place, msgid=msgid, limit=1)
     if not rows:
-        raise Failure(f'there is no dead letter {msgid} of queue "{queue}" that this role can see', "pgaq dead list shows their ids", MISSING)
+        raise Failure(
+            f'there is no dead letter {msgid} of queue "{queue}" that this role can see', "pgaq dead list shows their ids", MISSING
+        )
     output.show_one(DEAD_LETTERS, rows[0])
 
 
@@ -69,14 +95,25 @@ def show(queue: str = QUEUE, msgid: str = typer.Argument(..., metavar="MSGID", h
 def redrive(
     queue: str = QUEUE,
     number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="Maximum number.", show_default="all"),
-    condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only those that meet it, such as \"dead_letter ->> 'reason' = 'rejected'\".", show_default=False),
+    condition: Optional[str] = typer.Option(
+        None,
+        "--condition",
+        "-w",
+        metavar="SQL",
+        help="Only those that meet it, such as \"dead_letter ->> 'reason' = 'rejected'\".",
+        show_default=False,
+    ),
 ) -> None:
     """Put dead letters back into the queue that they came from."""
     with asking() as conn:
         _, of = _where(conn, queue)
         if of is None:
-            sources = db.value(conn, "SELECT string_agg(queue_name, ', ' ORDER BY queue_name) FROM aq.queues WHERE exception_queue = %s", [queue])
-            raise Failure(f'"{queue}" is an exception queue', f"Name the queue that the messages came from{': ' + sources if sources else ''}")
+            sources = db.value(
+                conn, "SELECT string_agg(queue_name, ', ' ORDER BY queue_name) FROM aq.queues WHERE exception_queue = %s", [queue]
+            )
+            raise Failure(
+                f'"{queue}" is an exception queue', f"Name the queue that the messages came from{': ' + sources if sources else ''}"
+            )
         moved = db.value(conn, "SELECT aq.redrive(%s, max_messages => %s, condition => %s)", [queue, number, condition])
     if chosen().json:
         output.write_json({"queue": queue, "redriven": moved})

@@ -89,7 +89,12 @@ def doctor() -> int:
         ("Tables", f"{sizes['tables']} with {output.size(sizes['bytes'])}"),
     ]  # fmt: skip
     if cache:
-        lines.append(("Message cache", f"{output.size(cache[0]['used_bytes'])} of {output.size(cache[0]['total_bytes'])} used; {cache[0]['known_partitions']} of {cache[0]['max_partitions']} partitions"))
+        lines.append(
+            (
+                "Message cache",
+                f"{output.size(cache[0]['used_bytes'])} of {output.size(cache[0]['total_bytes'])} used; {cache[0]['known_partitions']} of {cache[0]['max_partitions']} partitions",
+            )
+        )
     lines += [("Worker", f"{row['database']}: {row['state']}") for row in workers if row["database"] == server["database"]]
     changed = ", ".join(f"{row['name']} = {row['setting']}{row['unit'] or ''}" for row in parameters)
     lines.append(("Parameters", changed or PARAMETERS.empty))
@@ -99,5 +104,11 @@ def doctor() -> int:
     write_findings(found, 100, "pgaq doctor --json")
     if not found:
         text.say("Nothing is wrong.")
-    output.notes([*([note] if note else []), *([worker_note] if worker_note else []), *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else [])])
+    output.notes(
+        [
+            *([note] if note else []),
+            *([worker_note] if worker_note else []),
+            *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else []),
+        ]
+    )
     return FAILURE if bad else 0

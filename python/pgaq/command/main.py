@@ -14,10 +14,28 @@ try:
 
     import rich  # noqa: F401
 except ImportError as error:  # pragma: no cover - says what to do
-    raise SystemExit("pgaq needs typer and rich: run tools/setup, or apt-get install python3-typer python3-rich, or pip install typer rich") from error
+    raise SystemExit(
+        "pgaq needs typer and rich: run tools/setup, or apt-get install python3-typer python3-rich, or pip install typer rich"
+    ) from error
 
 from pgaq import db
-from pgaq.command import bench, browse, dead, doctor, notify, queue, receive, report, schedule, send, snapshot, status, subscriber, top, trace
+from pgaq.command import (
+    bench,
+    browse,
+    dead,
+    doctor,
+    notify,
+    queue,
+    receive,
+    report,
+    schedule,
+    send,
+    snapshot,
+    status,
+    subscriber,
+    top,
+    trace,
+)
 from pgaq.command.common import FAILURE, INTERRUPTED, USAGE, VERSION, Failure, Group, Interrupted, failure
 from pgaq.command.output import write_failure
 
@@ -65,7 +83,9 @@ def _version(value: bool) -> None:
 
 
 @app.callback()
-def root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version of the command.")) -> None:
+def root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version of the command."),
+) -> None:
     pass
 
 

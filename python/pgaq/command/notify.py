@@ -33,7 +33,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def notify(
-    queue: str = typer.Argument("pgaq_outgoing", metavar="[QUEUE]", help="Name of the queue or topic.", autocompletion=common.names_of_queues),
+    queue: str = typer.Argument(
+        "pgaq_outgoing", metavar="[QUEUE]", help="Name of the queue or topic.", autocompletion=common.names_of_queues
+    ),
     consumer: Optional[str] = CONSUMER,
     path: Path = typer.Option(SETTINGS, "--settings", "-s", metavar="FILE", help="Allowed hosts, their keys, and the mail server."),
 ) -> int:
@@ -116,8 +118,18 @@ class _Service:
         try:
             how, said = self._deliver(message, until)
             more = ", error => %(error)s" if how != "acknowledge" else ""
-            given = {"queue": self.queue, "msgid": message["msgid"], "receipt": message["receipt"], "consumer": self.consumer, "error": said}
-            db.value(self.settling, f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})", given)
+            given = {
+                "queue": self.queue,
+                "msgid": message["msgid"],
+                "receipt": message["receipt"],
+                "consumer": self.consumer,
+                "error": said,
+            }
+            db.value(
+                self.settling,
+                f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})",
+                given,
+            )
             self._tell(message["msgid"], how, said)
         except BaseException as error:  # noqa: BLE001 - the service ends; the leases expire, and the messages are delivered again
             self.error, self.stopped = self.error or error, True

@@ -44,7 +44,14 @@ class _Console(Console):
             renderable = text.printable(renderable)
         elif isinstance(renderable, Text) and not renderable.plain.isprintable():
             # without the styles of its parts, whose places are others now
-            renderable = Text(text.printable(renderable.plain), renderable.style, justify=renderable.justify, overflow=renderable.overflow, no_wrap=renderable.no_wrap, end=renderable.end)
+            renderable = Text(
+                text.printable(renderable.plain),
+                renderable.style,
+                justify=renderable.justify,
+                overflow=renderable.overflow,
+                no_wrap=renderable.no_wrap,
+                end=renderable.end,
+            )
         for segment in super().render(renderable, options):
             yield segment if segment.control or not segment.text.strip("\r\n") else Segment(text.printable(segment.text), segment.style)
 
@@ -54,7 +61,15 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     plain = not chosen().color or bool(os.environ.get("NO_COLOR"))
     width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDE
-    return _Console(file=stream if stream.isatty() else cast(TextIO, _Trimmed(stream)), no_color=plain, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    return _Console(
+        file=stream if stream.isatty() else cast(TextIO, _Trimmed(stream)),
+        no_color=plain,
+        width=width,
+        highlight=False,
+        soft_wrap=False,
+        emoji=False,
+        markup=False,
+    )
 
 
 # -- values
@@ -103,7 +118,13 @@ def drawn(value: Any, unit: str) -> str:
             return text.number(value, 1 if 0 < value < 100 else 0)
         if unit == "count":
             return text.number(value, 0 if value == int(value) else 2)
-        shapes = {"share": lambda v: f"{100 * v:.0f} %", "seconds": seconds, "us": text.duration, "ns": lambda v: text.duration(v / 1000), "bytes": size}
+        shapes = {
+            "share": lambda v: f"{100 * v:.0f} %",
+            "seconds": seconds,
+            "us": text.duration,
+            "ns": lambda v: text.duration(v / 1000),
+            "bytes": size,
+        }
         if unit in shapes:
             return shapes[unit](value)
     return text.printable(str(value))
@@ -191,10 +212,20 @@ def table(subject: Subject, rows: list[dict[str, Any]], room: int, selected: int
     keep = fitting(subject, cells, room)
     wide = widths(subject.columns, cells)
     given = dict(zip(keep, shared([wide[i] for i in keep], room)))
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title=subject.title if title else None, title_justify="left", title_style="bold")
+    made = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        title=subject.title if title else None,
+        title_justify="left",
+        title_style="bold",
+    )
     for i in keep:
         column = subject.columns[i]
-        made.add_column(column.title, justify="right" if column.unit in RIGHT_HAND else "left", no_wrap=True, overflow="ellipsis", width=given[i])
+        made.add_column(
+            column.title, justify="right" if column.unit in RIGHT_HAND else "left", no_wrap=True, overflow="ellipsis", width=given[i]
+        )
     for number, row in enumerate(cells):
         made.add_row(*(Text(row[i], overflow="ellipsis", no_wrap=True) for i in keep), style="reverse" if number == selected else "")
     return made

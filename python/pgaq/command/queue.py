@@ -8,7 +8,22 @@ import typer
 
 from pgaq import db, text
 from pgaq.command import common, output
-from pgaq.command.common import CONSUMER, MISSING, QUEUE, Failure, asking, chosen, command, confirm, duration, group, messages_of, near_queue, one_of, span
+from pgaq.command.common import (
+    CONSUMER,
+    MISSING,
+    QUEUE,
+    Failure,
+    asking,
+    chosen,
+    command,
+    confirm,
+    duration,
+    group,
+    messages_of,
+    near_queue,
+    one_of,
+    span,
+)
 from pgaq.subjects import CONSUMERS, PRIVILEGES, QUEUE_UNITS, QUEUES, SHARDS, SUBSCRIBERS
 from pgaq.subjects import QUEUE as SETTINGS
 
@@ -22,7 +37,9 @@ def add_to(root: typer.Typer) -> None:
 
 @command(app, "list")
 def list_queues(
-    pattern: Optional[str] = typer.Argument(None, metavar="[PATTERN]", help="Only queues with such a name; * stands for anything.", show_default=False),
+    pattern: Optional[str] = typer.Argument(
+        None, metavar="[PATTERN]", help="Only queues with such a name; * stands for anything.", show_default=False
+    ),
 ) -> None:
     """Queues with their rates and backlogs."""
     with asking() as conn:
@@ -49,10 +66,25 @@ def show(queue: str = QUEUE) -> None:
         shards, note = output.ask_or_note(conn, SHARDS, queue=queue)
         units = output.ask(conn, QUEUE_UNITS, queue=queue)
     if chosen().json:
-        output.write_json({**settings[0], "consumers": consumers, "subscribers": subscribers, "privileges": privileges, "shard_streams": shards, "units": units})
+        output.write_json(
+            {
+                **settings[0],
+                "consumers": consumers,
+                "subscribers": subscribers,
+                "privileges": privileges,
+                "shard_streams": shards,
+                "units": units,
+            }
+        )
         return
     output.show_one(SETTINGS, settings[0])
-    for subject, rows in ((CONSUMERS, consumers), (SUBSCRIBERS, subscribers), (PRIVILEGES, privileges), (SHARDS, shards), (QUEUE_UNITS, units)):
+    for subject, rows in (
+        (CONSUMERS, consumers),
+        (SUBSCRIBERS, subscribers),
+        (PRIVILEGES, privileges),
+        (SHARDS, shards),
+        (QUEUE_UNITS, units),
+    ):
         if rows:
             text.say()
             output.show(subject, rows, title=True)
@@ -63,13 +95,21 @@ def show(queue: str = QUEUE) -> None:
 def create(
     queue: str = typer.Argument(..., metavar="QUEUE", help="Name of the queue or topic.", show_default=False),
     topic: bool = typer.Option(False, "--topic", help="A topic: each subscriber gets every message."),
-    payload_type: str = typer.Option("jsonb", "--type", metavar="TYPE", help="Type of the payload: jsonb, text, bytea, xml or a composite type."),
-    shards: Optional[int] = typer.Option(None, "--shards", min=1, max=32, help="Number of shards; 1 keeps one order for all sessions.", show_default="pgaq.default_shards"),
+    payload_type: str = typer.Option(
+        "jsonb", "--type", metavar="TYPE", help="Type of the payload: jsonb, text, bytea, xml or a composite type."
+    ),
+    shards: Optional[int] = typer.Option(
+        None, "--shards", min=1, max=32, help="Number of shards; 1 keeps one order for all sessions.", show_default="pgaq.default_shards"
+    ),
     max_retries: int = typer.Option(5, "--max-retries", min=-1, help="Failed attempts before a message is a dead letter; -1: no limit."),
     retry_delay: str = duration("1s", "--retry-delay", help="Delay after the first failed attempt."),
     retention: Optional[str] = duration(None, "--retention", help="How long consumed messages remain visible.", show_default="0"),
-    exception_queue: Optional[str] = typer.Option(None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"),
-    queue_table: Optional[str] = typer.Option(None, "--queue-table", metavar="NAME", help="Create it in this queue table.", show_default=False),
+    exception_queue: Optional[str] = typer.Option(
+        None, "--exception-queue", metavar="NAME", help="Where dead letters go; none: they are deleted.", show_default="QUEUE_exceptions"
+    ),
+    queue_table: Optional[str] = typer.Option(
+        None, "--queue-table", metavar="NAME", help="Create it in this queue table.", show_default=False
+    ),
     distributed: bool = typer.Option(False, "--distributed", help="Consumers on other nodes get its messages, too."),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
@@ -109,7 +149,12 @@ DEQUEUE = typer.Option(False, "--dequeue", help="Only dequeue.")
 
 
 @command(app, "stop")
-def stop(queue: str = QUEUE, enqueue: bool = ENQUEUE, dequeue: bool = DEQUEUE, wait: bool = typer.Option(False, "--wait", help="Wait until no transaction uses it.")) -> None:
+def stop(
+    queue: str = QUEUE,
+    enqueue: bool = ENQUEUE,
+    dequeue: bool = DEQUEUE,
+    wait: bool = typer.Option(False, "--wait", help="Wait until no transaction uses it."),
+) -> None:
     """Refuse enqueue and dequeue."""
     _switch("stop", queue, enqueue, dequeue, ", wait => %(wait)s", wait=wait)
 
@@ -131,8 +176,16 @@ def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **va
     output.say(f"Queue {queue} is {now}.", queue=queue, state=now)
 
 
-ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False)
-PRIVILEGE = typer.Argument(None, metavar="[PRIVILEGE...]", autocompletion=one_of(("enqueue", "dequeue", "subscribe", "all")), help="enqueue, dequeue, subscribe or all.", show_default="all")
+ROLE = typer.Argument(
+    ..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False
+)
+PRIVILEGE = typer.Argument(
+    None,
+    metavar="[PRIVILEGE...]",
+    autocompletion=one_of(("enqueue", "dequeue", "subscribe", "all")),
+    help="enqueue, dequeue, subscribe or all.",
+    show_default="all",
+)
 
 
 @command(app, "grant")
@@ -162,7 +215,9 @@ def revoke(queue: str = QUEUE, role: str = ROLE, privileges: Optional[List[str]]
 def purge(
     queue: str = QUEUE,
     consumer: Optional[str] = CONSUMER,
-    condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority > 3\".", show_default=False),
+    condition: Optional[str] = typer.Option(
+        None, "--condition", "-w", metavar="SQL", help='Only messages that meet it, such as "priority > 3".', show_default=False
+    ),
     delivery_mode: str = messages_of("persistent_or_buffered", "Those to remove"),
     yes: bool = YES,
 ) -> None:
@@ -171,7 +226,11 @@ def purge(
         common.queue_type(conn, queue)
         which = "the chosen" if condition else "all" if delivery_mode == "persistent_or_buffered" else f"all {delivery_mode}"
         confirm(f'Remove {which} messages of queue "{queue}"?', yes)
-        removed = db.value(conn, "SELECT aq.purge_queue(%s, consumer => %s, condition => %s, delivery_mode => %s)", [queue, consumer, condition, delivery_mode])
+        removed = db.value(
+            conn,
+            "SELECT aq.purge_queue(%s, consumer => %s, condition => %s, delivery_mode => %s)",
+            [queue, consumer, condition, delivery_mode],
+        )
     output.say(f"Removed {removed} message{'' if removed == 1 else 's'} of queue {queue}.", queue=queue, removed=removed)
 
 

@@ -52,16 +52,33 @@ class Job:
 def receive(
     queue: str = QUEUE,
     consumer: Optional[str] = CONSUMER,
-    number: Optional[int] = typer.Option(None, "--max", "-n", min=1, help="Maximum number of messages.", show_default="1, with --follow all"),
+    number: Optional[int] = typer.Option(
+        None, "--max", "-n", min=1, help="Maximum number of messages.", show_default="1, with --follow all"
+    ),
     follow: bool = typer.Option(False, "--follow", "-f", help="Continue until Ctrl-C, waiting for messages."),
     wait: Optional[str] = duration(None, "--wait", help="How long to wait for a message.", show_default="not at all"),
     all_ready: bool = typer.Option(False, "--all", help="All messages that are ready."),
-    program: Optional[str] = typer.Option(None, "--exec", "-x", metavar="COMMAND", help="Run this shell command for each message, with the payload as its input.", show_default=False),
-    lease: Optional[str] = duration(None, "--lease", help="With --exec: the message is the program's for this time, and extended while it runs.", show_default="1min"),
+    program: Optional[str] = typer.Option(
+        None,
+        "--exec",
+        "-x",
+        metavar="COMMAND",
+        help="Run this shell command for each message, with the payload as its input.",
+        show_default=False,
+    ),
+    lease: Optional[str] = duration(
+        None, "--lease", help="With --exec: the message is the program's for this time, and extended while it runs.", show_default="1min"
+    ),
     reject_code: int = typer.Option(REJECT, "--reject-code", help="Exit code of the program for a message that can never succeed."),
-    directory: Optional[Path] = typer.Option(None, "--directory", metavar="DIR", help="Write each payload into a file of this directory, named by its id.", show_default=False),
-    condition: Optional[str] = typer.Option(None, "--condition", "-w", metavar="SQL", help="Only messages that meet it, such as \"priority = 0\".", show_default=False),
-    correlation: Optional[str] = typer.Option(None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False),
+    directory: Optional[Path] = typer.Option(
+        None, "--directory", metavar="DIR", help="Write each payload into a file of this directory, named by its id.", show_default=False
+    ),
+    condition: Optional[str] = typer.Option(
+        None, "--condition", "-w", metavar="SQL", help='Only messages that meet it, such as "priority = 0".', show_default=False
+    ),
+    correlation: Optional[str] = typer.Option(
+        None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False
+    ),
     messages: str = common.messages_of("persistent", "Those to take"),
     batch: Optional[int] = typer.Option(None, "--batch", min=1, help="Messages per transaction.", show_default="100, with --exec 1"),
 ) -> int:
@@ -79,7 +96,11 @@ def receive(
     if program is not None and directory is not None:
         raise Failure("--exec and --directory cannot be combined", "The program gets the payload as its standard input", USAGE)
     if program is not None and messages != "persistent":
-        raise Failure(f"--exec and --messages {messages} cannot be combined", "A program takes its message with a lease, which buffered messages do not have", USAGE)
+        raise Failure(
+            f"--exec and --messages {messages} cannot be combined",
+            "A program takes its message with a lease, which buffered messages do not have",
+            USAGE,
+        )
     if lease is not None and not span(lease):
         raise Failure(f"--lease {lease} is no time for a program", "Give a lease such as 30s: it is extended while the program runs", USAGE)
     if directory is not None and not directory.is_dir():
@@ -91,7 +112,19 @@ def receive(
         if kind["multiple_consumers"] and consumer is None:
             raise Failure(f'queue "{queue}" is a topic', "Name a consumer with --consumer; pgaq subscriber list shows them", USAGE)
         limit = number if number is not None else None if follow or all_ready else 1
-        job = Job(queue, kind["payload_type"], messages, consumer, condition, correlation, batch or (1 if program else 100), span(lease) or timedelta(minutes=1), program, directory, reject_code)
+        job = Job(
+            queue,
+            kind["payload_type"],
+            messages,
+            consumer,
+            condition,
+            correlation,
+            batch or (1 if program else 100),
+            span(lease) or timedelta(minutes=1),
+            program,
+            directory,
+            reject_code,
+        )
         runner = _Runner(conn, job)
         try:
             done = runner.run(limit, LONG if follow else span(wait) or timedelta(0), follow)
@@ -128,7 +161,11 @@ class _Runner:
             if left <= 0:
                 break
             # holds no snapshot while it waits
-            db.execute(self.conn, "CALL aq.wait(%s, %s, %s, %s, NULL)", [self.job.queue, self.job.consumer, timedelta(seconds=left), self.job.messages])
+            db.execute(
+                self.conn,
+                "CALL aq.wait(%s, %s, %s, %s, NULL)",
+                [self.job.queue, self.job.consumer, timedelta(seconds=left), self.job.messages],
+            )
         return self.done
 
     def _take(self, most: int, lease: timedelta | None) -> list[dict[str, Any]]:
@@ -142,8 +179,13 @@ class _Runner:
             self.conn,
             query,
             {
-                "queue": job.queue, "consumer": job.consumer, "most": most, "correlation": job.correlation, "condition": job.condition,
-                "messages": job.messages, "lease": lease,
+                "queue": job.queue,
+                "consumer": job.consumer,
+                "most": most,
+                "correlation": job.correlation,
+                "condition": job.condition,
+                "messages": job.messages,
+                "lease": lease,
             },
         )
 
@@ -209,7 +251,13 @@ class _Runner:
 
     def _settle(self, how: str, message: dict[str, Any], more: str = "", error: str = "") -> str:
         query = f"SELECT result FROM aq.{how}(%(queue)s, ARRAY[%(msgid)s::uuid], %(receipt)s, consumer => %(consumer)s{more})"
-        given = {"queue": self.job.queue, "msgid": message["msgid"], "receipt": message["receipt"], "consumer": self.job.consumer, "error": error}
+        given = {
+            "queue": self.job.queue,
+            "msgid": message["msgid"],
+            "receipt": message["receipt"],
+            "consumer": self.job.consumer,
+            "error": error,
+        }
         try:
             return str(db.value(self.conn, query, given))
         except db.Error as failed:
@@ -218,9 +266,26 @@ class _Runner:
             return str(db.value(self.conn, query, {**given, "error": error.encode("ascii", "backslashreplace").decode()}))
 
     def _tell(self, message: dict[str, Any], code: int | None, answer: str, said: str, lost: bool) -> None:
-        outcome = "stale" if answer != "done" or lost else "acknowledged" if code == 0 else "rejected" if code == self.job.reject_code else "released"
+        outcome = (
+            "stale"
+            if answer != "done" or lost
+            else "acknowledged"
+            if code == 0
+            else "rejected"
+            if code == self.job.reject_code
+            else "released"
+        )
         if chosen().json:
-            output.write_json({"msgid": message["msgid"], "attempts": message["attempts"], "exit": code, "outcome": outcome, "error": None if code == 0 else said}, indent=None)
+            output.write_json(
+                {
+                    "msgid": message["msgid"],
+                    "attempts": message["attempts"],
+                    "exit": code,
+                    "outcome": outcome,
+                    "error": None if code == 0 else said,
+                },
+                indent=None,
+            )
         elif outcome != "acknowledged":
             why = "the lease was over before the program ended" if outcome == "stale" else said
             text.say(f"pgaq: {message['msgid']} {outcome}: {why}", sys.stderr)
@@ -300,7 +365,9 @@ def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | 
 def _program(job: Job, message: dict[str, Any], environment: dict[str, str], stop: _Stop) -> tuple[int, str]:
     """Exit code of the program, and what it said last on standard error."""
     # in a session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the program
-    process = subprocess.Popen(job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        job.program or "", shell=True, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
     stop.process = process
     stop.end()  # if it was asked meanwhile
     _, said = process.communicate(_bytes(message["payload"]))

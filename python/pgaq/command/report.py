@@ -46,7 +46,11 @@ def _latest(conn: db.Connection, number: int) -> list[int]:
     """The latest snapshots of this database between which the server was not restarted, the oldest first."""
     rows = output.ask(conn, SNAPSHOTS, limit=number)
     if len(rows) < number:
-        raise Failure(f"there {'is' if len(rows) == 1 else 'are'} {len(rows) or 'no'} snapshot{'' if len(rows) == 1 else 's'}; the report takes {number}", "pgaq snapshot takes one: before and after the load", MISSING)
+        raise Failure(
+            f"there {'is' if len(rows) == 1 else 'are'} {len(rows) or 'no'} snapshot{'' if len(rows) == 1 else 's'}; the report takes {number}",
+            "pgaq snapshot takes one: before and after the load",
+            MISSING,
+        )
     if rows[0]["startup_time"] != rows[1]["startup_time"]:
         raise Failure("the server was started between the last two snapshots", "Take another snapshot: pgaq snapshot", MISSING)
     return [row["snap_id"] for row in reversed(rows)]
@@ -68,7 +72,9 @@ def awr(
 
 @command(app, "diff")
 def diff(
-    numbers: Optional[list[int]] = typer.Argument(None, metavar="[FIRST LAST FIRST LAST]", help="Two intervals between snapshots.", show_default="between the last three"),
+    numbers: Optional[list[int]] = typer.Argument(
+        None, metavar="[FIRST LAST FIRST LAST]", help="Two intervals between snapshots.", show_default="between the last three"
+    ),
     html: Optional[Path] = HTML,
 ) -> None:
     """Two intervals compared."""
@@ -86,7 +92,9 @@ def diff(
 @command(app, "ash")
 def ash(
     last: str = duration("15min", "--last", help="Length of the interval, which ends now."),
-    begin: Optional[str] = typer.Option(None, "--from", metavar="TIME", help="Beginning, such as 2026-11-24 14:00, or yesterday.", show_default="by --last"),
+    begin: Optional[str] = typer.Option(
+        None, "--from", metavar="TIME", help="Beginning, such as 2026-11-24 14:00, or yesterday.", show_default="by --last"
+    ),
     end: Optional[str] = typer.Option(None, "--to", metavar="TIME", help="End.", show_default="now"),
     html: Optional[Path] = HTML,
 ) -> None:
@@ -102,7 +110,9 @@ def ash(
 
 
 @command(app, "rtpctx")
-def rtpctx(seconds: float = typer.Option(10, "--seconds", "-s", min=0.1, help="Length of the interval."), html: Optional[Path] = HTML) -> None:
+def rtpctx(
+    seconds: float = typer.Option(10, "--seconds", "-s", min=0.1, help="Length of the interval."), html: Optional[Path] = HTML
+) -> None:
     """Where the time of the next seconds goes; Ctrl-C ends them early."""
     with asking() as conn:
         mark = db.value(conn, "SELECT aq.rtpctx_start()::text")

@@ -9,14 +9,37 @@ import typer
 
 from pgaq import db
 from pgaq.command import common, output
-from pgaq.command.common import MISSING, QUEUE, USAGE, Failure, asking, command, duration, group, names_of_queues, names_of_schedules, one_of, span
+from pgaq.command.common import (
+    MISSING,
+    QUEUE,
+    USAGE,
+    Failure,
+    asking,
+    command,
+    duration,
+    group,
+    names_of_queues,
+    names_of_schedules,
+    one_of,
+    span,
+)
 from pgaq.subjects import SCHEDULE, SCHEDULE_TIMES, SCHEDULES
 
 app = group("Schedules: messages that are enqueued again and again.")
 NAME = typer.Argument(..., metavar="NAME", help="Name of the schedule.", autocompletion=names_of_schedules, show_default=False)
-CRON = typer.Option(None, "--cron", metavar="EXPRESSION", help="Minute, hour, day of the month, month and day of the week, or @hourly, @daily, ...", show_default=False)
-EVERY = typer.Option(None, "--every", metavar="INTERVAL", help="An interval of SQL, such as '10 min', '1 day' or '1 month'.", show_default=False)
-ZONE = typer.Option(None, "--zone", metavar="ZONE", help="Time zone of the expression, and of an interval's days and months.", show_default=False)
+CRON = typer.Option(
+    None,
+    "--cron",
+    metavar="EXPRESSION",
+    help="Minute, hour, day of the month, month and day of the week, or @hourly, @daily, ...",
+    show_default=False,
+)
+EVERY = typer.Option(
+    None, "--every", metavar="INTERVAL", help="An interval of SQL, such as '10 min', '1 day' or '1 month'.", show_default=False
+)
+ZONE = typer.Option(
+    None, "--zone", metavar="ZONE", help="Time zone of the expression, and of an interval's days and months.", show_default=False
+)
 START = typer.Option(None, "--start", metavar="TIME", help="No time before it; an interval is counted from it.", show_default=False)
 UNTIL = typer.Option(None, "--until", metavar="TIME", help="No time after it; infinity: no limit.", show_default=False)
 PRIORITY = typer.Option(None, "--priority", "-p", help="Of the messages: 0 to 9, smaller goes first.", show_default=False)
@@ -24,13 +47,17 @@ DELAY = duration(None, "--delay", help="Time until a message is ready.")
 EXPIRES = duration(None, "--expires", help="Time after which a message is a dead letter.")
 CORRELATION = typer.Option(None, "--correlation", help="A text by which consumers find the messages.", show_default=False)
 PROPERTIES = typer.Option(None, "--properties", metavar="JSON", help="Free properties.", show_default=False)
-RECIPIENTS = typer.Option(None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False)
+RECIPIENTS = typer.Option(
+    None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False
+)
 COMMENT = typer.Option(None, "--comment", help="A comment.", show_default=False)
 
 
 def _missed_times(default: Optional[str]) -> Any:
     words = "What missed times get: skip (nothing), one (one message for all of them) or all (a message each)."
-    return typer.Option(default, "--catch-up", metavar="POLICY", autocompletion=one_of(("skip", "one", "all")), help=words, show_default=default is not None)
+    return typer.Option(
+        default, "--catch-up", metavar="POLICY", autocompletion=one_of(("skip", "one", "all")), help=words, show_default=default is not None
+    )
 
 
 def add_to(root: typer.Typer) -> None:
@@ -38,7 +65,11 @@ def add_to(root: typer.Typer) -> None:
 
 
 @command(app, "list")
-def list_schedules(queue: Optional[str] = typer.Argument(None, metavar="[QUEUE]", help="Only of this queue.", autocompletion=names_of_queues, show_default=False)) -> None:
+def list_schedules(
+    queue: Optional[str] = typer.Argument(
+        None, metavar="[QUEUE]", help="Only of this queue.", autocompletion=names_of_queues, show_default=False
+    ),
+) -> None:
     """Schedules with their states and next times."""
     with asking() as conn:
         if queue is not None:
@@ -75,7 +106,9 @@ def times(
 def create(
     name: str = NAME,
     queue: str = QUEUE,
-    payload: Optional[str] = typer.Argument(None, metavar="[PAYLOAD]", help="Payload of each message, as text; without it, null.", show_default=False),
+    payload: Optional[str] = typer.Argument(
+        None, metavar="[PAYLOAD]", help="Payload of each message, as text; without it, null.", show_default=False
+    ),
     cron: Optional[str] = CRON,
     every: Optional[str] = EVERY,
     zone: Optional[str] = ZONE,
@@ -93,11 +126,22 @@ def create(
 ) -> None:
     """Enqueue a message again and again, at times of the clock (--cron) or at intervals (--every)."""
     _one_timing(cron, every, required=True)
-    given = _settings(payload, cron, every, zone, catch_up, start, until, priority, delay, expiration, correlation, properties, recipients, comment)
+    given = _settings(
+        payload, cron, every, zone, catch_up, start, until, priority, delay, expiration, correlation, properties, recipients, comment
+    )
     with asking() as conn:
-        next_run = db.value(conn, f"SELECT aq.schedule(%(name)s, %(queue)s, %(payload)s::text, if_not_exists => %(exists)s, {SETTINGS})", {**given, "name": name, "queue": queue, "exists": if_not_exists})
+        next_run = db.value(
+            conn,
+            f"SELECT aq.schedule(%(name)s, %(queue)s, %(payload)s::text, if_not_exists => %(exists)s, {SETTINGS})",
+            {**given, "name": name, "queue": queue, "exists": if_not_exists},
+        )
     created = next_run is not None
-    output.say(f"Created schedule {name}; {_next(next_run)}." if created else f"Exists already: schedule {name}.", schedule=name, created=created, next_run=next_run)
+    output.say(
+        f"Created schedule {name}; {_next(next_run)}." if created else f"Exists already: schedule {name}.",
+        schedule=name,
+        created=created,
+        next_run=next_run,
+    )
 
 
 @command(app, "alter")
@@ -120,7 +164,9 @@ def alter(
 ) -> None:
     """Change a schedule. Options that are not given leave their settings unchanged. The count of failures is reset, so a disabled schedule runs again."""
     _one_timing(cron, every, required=False)
-    given = _settings(payload, cron, every, zone, catch_up, start, until, priority, delay, expiration, correlation, properties, recipients, comment)
+    given = _settings(
+        payload, cron, every, zone, catch_up, start, until, priority, delay, expiration, correlation, properties, recipients, comment
+    )
     if all(value is None for value in given.values()):
         raise Failure("there is nothing to change", "See pgaq schedule alter --help", USAGE)
     with asking() as conn:

@@ -30,19 +30,41 @@ def add_to(app: typer.Typer) -> None:
 
 def send(
     queue: str = QUEUE,
-    payloads: Optional[List[str]] = typer.Argument(None, metavar="[PAYLOAD...]", help="Each is a message; without any, standard input is read, a message per line.", show_default=False),
-    files: Optional[List[str]] = typer.Option(None, "--file", "-f", metavar="FILE", help="A message is the whole content of the file (- standard input).", show_default=False),
-    lines: Optional[List[str]] = typer.Option(None, "--lines", "-l", metavar="FILE", help="Each line of the file is a message: NDJSON for jsonb (- standard input).", show_default=False),
-    messages: Optional[List[str]] = typer.Option(None, "--messages", "-m", metavar="FILE", help="Lines as pgaq receive --json writes them: payload, priority, correlation, properties, delay, ...", show_default=False),
+    payloads: Optional[List[str]] = typer.Argument(
+        None, metavar="[PAYLOAD...]", help="Each is a message; without any, standard input is read, a message per line.", show_default=False
+    ),
+    files: Optional[List[str]] = typer.Option(
+        None, "--file", "-f", metavar="FILE", help="A message is the whole content of the file (- standard input).", show_default=False
+    ),
+    lines: Optional[List[str]] = typer.Option(
+        None,
+        "--lines",
+        "-l",
+        metavar="FILE",
+        help="Each line of the file is a message: NDJSON for jsonb (- standard input).",
+        show_default=False,
+    ),
+    messages: Optional[List[str]] = typer.Option(
+        None,
+        "--messages",
+        "-m",
+        metavar="FILE",
+        help="Lines as pgaq receive --json writes them: payload, priority, correlation, properties, delay, ...",
+        show_default=False,
+    ),
     priority: Optional[int] = typer.Option(None, "--priority", "-p", help="0 to 9, smaller goes first.", show_default="1"),
     delay: Optional[str] = duration(None, "--delay", help="Time until the message is ready."),
     run_at: Optional[str] = typer.Option(None, "--at", metavar="TIME", help="Time at which it becomes ready.", show_default=False),
     expiration: Optional[str] = duration(None, "--expires", help="Time after which it is a dead letter."),
     correlation: Optional[str] = typer.Option(None, "--correlation", help="A text by which consumers find it.", show_default=False),
     properties: Optional[str] = typer.Option(None, "--properties", metavar="JSON", help="Free properties.", show_default=False),
-    recipients: Optional[List[str]] = typer.Option(None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False),
+    recipients: Optional[List[str]] = typer.Option(
+        None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False
+    ),
     sender: Optional[str] = typer.Option(None, "--sender", help="Name of the sender.", show_default=False),
-    producer: Optional[str] = typer.Option(None, "--producer", help="Name by which messages of several sessions keep their order.", show_default=False),
+    producer: Optional[str] = typer.Option(
+        None, "--producer", help="Name by which messages of several sessions keep their order.", show_default=False
+    ),
     buffered: bool = typer.Option(False, "--buffered", help="Not logged: faster, and lost in a crash."),
     rate: Optional[float] = typer.Option(None, "--rate", min=0.001, help="Maximum number of messages per second.", show_default=False),
     batch: int = typer.Option(100, "--batch", min=1, help="Messages per transaction."),
@@ -56,7 +78,9 @@ def send(
     }  # fmt: skip
     if not (payloads or files or lines or messages):
         if sys.stdin.isatty():
-            raise Failure("there is nothing to send", "Give payloads, --file, --lines or --messages, or write lines into standard input", USAGE)
+            raise Failure(
+                "there is nothing to send", "Give payloads, --file, --lines or --messages, or write lines into standard input", USAGE
+            )
         lines = ["-"]
     sent: list[str | None] = []
     number = 0
@@ -199,7 +223,7 @@ def _send(conn: db.Connection, queue: str, kind: str, chunk: list[Message], opti
             where = _first_wrong(conn, queue, kind, chunk, options)
             found.message = f"{where}: {found.message}" if where else found.message
             if kind in ("json", "jsonb") and "type json" in found.message and not found.do:
-                found.do = f'Payloads of this queue are {kind}: a text has double quotes of its own, such as \'"hello"\''
+                found.do = f"Payloads of this queue are {kind}: a text has double quotes of its own, such as '\"hello\"'"
         raise found from None
 
 
@@ -207,7 +231,11 @@ def _first_wrong(conn: db.Connection, queue: str, kind: str, chunk: list[Message
     """Where the first message was read that the server refuses; empty if no single message is at fault."""
 
     def cast(number: int) -> None:
-        db.execute(conn, f"SELECT %(values)s::text[]::{kind.replace('%', '%%')}[]", {"values": [payload.decode() for payload, _, _ in chunk[:number]]})
+        db.execute(
+            conn,
+            f"SELECT %(values)s::text[]::{kind.replace('%', '%%')}[]",
+            {"values": [payload.decode() for payload, _, _ in chunk[:number]]},
+        )
 
     def enqueue(number: int) -> None:
         with conn.transaction(force_rollback=True):
@@ -241,7 +269,7 @@ def _enqueue(conn: db.Connection, queue: str, kind: str, chunk: list[Message], o
             try:
                 values.append(payload.decode())
             except UnicodeDecodeError:
-                words = f"{where or 'the payload'}: this is not text, and queue \"{queue}\" has payloads of type {kind}"
+                words = f'{where or "the payload"}: this is not text, and queue "{queue}" has payloads of type {kind}'
                 raise Failure(words, "Create a queue with --type bytea", FAILURE) from None
         cast = "::text[]"
     given = {name: value for name, value in options.items() if value is not None}

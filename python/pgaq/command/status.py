@@ -62,7 +62,9 @@ def read(conn: db.Connection, seconds: float, most: int | None) -> tuple[dict[st
 
 def status(
     everything: bool = typer.Option(False, "--all", "-a", help="All queues and waits, not only as many as a screen shows."),
-    last: str = duration("1s", "--last", help="Rates of this time, for which the command waits; 0: averages since the queues came into use."),
+    last: str = duration(
+        "1s", "--last", help="Rates of this time, for which the command waits; 0: averages since the queues came into use."
+    ),
 ) -> None:
     """One screen: queues, rates, backlogs, consumers, waits, advice."""
     seconds = (span(last) or timedelta()).total_seconds()

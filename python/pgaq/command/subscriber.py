@@ -13,7 +13,7 @@ from pgaq.subjects import SUBSCRIBERS
 
 app = group("Subscribers of topics.")
 NAME = typer.Argument(..., metavar="NAME", help="Name of the subscriber.", autocompletion=names_of_consumers, show_default=False)
-RULE = typer.Option(None, "--rule", metavar="SQL", help="Condition that its messages meet, such as \"priority = 0\".", show_default=False)
+RULE = typer.Option(None, "--rule", metavar="SQL", help='Condition that its messages meet, such as "priority = 0".', show_default=False)
 
 
 def add_to(root: typer.Typer) -> None:
@@ -21,7 +21,11 @@ def add_to(root: typer.Typer) -> None:
 
 
 @command(app, "list")
-def list_subscribers(queue: Optional[str] = typer.Argument(None, metavar="[QUEUE]", help="Only of this topic.", autocompletion=names_of_queues, show_default=False)) -> None:
+def list_subscribers(
+    queue: Optional[str] = typer.Argument(
+        None, metavar="[QUEUE]", help="Only of this topic.", autocompletion=names_of_queues, show_default=False
+    ),
+) -> None:
     """Subscribers with their rules and backlogs."""
     with asking() as conn:
         if queue is not None:
@@ -54,7 +58,12 @@ def alter(queue: str = QUEUE, name: str = NAME, rule: Optional[str] = RULE) -> N
     """Replace the rule of a subscriber; without --rule it gets every message."""
     with asking() as conn:
         db.execute(conn, "SELECT aq.alter_subscriber(%s, %s, %s)", [queue, name, rule])
-    output.say(f"Subscriber {name} of {queue} now gets {'messages with ' + rule if rule else 'every message'}.", queue=queue, consumer=name, rule=rule)
+    output.say(
+        f"Subscriber {name} of {queue} now gets {'messages with ' + rule if rule else 'every message'}.",
+        queue=queue,
+        consumer=name,
+        rule=rule,
+    )
 
 
 @command(app, "remove")
@@ -69,7 +78,9 @@ def remove(queue: str = QUEUE, name: str = NAME, yes: bool = typer.Option(False,
     output.say(f"Removed {name} from {queue}.", queue=queue, consumer=name, removed=True)
 
 
-ROLE = typer.Argument(..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False)
+ROLE = typer.Argument(
+    ..., metavar="ROLE", help="The role, or public; as in SQL, a name with capital letters needs double quotes.", show_default=False
+)
 
 
 @command(app, "grant")

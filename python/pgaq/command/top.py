@@ -22,11 +22,29 @@ from pgaq import db
 from pgaq.command import output, rates
 from pgaq.command.common import USAGE, Failure, asking, chosen, command, duration, one_of, span
 from pgaq.command.status import heading
-from pgaq.subjects import CACHE, CONSUMERS, LATCH_CHILDREN, LATCH_MISSES, LATCHES, QUEUES, SERVER, SESSION_STATISTICS, SESSION_WAITS, SESSIONS, SHARDS, WAITS, Subject
+from pgaq.subjects import (
+    CACHE,
+    CONSUMERS,
+    LATCH_CHILDREN,
+    LATCH_MISSES,
+    LATCHES,
+    QUEUES,
+    SERVER,
+    SESSION_STATISTICS,
+    SESSION_WAITS,
+    SESSIONS,
+    SHARDS,
+    WAITS,
+    Subject,
+)
 
 VIEWS = {"queues": QUEUES, "sessions": SESSIONS, "waits": WAITS, "latches": LATCHES}
 # a row of a view -> what is seen inside it, and the name of the parameter
-INSIDE = {"queues": ("queue", (CONSUMERS, SHARDS)), "sessions": ("pid", (SESSION_WAITS, SESSION_STATISTICS)), "latches": ("latch", (LATCH_CHILDREN, LATCH_MISSES))}
+INSIDE = {
+    "queues": ("queue", (CONSUMERS, SHARDS)),
+    "sessions": ("pid", (SESSION_WAITS, SESSION_STATISTICS)),
+    "latches": ("latch", (LATCH_CHILDREN, LATCH_MISSES)),
+}
 KEYS = {
     "q": "quit", "1 2 3 4": "queues, sessions, waits, latches", "up down": "choose a row", "enter": "look into it", "esc": "back",
     "s S": "sort by the next, the previous column", "r": "reverse the order", "p": "pause", "+ -": "slower, faster", "space": "now", "?": "these keys",
@@ -124,7 +142,9 @@ class Screen:
             seen = rows[first : first + room]
             parts += [Text(), Text(self._title(subject, len(rows)), style="bold")]
             if rows:
-                parts.append(output.table(self._live(subject), seen, width, self.chosen - first if number == 0 and self.inside is None else None))
+                parts.append(
+                    output.table(self._live(subject), seen, width, self.chosen - first if number == 0 and self.inside is None else None)
+                )
             else:
                 parts.append(Text(self.note or f"{subject.empty[:1].upper()}{subject.empty[1:]}."))
         return Group(*parts)
@@ -146,7 +166,11 @@ class Screen:
 
         def live(column: Any) -> Any:
             name = f"{column.name} per second"
-            return replace(column, name=name, title=f"{column.title}/s", unit="rate") if column.counter and rows and name in rows[0] else column
+            return (
+                replace(column, name=name, title=f"{column.title}/s", unit="rate")
+                if column.counter and rows and name in rows[0]
+                else column
+            )
 
         return replace(subject, columns=tuple(live(column) for column in rates.live(subject).columns))
 
@@ -221,7 +245,9 @@ def read_key(number: int, patience: float) -> str | None:
 def top(
     view: str = typer.Option("queues", "--view", metavar="VIEW", autocompletion=one_of(VIEWS), help=f"Begin with {', '.join(VIEWS)}."),
     every: str = duration("2s", "--every", "-s", help="Time between readings, at least 100ms."),
-    times: Optional[int] = typer.Option(None, "--times", "-n", min=1, help="Stop after this number of readings; write them one below the other.", show_default=False),
+    times: Optional[int] = typer.Option(
+        None, "--times", "-n", min=1, help="Stop after this number of readings; write them one below the other.", show_default=False
+    ),
 ) -> None:
     """Live: queues, sessions with their waits, latches; keys to sort and to drill down."""
     if view not in VIEWS:
@@ -248,7 +274,9 @@ def _frame(screen: Screen) -> None:
         import datetime
 
         at = datetime.datetime.now(datetime.timezone.utc)
-        output.write_json({"time": at, "view": screen.view, "rows": screen.ordered(screen.subjects[0]), "note": screen.note or None}, indent=None)
+        output.write_json(
+            {"time": at, "view": screen.view, "rows": screen.ordered(screen.subjects[0]), "note": screen.note or None}, indent=None
+        )
         return
     subject = screen.subjects[0]
     if not screen.note:

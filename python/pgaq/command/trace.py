@@ -23,7 +23,14 @@ def add_to(app: typer.Typer) -> None:
 def trace(
     pid: int = typer.Argument(..., metavar="PID", help="Process id of the session, as pgaq top shows it.", show_default=False),
     seconds: float = typer.Option(5, "--seconds", "-s", min=0, help="How long to trace; Ctrl-C ends it early."),
-    operations: Optional[List[str]] = typer.Option(None, "--operation", metavar="NAME", autocompletion=one_of(OPERATIONS), help=f"Keep rows of {', '.join(OPERATIONS[:-1])} or {OPERATIONS[-1]} only; repeatable.", show_default="all"),
+    operations: Optional[List[str]] = typer.Option(
+        None,
+        "--operation",
+        metavar="NAME",
+        autocompletion=one_of(OPERATIONS),
+        help=f"Keep rows of {', '.join(OPERATIONS[:-1])} or {OPERATIONS[-1]} only; repeatable.",
+        show_default="all",
+    ),
     rows: int = typer.Option(20, "--rows", min=0, help="So many of the latest rows."),
     histogram: bool = typer.Option(False, "--histogram", help="Also the distribution of the times."),
 ) -> None:
@@ -42,7 +49,9 @@ def trace(
         shapes = db.rows(conn, "SELECT * FROM aq.trace_histogram(%s)", [pid]) if histogram and chosen().json else []
         lines = [line for (line,) in conn.execute("SELECT * FROM aq.trace_quantize(%s)", [pid])] if histogram and not chosen().json else []
     if chosen().json:
-        output.write_json({"pid": pid, "summary": summary, "objects": objects, "rows": latest, **({"histogram": shapes} if histogram else {})})
+        output.write_json(
+            {"pid": pid, "summary": summary, "objects": objects, "rows": latest, **({"histogram": shapes} if histogram else {})}
+        )
         return
     text.say(f"Gets and releases: {summary.strip('= ')}")
     for subject, found in ((TRACE_OBJECTS, objects), (TRACE_ROWS, latest)):

@@ -24,7 +24,9 @@ def collect(sources: list[Source], output: Path) -> dict[str, Any]:
     cards = []
     for source in sources:
         mine = [r for r in records if r["source"] == source.number]
-        cards += [card(source, verdict.judge(source, e, mine, about["profile"]), mine, about["profile"]) for e in source.experiments.values()]
+        cards += [
+            card(source, verdict.judge(source, e, mine, about["profile"]), mine, about["profile"]) for e in source.experiments.values()
+        ]
     return {
         "about": {**about, "measurements": len(records), "other_cpu": _mean([r["other_cpu"] for r in records]), "failed": sum("error" in r for r in records)},
         "sources": [{"number": s.number, "title": s.title, "about": s.about, "processors": s.processors} for s in sources],
@@ -96,9 +98,17 @@ def values(e: Experiment, measured: Measurements) -> list[dict[str, Any]]:
     """The figures of the source, each beside ours of the same point; then those that only the predicates use."""
     repeats = _repeats(measured, e)
     theirs = {ast.unparse(predicates.expression(text)): figure for text, figure in e.figures().items() if not isinstance(figure, list)}
-    used = [expression for text in e.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right) for expression in _metrics(side)]
+    used = [
+        expression
+        for text in e.predicates()
+        for comparison in predicates.parse(text)
+        for side in (comparison.left, comparison.right)
+        for expression in _metrics(side)
+    ]
     computed = {ast.unparse(predicates.expression(text)) for text in e.computed}
-    found = [_value(measured, e, text, repeats, f"{_figure(figure)}{COMPUTED if text in computed else ''}") for text, figure in theirs.items()]
+    found = [
+        _value(measured, e, text, repeats, f"{_figure(figure)}{COMPUTED if text in computed else ''}") for text, figure in theirs.items()
+    ]
     found += [_value(measured, e, text, repeats, None) for text in dict.fromkeys(used) if text not in theirs]
     # of the same points of other runs, which are named
     for run in e.beside:
@@ -113,12 +123,21 @@ def _metrics(node: Any) -> list[str]:
     if isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Call) and node.keywords):
         text = ast.unparse(node)
         return [] if text.startswith("published.") or text == "repeats" else [text]
-    return [found for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) and not (isinstance(node, ast.Call) and child is node.func) for found in _metrics(child)]
+    return [
+        found
+        for child in ast.iter_child_nodes(node)
+        if isinstance(child, ast.expr) and not (isinstance(node, ast.Call) and child is node.func)
+        for found in _metrics(child)
+    ]
 
 
 def _value(measured: Measurements, e: Experiment, text: str, repeats: list[int], published: Any) -> dict[str, Any]:
     several = _evaluated(measured, e, text, repeats)
-    return {"name": text, "ours": predicates.shown(several) if several else "", "published": "" if published is None else _figure(published)}
+    return {
+        "name": text,
+        "ours": predicates.shown(several) if several else "",
+        "published": "" if published is None else _figure(published),
+    }
 
 
 def _evaluated(measured: Measurements, e: Experiment, text: str, repeats: list[int]) -> list[predicates.Value]:
@@ -144,7 +163,14 @@ def curves(e: Experiment, measured: Measurements) -> dict[str, Any]:
     for text, figures in theirs.items():
         several = [value for value in _evaluated(measured, e, text, repeats) if isinstance(value, dict)]
         ours = [[value[x] for value in several if x in value] for x in map(float, e.published["x"])]
-        columns.append({"name": text, "computed": text in e.computed, "published": [_figure(y) for y in figures], "ours": [predicates.shown(ys) if ys else "" for ys in ours]})
+        columns.append(
+            {
+                "name": text,
+                "computed": text in e.computed,
+                "published": [_figure(y) for y in figures],
+                "ours": [predicates.shown(ys) if ys else "" for ys in ours],
+            }
+        )
     return {"x": e.published["x"], "of": e.x, "columns": columns}
 
 

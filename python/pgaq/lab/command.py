@@ -66,7 +66,9 @@ def _needs_figures() -> None:
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
-        raise Failure("the page needs matplotlib", "Run tools/setup lab, or apt-get install python3-matplotlib, or pip install matplotlib", FAILURE) from None
+        raise Failure(
+            "the page needs matplotlib", "Run tools/setup lab, or apt-get install python3-matplotlib, or pip install matplotlib", FAILURE
+        ) from None
 
 
 def _load(wanted: list[str]) -> tuple[list[model.Source], list[model.Experiment]]:
@@ -116,7 +118,10 @@ def list_experiments(
         shown.add_row(e.id, e.title, f"{e.source}:{e.lines}", e.run or "-", e.finding or f"cannot be compared: {e.cannot}")
     console = _console()
     console.print(shown)
-    console.print(f"{_number(experiments, 'experiment')}, about {_minutes(runs.tasks(sources, experiments, profile))} with profile {profile}", highlight=False)
+    console.print(
+        f"{_number(experiments, 'experiment')}, about {_minutes(runs.tasks(sources, experiments, profile))} with profile {profile}",
+        highlight=False,
+    )
 
 
 @command(app, "run")
@@ -125,10 +130,16 @@ def run_experiments(
     quick: bool = typer.Option(False, "--quick", help="under 10 minutes for all"),
     full: bool = typer.Option(False, "--full", help="the durations of the sources"),
     repeat: Optional[int] = typer.Option(None, "--repeat", min=1, help="repeats of each point instead of the profile's"),
-    seconds: Optional[float] = typer.Option(None, "--seconds", min=0.1, help="maximum seconds for each measurement, to see that all experiments run; findings need more"),
-    only: Optional[List[str]] = typer.Option(None, "--only", metavar="ID", autocompletion=_ids, help="like an argument; may be given several times"),
+    seconds: Optional[float] = typer.Option(
+        None, "--seconds", min=0.1, help="maximum seconds for each measurement, to see that all experiments run; findings need more"
+    ),
+    only: Optional[List[str]] = typer.Option(
+        None, "--only", metavar="ID", autocompletion=_ids, help="like an argument; may be given several times"
+    ),
     directory: Optional[Path] = typer.Option(None, "--output", "-o", help="directory of the results; one that is there is continued"),
-    markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too, and draw its figures again"),
+    markdown: Optional[Path] = typer.Option(
+        None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too, and draw its figures again"
+    ),
 ) -> int:
     """Run experiments, then write the report."""
     sources, experiments = _load([*(names or []), *(only or [])])
@@ -143,7 +154,11 @@ def run_experiments(
     if known not in (None, profile):
         raise Failure(f"{directory} has measurements of profile {known}", "Choose another --output", USAGE)
     console = _console()
-    console.print(f"{_number(experiments, 'experiment')}, {_number(work, 'measurement')}, about {_minutes(work)}; results in {directory}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{_number(experiments, 'experiment')}, {_number(work, 'measurement')}, about {_minutes(work)}; results in {directory}",
+        highlight=False,
+        soft_wrap=True,
+    )
     places.clean_up_when_terminated()
     try:
         whole = _execute(work, directory, runs.about(profile, experiments), console)
@@ -239,7 +254,9 @@ def _tell(directory: Path, cards: list[dict[str, Any]], *, interrupted: bool = F
     shown = Table("id", "experiment", "finding", "account", box=None, pad_edge=False)
     for card in cards:
         verdict, account = card["verdict"], card["account"]
-        shown.add_row(card["id"], card["title"], Text(verdict, COLORS.get(verdict, "default")), Text(account, COLORS.get(account, "default")))
+        shown.add_row(
+            card["id"], card["title"], Text(verdict, COLORS.get(verdict, "default")), Text(account, COLORS.get(account, "default"))
+        )
     console = _console()
     console.print(shown)
     console.print(f"page: {page}", highlight=False, soft_wrap=True)
@@ -248,8 +265,12 @@ def _tell(directory: Path, cards: list[dict[str, Any]], *, interrupted: bool = F
 @command(app, "report")
 def report(
     directory: Path = typer.Argument(..., metavar="DIRECTORY", help="directory of the results"),
-    markdown: Optional[Path] = typer.Option(None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too"),
-    pictures: str = typer.Option("", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows; without it those that it has"),
+    markdown: Optional[Path] = typer.Option(
+        None, "--markdown", metavar="FILE", help="put the verdicts between the marks of this page, too"
+    ),
+    pictures: str = typer.Option(
+        "", "--pictures", metavar="ID,...", help="with --markdown: figures that it shows; without it those that it has"
+    ),
 ) -> None:
     """Write the page again from the measurements of a directory."""
     if not (directory / "run.json").exists():
@@ -286,17 +307,26 @@ def compare(
     apart, alike = page.pairs(*both)
     if chosen().json:
         keys = {"verdicts": "verdict", "accounts": "account"}
-        found = [{"id": a["id"], "title": a["title"], **{name: [a[key], b[key]] for name, key in keys.items()}} for a, b in [*apart, *alike]]
+        found = [
+            {"id": a["id"], "title": a["title"], **{name: [a[key], b[key]] for name, key in keys.items()}} for a, b in [*apart, *alike]
+        ]
         output.write_json({"page": str(file), "differ": len(apart), "experiments": found})
         return
     shown = Table("id", "experiment", first.name, second.name, box=None, pad_edge=False)
     for card, other in [*apart, *(alike if every else [])]:
-        said = [f"{c['verdict']}, {c['account']}" if c["account"] and card["account"] != other["account"] else c["verdict"] for c in (card, other)]
+        said = [
+            f"{c['verdict']}, {c['account']}" if c["account"] and card["account"] != other["account"] else c["verdict"]
+            for c in (card, other)
+        ]
         shown.add_row(card["id"], card["title"], *said)
     console = _console()
     if shown.row_count:
         console.print(shown)
-    console.print(page.share(len(apart), len(apart) + len(alike)) + ("." if every or not alike else "; --all lists the others."), highlight=False, soft_wrap=True)
+    console.print(
+        page.share(len(apart), len(apart) + len(alike)) + ("." if every or not alike else "; --all lists the others."),
+        highlight=False,
+        soft_wrap=True,
+    )
     for line in page.alone(*both, (first.name, second.name)):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(f"page: {file}", highlight=False, soft_wrap=True)
@@ -309,7 +339,13 @@ def load(
     store: str = choice("table", "--store", jobs.STORES, metavar="STORE", help="Where the messages are"),
     visibility: str = choice("immediate", "--visibility", jobs.VISIBILITIES, metavar="VISIBILITY", help="Option of every call"),
     seconds: float = typer.Option(60, "--seconds", "-s", min=0.1, help="How long they run."),
-    burn_us: float = typer.Option(Program.burn_us, "--burn-us", metavar="MICROSECONDS", min=0, help="Processor time that a session burns before each message that it enqueues."),
+    burn_us: float = typer.Option(
+        Program.burn_us,
+        "--burn-us",
+        metavar="MICROSECONDS",
+        min=0,
+        help="Processor time that a session burns before each message that it enqueues.",
+    ),
     file: Path = typer.Option(Path("lab-load.html"), "--output", "-o", metavar="FILE", help="The report, as a page."),
 ) -> None:
     """Run N + N sessions of the first source's program on a private server, between two snapshots, and report that time."""
@@ -320,7 +356,11 @@ def load(
     _writable(file)
     program = Program(sessions, method, store, visibility, burn_us)
     console = _console()
-    console.print(f"{sessions} + {sessions} sessions for {seconds:g} s: {method}, {store}, {visibility}, burner of {burn_us:g} us", highlight=False, soft_wrap=True)
+    console.print(
+        f"{sessions} + {sessions} sessions for {seconds:g} s: {method}, {store}, {visibility}, burner of {burn_us:g} us",
+        highlight=False,
+        soft_wrap=True,
+    )
     places.clean_up_when_terminated()
     try:
         with _progress(console) as progress:
@@ -334,7 +374,11 @@ def load(
         return
     figures = found.figures()
     for name in ("enqueued", "dequeued"):
-        console.print(f"{name}  {text.number(figures[name]):>11} messages  {text.number(figures[f'{name}_per_s'], 1):>9} per second", highlight=False, soft_wrap=True)
+        console.print(
+            f"{name}  {text.number(figures[name]):>11} messages  {text.number(figures[f'{name}_per_s'], 1):>9} per second",
+            highlight=False,
+            soft_wrap=True,
+        )
     console.print()
     for line in found.text:
         text.say(line)

@@ -83,17 +83,38 @@ def said(law: dict[str, float]) -> str:
 def of_records(records: list[dict[str, Any]]) -> dict[str, Any]:
     """The model of an output directory: phases, formulas, predictions beside counted gets, laws."""
     found: dict[str, Any] = {}
-    cases = next((r["metrics"] for r in records if r["run"] == MODEL[0] and (r["point"].get("mode"), r["point"].get("store")) == ("broadcast", "table") and "case1_latch" in r["metrics"]), None)
+    cases = next(
+        (
+            r["metrics"]
+            for r in records
+            if r["run"] == MODEL[0]
+            and (r["point"].get("mode"), r["point"].get("store")) == ("broadcast", "table")
+            and "case1_latch" in r["metrics"]
+        ),
+        None,
+    )
     loops = [r for r in records if r["run"] == MODEL[1] and "own_waits" in r["metrics"] and r["point"].get("method") == "listen"]
     if cases:
         fitted = phases(cases)
         found["phases"] = fitted
-        found["formulas"] = {kind: {"ours": formula(fitted[kind]), "printed": THEIRS.get(kind, ("", ""))[0], "right": THEIRS.get(kind, ("", ""))[1]} for kind in KINDS}
-        found["predictions"] = [_prediction(fitted, r) for r in sorted(loops, key=lambda r: (r["point"].get("sessions", 0), r["repeat"])) if r["metrics"].get("own")]
+        found["formulas"] = {
+            kind: {"ours": formula(fitted[kind]), "printed": THEIRS.get(kind, ("", ""))[0], "right": THEIRS.get(kind, ("", ""))[1]}
+            for kind in KINDS
+        }
+        found["predictions"] = [
+            _prediction(fitted, r)
+            for r in sorted(loops, key=lambda r: (r["point"].get("sessions", 0), r["repeat"]))
+            if r["metrics"].get("own")
+        ]
     for method in ("listen", "subscriber"):
         curve: dict[float, list[float]] = {}
         for r in records:
-            if r["workload"] == "queue_loop" and r["run"] == "px" and r["point"].get("method") == method and r["metrics"].get("total_per_s"):
+            if (
+                r["workload"] == "queue_loop"
+                and r["run"] == "px"
+                and r["point"].get("method") == method
+                and r["metrics"].get("total_per_s")
+            ):
                 curve.setdefault(float(r["point"]["sessions"]), []).append(r["metrics"]["total_per_s"])
         law = scalability({x: sum(ys) / len(ys) for x, ys in curve.items()})
         if law:

@@ -78,7 +78,9 @@ class Experiment:
         """All runs that its predicates need."""
         if self.cannot:
             return []
-        sides = [side for text in self.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right)]
+        sides = [
+            side for text in self.predicates() for comparison in predicates.parse(text) for side in (comparison.left, comparison.right)
+        ]
         return list(dict.fromkeys([*([self.run] if self.run else []), *_runs(sides)]))
 
     def predicates(self) -> list[str]:
@@ -91,7 +93,9 @@ class Experiment:
 
     def measured(self) -> list[str]:
         """These, and those that only its figure or its published figures have."""
-        return list(dict.fromkeys([*self.runs(), *self.beside, *_runs([predicates.expression(text) for text in [*self.draw, *self.figures()]])]))
+        return list(
+            dict.fromkeys([*self.runs(), *self.beside, *_runs([predicates.expression(text) for text in [*self.draw, *self.figures()]])])
+        )
 
 
 @dataclass
@@ -276,7 +280,13 @@ def _experiment(file: str, name: str, table: Any, source: Source) -> Experiment:
         reader.fail("run", "is missing, and there is no reason why it cannot be compared (key cannot)")
     if not found.finding:
         reader.fail("finding", "is missing")
-    for key, parse in (("shows", predicates.parse), ("designed", predicates.parse), ("adds_up", predicates.parse), ("draw", predicates.expression), ("figures", predicates.expression)):
+    for key, parse in (
+        ("shows", predicates.parse),
+        ("designed", predicates.parse),
+        ("adds_up", predicates.parse),
+        ("draw", predicates.expression),
+        ("figures", predicates.expression),
+    ):
         for text in found.figures() if key == "figures" else getattr(found, key):
             try:
                 parse(text)  # type: ignore[operator]

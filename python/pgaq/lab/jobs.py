@@ -19,7 +19,14 @@ MOST = (int(SETTINGS["max_connections"]) - BESIDE) // 2  # jobs of each kind
 
 # of the report: sections, and their columns with the names that they have in JSON
 SHOWN = {
-    "top_events": {"Event": "event", "Waits": "waits", "Total Wait Time": "seconds", "Avg Wait": "avg_ms", "% DB time": "percent_db_time", "Wait Class": "wait_class"},
+    "top_events": {
+        "Event": "event",
+        "Waits": "waits",
+        "Total Wait Time": "seconds",
+        "Avg Wait": "avg_ms",
+        "% DB time": "percent_db_time",
+        "Wait Class": "wait_class",
+    },
     "latch_sleeps": {"Latch Name": "latch", "Get Requests": "gets", "Misses": "misses", "Sleeps": "sleeps", "Spin Gets": "spin_gets"},
     "mutex_sleeps": {"Mutex Type": "mutex_type", "Location": "location", "Sleeps": "sleeps", "Waits": "waits", "Wait Time": "wait_ms"},
 }
@@ -43,7 +50,10 @@ class Found:
 
     def lines(self) -> dict[str, list[dict[str, Any]]]:
         """The first lines of the report as objects, by section."""
-        return {section["id"]: [dict(zip(SHOWN[section["id"]].values(), row)) for row in section["rows"]] for section in excerpt(self.report)["sections"]}
+        return {
+            section["id"]: [dict(zip(SHOWN[section["id"]].values(), row)) for row in section["rows"]]
+            for section in excerpt(self.report)["sections"]
+        }
 
 
 def run(program: harness.Program, seconds: float, tell: Callable[[str, float], None]) -> Found:

@@ -15,7 +15,15 @@ CLASSES = {
     "shows": "good", "weak": "half", "does not show": "bad", "unexpected": "bad", "by design not": "plain", "cannot be compared": "plain", "not run": "plain",
     "adds up": "good", "does not add up": "bad",
 }  # fmt: skip
-SIGNS = {"shows": "●", "weak": "◐", "does not show": "○", "unexpected": "!", "by design not": "◇", "cannot be compared": "–", "not run": "·"}
+SIGNS = {
+    "shows": "●",
+    "weak": "◐",
+    "does not show": "○",
+    "unexpected": "!",
+    "by design not": "◇",
+    "cannot be compared": "–",
+    "not run": "·",
+}
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --paper: #fff; --box: #f5f6f8; --line: #d5d9de; --faint: #79818a; --link: #0b5cad;
   --good: #11692f; --half: #8a5300; --bad: #b3261e; --c1: #0b62b8; --c2: #b8460b; --c3: #1a7f37; --c4: #8250df; --c5: #9a6700; --c6: #a4175d; }
@@ -52,7 +60,8 @@ def table(head: list[str], rows: list[list[str]], caption: str = "", numbers: tu
     css = [' class="n"' if i in numbers else "" for i in range(len(head))]
     top = "".join(f'<th scope="col"{c}>{text(name)}</th>' for name, c in zip(head, css))
     body = "".join(
-        "<tr>" + "".join(f'<th scope="row">{cell}</th>' if i == 0 else f"<td{css[i]}>{cell}</td>" for i, cell in enumerate(row)) + "</tr>" for row in rows
+        "<tr>" + "".join(f'<th scope="row">{cell}</th>' if i == 0 else f"<td{css[i]}>{cell}</td>" for i, cell in enumerate(row)) + "</tr>"
+        for row in rows
     )
     named = f"<caption>{text(caption)}</caption>" if caption else ""
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption or "table")}"><table>{named}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -102,7 +111,7 @@ def _summary(results: dict[str, Any]) -> str:
     return (
         f"<p>{len(results['cards'])} experiments of {len(results['sources'])} sources: {said}. "
         f"The figures add up in {sum(a == 'adds up' for a in accounts)} of {len(accounts)} checks.</p>"
-        f"<dl class=\"small\"><dt>Machine</dt><dd>{text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(machine['memory_mb'])} MB, {text(machine['kernel'])}</dd>"
+        f'<dl class="small"><dt>Machine</dt><dd>{text(machine["cpus"])} processors, {text(machine["cpu_model"])}, {text(machine["memory_mb"])} MB, {text(machine["kernel"])}</dd>'
         f"<dt>Profile</dt><dd>{text(about['profile'])}, {about['measurements']} measurements, {about['failed']} failed</dd>"
         f"<dt>Other work</dt><dd>{about['other_cpu']:.2f} processors busy with other work, on average</dd>"
         f"<dt>Version</dt><dd>{text(about['commit'])}</dd></dl>"
@@ -124,7 +133,11 @@ def _verdicts(results: dict[str, Any]) -> str:
         for c in results["cards"] if _measured(c)
     ]  # fmt: skip
     folded = f"<details><summary>{len(rest)} not run</summary><p>{'; '.join(rest)}</p></details>" if rest else ""
-    return '<h2 id="verdicts">Verdicts</h2>' + table(["id", "experiment", "finding", "account", "in words"], rows, "All experiments" if not rest else "Experiments of this run") + folded
+    return (
+        '<h2 id="verdicts">Verdicts</h2>'
+        + table(["id", "experiment", "finding", "account", "in words"], rows, "All experiments" if not rest else "Experiments of this run")
+        + folded
+    )
 
 
 def _needs(found: list[dict[str, Any]]) -> str:
@@ -138,7 +151,9 @@ def _needs(found: list[dict[str, Any]]) -> str:
         ]
         for n in found
     ]  # fmt: skip
-    return '<h2 id="needs">What would show the other findings</h2>' + table(["id", "finding", "what would show it", "on simulated processors"], rows, "Findings that are weak or do not show on this machine")
+    return '<h2 id="needs">What would show the other findings</h2>' + table(
+        ["id", "finding", "what would show it", "on simulated processors"], rows, "Findings that are weak or do not show on this machine"
+    )
 
 
 def _contradictions(results: dict[str, Any]) -> str:
@@ -147,11 +162,24 @@ def _contradictions(results: dict[str, Any]) -> str:
     shown = {c["id"] for c in results["cards"] if _measured(c)}
     for c in sorted(results["contradictions"], key=lambda c: c["number"]):
         measured = "".join(f"<p><code>{text(f['what'])}</code> = {text(f['value'])}</p>" for f in c["figures"])
-        cards = ", ".join(f'<a href="#{text(i)}">{text(i)}</a> ({text(verdicts[i])})' if i in shown else f"{text(i)} ({text(verdicts[i])})" for i in c["cards"])
-        rows.append([str(c["number"]), text(c["source"]), f'<div class="wide">{text(c["text"])}</div>', f'<div class="wide">{text(c["concludes"])}</div>{measured}', cards])
+        cards = ", ".join(
+            f'<a href="#{text(i)}">{text(i)}</a> ({text(verdicts[i])})' if i in shown else f"{text(i)} ({text(verdicts[i])})"
+            for i in c["cards"]
+        )
+        rows.append(
+            [
+                str(c["number"]),
+                text(c["source"]),
+                f'<div class="wide">{text(c["text"])}</div>',
+                f'<div class="wide">{text(c["concludes"])}</div>{measured}',
+                cards,
+            ]
+        )
     if not rows:
         return ""
-    return '<h2 id="contradictions">Errors and contradictions of the sources</h2>' + table(["no.", "source", "it says", "what the lab says", "experiments"], rows, "Contradictions")
+    return '<h2 id="contradictions">Errors and contradictions of the sources</h2>' + table(
+        ["no.", "source", "it says", "what the lab says", "experiments"], rows, "Contradictions"
+    )
 
 
 def _model(model: dict[str, Any]) -> str:
@@ -163,7 +191,14 @@ def _model(model: dict[str, Any]) -> str:
             [text(kind), *(f"{model['phases'][kind][phase]:g}" for phase in "SWUQ"), text(f["ours"]), text(f["printed"]), text(f["right"])]
             for kind, f in model["formulas"].items()
         ]
-        parts.append(table(["operation", "S", "W", "U", "Q", "a message with F false wake-ups", "printed by the source", "what its traces say"], rows, "Phases fitted from the traced cases", (1, 2, 3, 4)))
+        parts.append(
+            table(
+                ["operation", "S", "W", "U", "Q", "a message with F false wake-ups", "printed by the source", "what its traces say"],
+                rows,
+                "Phases fitted from the traced cases",
+                (1, 2, 3, 4),
+            )
+        )
     if model.get("predictions"):
         rows = []
         for p in model["predictions"]:
@@ -171,8 +206,17 @@ def _model(model: dict[str, Any]) -> str:
                 if kind in p:
                     counted, expected = p[kind]["counted"], p[kind]["predicted"]
                     off = f"{100 * (counted - expected) / expected:+.1f} %" if expected else ""
-                    rows.append([f"{p['sessions']}, repeat {p['repeat']}", kind, f"{p['waits']:.2f}", f"{counted:.2f}", f"{expected:.2f}", off])
-        parts.append(table(["sessions", "operation", "waits per message", "counted", "predicted", "residual"], rows, "Operations per message, predicted from the phases", (2, 3, 4, 5)))
+                    rows.append(
+                        [f"{p['sessions']}, repeat {p['repeat']}", kind, f"{p['waits']:.2f}", f"{counted:.2f}", f"{expected:.2f}", off]
+                    )
+        parts.append(
+            table(
+                ["sessions", "operation", "waits per message", "counted", "predicted", "residual"],
+                rows,
+                "Operations per message, predicted from the phases",
+                (2, 3, 4, 5),
+            )
+        )
     for method, law in model.get("laws", {}).items():
         parts.append(f"<p>Scaling of {text(method)}: {text(law['said'])}.</p>")
     return "".join(parts)
@@ -190,10 +234,20 @@ def _card(card: dict[str, Any], processors: int) -> str:
         parts.append(f"<p>{text(card['why'])}</p>")
     drawn = plot.figure(card, processors)
     if drawn:
-        parts.append(f'<figure role="group" aria-label="{text(card["title"])}">{drawn}<figcaption>Vertical lines: 95 % interval of the mean.</figcaption></figure>' + _data(card))
+        parts.append(
+            f'<figure role="group" aria-label="{text(card["title"])}">{drawn}<figcaption>Vertical lines: 95 % interval of the mean.</figcaption></figure>'
+            + _data(card)
+        )
     if card["values"]:
         rows = [[f"<code>{text(v['name'])}</code>", text(v["published"]), text(v["ours"] or "–")] for v in card["values"]]
-        parts.append(table(["figure", "published", "simulated" if card["simulated"] else "here"], rows, f"Figures of {card['id']}{_seconds(card)}", (1, 2)))
+        parts.append(
+            table(
+                ["figure", "published", "simulated" if card["simulated"] else "here"],
+                rows,
+                f"Figures of {card['id']}{_seconds(card)}",
+                (1, 2),
+            )
+        )
     parts.append(_curves(card))
     parts.append(_outcomes(card))
     if card["note"]:
@@ -224,8 +278,14 @@ def _curves(card: dict[str, Any]) -> str:
         return ""
     head = [curves["of"] or "x"]
     for column in curves["columns"]:
-        head += [f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}", f"{column['name']}, {'simulated' if card['simulated'] else 'here'}"]
-    rows = [[f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n] or "–"))] for n, x in enumerate(curves["x"])]
+        head += [
+            f"{column['name']}, {'computed from published figures' if column['computed'] else 'published'}",
+            f"{column['name']}, {'simulated' if card['simulated'] else 'here'}",
+        ]
+    rows = [
+        [f"{x:,g}", *(text(cell) for column in curves["columns"] for cell in (column["published"][n], column["ours"][n] or "–"))]
+        for n, x in enumerate(curves["x"])
+    ]
     return table(head, rows, f"Published curves of {card['id']}{_seconds(card)}", tuple(range(1, len(head))))
 
 
@@ -244,7 +304,9 @@ def _repeat(card: dict[str, Any]) -> str:
     if card["runs"]:
         parts.append(f"<dt>Repeat it</dt><dd><code>{text(card['command'])}</code></dd>")
     for run in card["runs"]:
-        settings = ", ".join(f"{k} = {v}" for k, v in {**run["settings"], **{k: v for k, v in run["options"].items() if not k.startswith("pgaq.")}}.items())
+        settings = ", ".join(
+            f"{k} = {v}" for k, v in {**run["settings"], **{k: v for k, v in run["options"].items() if not k.startswith("pgaq.")}}.items()
+        )
         parts.append(
             f"<dt>Run {text(run['name'])}</dt><dd>{text(run['title'])}: {run['points']} points of {run['seconds']:g} s, {run['repeats']} times; "
             f"{run['other_cpu']:.2f} processors busy with other work. {text(settings)}</dd>"
@@ -264,11 +326,20 @@ def compare(first: dict[str, Any], second: dict[str, Any], names: tuple[str, str
     heads = []
     for results, name in zip((first, second), names):
         machine = results["about"]["machine"]
-        heads.append(f"<dt>{text(name)}</dt><dd>{text(results['about']['profile'])}, {text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(results['about']['commit'])}</dd>")
-    body = table(columns, [_pair(*both) for both in apart], f"{len(apart)} experiments with another verdict or account") if apart else "<p>No verdict and no account differs.</p>"
+        heads.append(
+            f"<dt>{text(name)}</dt><dd>{text(results['about']['profile'])}, {text(machine['cpus'])} processors, {text(machine['cpu_model'])}, {text(results['about']['commit'])}</dd>"
+        )
+    body = (
+        table(columns, [_pair(*both) for both in apart], f"{len(apart)} experiments with another verdict or account")
+        if apart
+        else "<p>No verdict and no account differs.</p>"
+    )
     body += f"<details><summary>{len(alike)} experiments with the same verdict and account</summary>{table(columns, [_pair(*both) for both in alike], 'The same in both')}</details>"
     body += "".join(f"<p>{text(line)}</p>" for line in alone(first, second, names))
-    return document("Two runs compared", f"<dl>{''.join(heads)}</dl><p>{text(share(len(apart), len(apart) + len(alike)))}. {text(OF_VERDICTS)}</p>{body}")
+    return document(
+        "Two runs compared",
+        f"<dl>{''.join(heads)}</dl><p>{text(share(len(apart), len(apart) + len(alike)))}. {text(OF_VERDICTS)}</p>{body}",
+    )
 
 
 def pairs(first: dict[str, Any], second: dict[str, Any]) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
@@ -300,8 +371,13 @@ def share(apart: int, both: int) -> str:
 def _pair(card: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """A row of the comparison."""
     theirs = {v["name"]: v["ours"] for v in other["values"]}
-    figures = "".join(f"<p><code>{text(v['name'])}</code>: {text(v['ours'])} | {text(theirs.get(v['name'], '-'))}</p>" for v in card["values"])
-    said = [mark(c["verdict"]) + (", " + mark(c["account"]) if c["account"] and card["account"] != other["account"] else "") for c in (card, other)]
+    figures = "".join(
+        f"<p><code>{text(v['name'])}</code>: {text(v['ours'])} | {text(theirs.get(v['name'], '-'))}</p>" for v in card["values"]
+    )
+    said = [
+        mark(c["verdict"]) + (", " + mark(c["account"]) if c["account"] and card["account"] != other["account"] else "")
+        for c in (card, other)
+    ]
     return [text(card["id"]), text(card["title"]), *said, figures]
 
 
@@ -322,20 +398,34 @@ def markdown(results: dict[str, Any]) -> str:
             said = f"{said} {card['note']}"
         lines.append(f"| {card['id']} | {card['title']} | {card['verdict']} | {card['account']} | {said} |")
     if results.get("needs"):
-        lines += ["", "What would show the findings that are weak or do not show on this machine, and what the simulation says of them:", ""]
+        lines += [
+            "",
+            "What would show the findings that are weak or do not show on this machine, and what the simulation says of them:",
+            "",
+        ]
         lines += ["| id | finding | what would show it | on simulated processors |", "|---|---|---|---|"]
         for n in results["needs"]:
             simulated = ", ".join(f"{s['id']} (simulated: {s['verdict']})" for s in n["simulated"]) or "not simulated"
             lines.append(f"| {n['id']} | {n['verdict']} | {n['text']} | {simulated} |")
     found = sorted(results.get("contradictions", []), key=lambda c: c["number"])
     if found:
-        lines += ["", "Errors and contradictions of the sources, and what was measured about them:", "", "| no. | it says | what the lab says | measured |", "|---|---|---|---|"]
+        lines += [
+            "",
+            "Errors and contradictions of the sources, and what was measured about them:",
+            "",
+            "| no. | it says | what the lab says | measured |",
+            "|---|---|---|---|",
+        ]
         for c in found:
             measured = "; ".join(f"`{f['what']}` = {f['value']}" for f in c["figures"])
             lines.append(f"| {c['number']} | {c['text']} | {c['concludes']} | {measured} |")
     model = results.get("model") or {}
     if "formulas" in model:
-        lines += ["", "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |", "|---|---|---|---|"]
+        lines += [
+            "",
+            "| operation | a message with F false wake-ups | printed by the source | what its traces add up to |",
+            "|---|---|---|---|",
+        ]
         lines += [f"| {kind} | {f['ours']} | {f['printed']} | {f['right']} |" for kind, f in model["formulas"].items()]
     lines += _residuals(model.get("predictions") or [])
     for method, law in model.get("laws", {}).items():
@@ -356,7 +446,14 @@ def _residuals(predictions: list[dict[str, Any]]) -> list[str]:
     if not lines:
         return []
     head = ["sessions", "waits", "mutex", "predicted", "residual", "channel", "predicted", "residual"]
-    return ["", "Gets for each message, counted and as the formulas predict them:", "", f"| {' | '.join(head)} |", "|" + "---:|" * len(head), *lines]
+    return [
+        "",
+        "Gets for each message, counted and as the formulas predict them:",
+        "",
+        f"| {' | '.join(head)} |",
+        "|" + "---:|" * len(head),
+        *lines,
+    ]
 
 
 BEGIN, END = "<!-- results of the lab: begin -->\n", "<!-- results of the lab: end -->"
@@ -381,9 +478,14 @@ def write_markdown(results: dict[str, Any], path: Path, pictures: list[str] | No
         if svg:
             (path.parent / "img").mkdir(exist_ok=True)
             (path.parent / "img" / f"lab-{card['id']}.svg").write_text(svg, encoding="utf-8")
-            drawn.append(f"{card['id']}, {card['title']}: {card['verdict']}.\n\n![{card['id']}: {card['title']}](img/lab-{card['id']}.svg)\n")
+            drawn.append(
+                f"{card['id']}, {card['title']}: {card['verdict']}.\n\n![{card['id']}: {card['title']}](img/lab-{card['id']}.svg)\n"
+            )
     before, rest = text.split(BEGIN, 1)
-    path.write_text(before + BEGIN + "\n" + markdown(results) + "\n" + "\n".join(drawn) + ("\n" if drawn else "") + END + rest.split(END, 1)[1], encoding="utf-8")
+    path.write_text(
+        before + BEGIN + "\n" + markdown(results) + "\n" + "\n".join(drawn) + ("\n" if drawn else "") + END + rest.split(END, 1)[1],
+        encoding="utf-8",
+    )
 
 
 def write(results: dict[str, Any], output: Path) -> Path:

@@ -49,8 +49,19 @@ def figure(card: dict[str, Any], processors: int, colors: dict[str, str] | None 
             _draw(published, theirs, card, "published")
             _draw(mine, ours, card, here)
             _same(published, mine, theirs, ours, card)
-            _draw(normal, [_normal(s, card["processors"] if card["x"] == "sessions" else 1) for s in theirs], card, "both, normalised", dotted=True)
-            _draw(normal, [_normal(s, (card["processors"] if card["simulated"] else processors) if card["x"] == "sessions" else 1) for s in ours], card, "both, normalised")
+            _draw(
+                normal,
+                [_normal(s, card["processors"] if card["x"] == "sessions" else 1) for s in theirs],
+                card,
+                "both, normalised",
+                dotted=True,
+            )
+            _draw(
+                normal,
+                [_normal(s, (card["processors"] if card["simulated"] else processors) if card["x"] == "sessions" else 1) for s in ours],
+                card,
+                "both, normalised",
+            )
             if mine.get_xscale() == "linear":
                 _linear(normal)
             normal.legend(loc="best")
@@ -69,7 +80,15 @@ def _draw(axes: Axes, series: list[dict[str, Any]], card: dict[str, Any], title:
     for n, one in enumerate(series):
         style = {"color": SERIES[n % len(SERIES)], "marker": MARKS[n % len(MARKS)], "linestyle": ":" if dotted else STYLES[n % len(STYLES)]}
         label = f"{one['name']} (published)" if dotted else one["name"]
-        axes.errorbar(one["x"], one["mean"], yerr=one["error"], capsize=2, label=label, markerfacecolor="none" if dotted else SERIES[n % len(SERIES)], **style)
+        axes.errorbar(
+            one["x"],
+            one["mean"],
+            yerr=one["error"],
+            capsize=2,
+            label=label,
+            markerfacecolor="none" if dotted else SERIES[n % len(SERIES)],
+            **style,
+        )
     axes.set_title(title, fontsize=9)
     axes.set_xlabel(card["x"])
     axes.set_ylabel(card["unit"])

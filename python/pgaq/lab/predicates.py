@@ -2,10 +2,10 @@
 
 A predicate is one comparison, or several joined by `and`:
 
-	peak(total) between 4 and 16
-	ratio(listen.false_wakeups, subscriber.false_wakeups) > 2
-	sleeps(scheme=3) > 30 * sleeps(scheme=1)
-	gets == done
+        peak(total) between 4 and 16
+        ratio(listen.false_wakeups, subscriber.false_wakeups) > 2
+        sleeps(scheme=3) > 30 * sleeps(scheme=1)
+        gets == done
 
 A name is a metric of the experiment's run; `run.metric` is one of another run,
 `published.name` a published value.  Axes in parentheses choose points.  A
@@ -147,7 +147,12 @@ def both(function: Callable[[float, float], float], a: Value, b: Value) -> Value
 
 # -- reading
 
-OPERATORS: dict[type, Callable[[float, float], float]] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divide}
+OPERATORS: dict[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 BETWEEN = re.compile(r"^(.+?)\s+between\s+(.+?)\s+and\s+(.+)$")

@@ -51,7 +51,9 @@ class Task:
         return f"{self.run.title}{': ' if axes else ''}{axes}"
 
 
-def tasks(sources: list[model.Source], chosen: list[model.Experiment], profile: str, repeats: int | None = None, at_most: float | None = None) -> list[Task]:
+def tasks(
+    sources: list[model.Source], chosen: list[model.Experiment], profile: str, repeats: int | None = None, at_most: float | None = None
+) -> list[Task]:
     """All measurements of the experiments: each run once, repeat after repeat; none longer than `at_most` seconds."""
     found: list[Task] = []
     for source in sources:
@@ -113,7 +115,9 @@ def measure(laboratory: Laboratory, task: Task, output: Path) -> dict[str, Any]:
     server = laboratory.server(task.run.server)
     settings = {parameter: task.point[axis] for axis, parameter in task.run.session.items() if axis in task.point}
     settings |= {name: value for name, value in task.run.options.items() if name.startswith("pgaq.")}
-    site = Site(server, settings, {name: value for name, value in task.run.options.items() if not name.startswith("pgaq.")}, output, task.repeat)
+    site = Site(
+        server, settings, {name: value for name, value in task.run.options.items() if not name.startswith("pgaq.")}, output, task.repeat
+    )
     # a simulated point has its processors by the simulation
     processors = None if task.run.workload == "simulated" else task.point.get("processors")
     record: dict[str, Any] = {
@@ -136,7 +140,12 @@ def measure(laboratory: Laboratory, task: Task, output: Path) -> dict[str, Any]:
     took = time.monotonic() - began
     after = machine.cpu(server)
     others = after.machine - before.machine - (after.server - before.server) - (time.process_time() - clients)
-    record |= {"took": took, "server_cpu": after.server - before.server, "other_cpu": max(0.0, others) / took, "stolen_cpu": (after.steal - before.steal) / took}
+    record |= {
+        "took": took,
+        "server_cpu": after.server - before.server,
+        "other_cpu": max(0.0, others) / took,
+        "stolen_cpu": (after.steal - before.steal) / took,
+    }
     return record
 
 
@@ -157,7 +166,9 @@ def _calm(server: Server) -> None:
     """No session of a failed measurement continues."""
     if server.running():
         with server.connect() as conn:
-            conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq lab' AND pid <> pg_backend_pid()")
+            conn.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgaq lab' AND pid <> pg_backend_pid()"
+            )
 
 
 def _plain(value: Any) -> Any:
@@ -208,7 +219,11 @@ def about(profile: str, chosen: list[model.Experiment]) -> dict[str, Any]:
 
 
 def execute(
-    work: list[Task], output: Path, description: dict[str, Any], *, directory: Path | None = None,
+    work: list[Task],
+    output: Path,
+    description: dict[str, Any],
+    *,
+    directory: Path | None = None,
     tell: Callable[[Task, int, dict[str, Any] | None], None] = lambda *_: None,
 ) -> bool:
     """Measure what is not there yet; False when interrupted.  `tell` hears of each task before (None) and after it."""

@@ -233,7 +233,17 @@ class Calls:
             raise Unsuitable("strace is not installed")
         self.directory = tempfile.TemporaryDirectory(prefix="pgaq-lab-")
         self.file = Path(self.directory.name) / "calls"
-        command = [program, "-ttt", "-T", "-o", str(self.file), "-p", str(pid), "-e", "trace=futex,sched_yield,poll,ppoll,select,pselect6,epoll_wait,clock_nanosleep,nanosleep,semtimedop"]
+        command = [
+            program,
+            "-ttt",
+            "-T",
+            "-o",
+            str(self.file),
+            "-p",
+            str(pid),
+            "-e",
+            "trace=futex,sched_yield,poll,ppoll,select,pselect6,epoll_wait,clock_nanosleep,nanosleep,semtimedop",
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()  # type: ignore[union-attr]
         if "attached" not in line:

@@ -163,7 +163,10 @@ def _by_design(found: Verdict, lookups: list[Lookup]) -> None:
         found.verdict, found.why = BY_DESIGN, found.experiment.by_design
     else:
         measured = "Measured otherwise" if any(o.verdict == NOT for o in designed) else "True of the means only"
-        found.verdict, found.why = UNEXPECTED, f"{measured}: {'; '.join(o.said for o in designed if o.verdict != CLEAR)}. {found.experiment.by_design}"
+        found.verdict, found.why = (
+            UNEXPECTED,
+            f"{measured}: {'; '.join(o.said for o in designed if o.verdict != CLEAR)}. {found.experiment.by_design}",
+        )
 
 
 def figures(source: Source, contradiction: Contradiction, records: list[dict[str, Any]], profile: str) -> list[tuple[str, str]]:
@@ -228,4 +231,22 @@ def judge_all(sources: list[Source], records: list[dict[str, Any]], profile: str
     return [judge(s, e, [r for r in records if r["source"] == s.number], profile) for s in sources for e in s.experiments.values()]
 
 
-__all__ = ["ADDS_UP", "BY_DESIGN", "CANNOT", "DOES_NOT", "DOES_NOT_ADD_UP", "NOT_MEASURED", "NOT_RUN", "SHOWS", "UNEXPECTED", "WEAK", "WEAKLY", "Measurements", "Verdict", "conclusion", "figures", "judge", "judge_all"]
+__all__ = [
+    "ADDS_UP",
+    "BY_DESIGN",
+    "CANNOT",
+    "DOES_NOT",
+    "DOES_NOT_ADD_UP",
+    "NOT_MEASURED",
+    "NOT_RUN",
+    "SHOWS",
+    "UNEXPECTED",
+    "WEAK",
+    "WEAKLY",
+    "Measurements",
+    "Verdict",
+    "conclusion",
+    "figures",
+    "judge",
+    "judge_all",
+]

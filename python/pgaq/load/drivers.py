@@ -362,7 +362,6 @@ SKIP = Driver(
 )
 
 
-
 # -- the same with a time until which a message is not visible, as pgmq does it
 
 

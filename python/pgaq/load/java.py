@@ -28,14 +28,20 @@ def _newest(library: str) -> Path | None:
     def version(path: Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", path.parent.name)]
 
-    return max((path for path in folder.glob(f"*/{folder.name}-[0-9]*.jar") if not path.stem.endswith(("-sources", "-javadoc"))), key=version, default=None)
+    return max(
+        (path for path in folder.glob(f"*/{folder.name}-[0-9]*.jar") if not path.stem.endswith(("-sources", "-javadoc"))),
+        key=version,
+        default=None,
+    )
 
 
 def class_path() -> str:
     """Of the load and the provider; compiled when that was not done since a source was changed."""
     source = places.source()
     if source is None:
-        raise NoSource("the load of Jakarta Messaging clients is built from source, and there is no source here: run it in a clone of the project, or set PGAQ_SOURCE to one")
+        raise NoSource(
+            "the load of Jakarta Messaging clients is built from source, and there is no source here: run it in a clone of the project, or set PGAQ_SOURCE to one"
+        )
     if not (shutil.which("java") and shutil.which("javac")):
         raise NoSource("the Jakarta Messaging clients need a JDK: tools/setup jms installs it")
     jars = [_newest(library) for library in LIBRARIES]
@@ -51,7 +57,11 @@ def class_path() -> str:
     if not done.exists() or done.stat().st_mtime < max(path.stat().st_mtime for path in files):
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        compiled = subprocess.run(["javac", "-nowarn", "-proc:none", "-encoding", "UTF-8", "-cp", libraries, "-d", str(target), *map(str, files)], capture_output=True, text=True)
+        compiled = subprocess.run(
+            ["javac", "-nowarn", "-proc:none", "-encoding", "UTF-8", "-cp", libraries, "-d", str(target), *map(str, files)],
+            capture_output=True,
+            text=True,
+        )
         if compiled.returncode != 0:
             raise LoadError(f"the Jakarta Messaging clients did not compile:\n{compiled.stderr}")
         done.touch()

@@ -130,7 +130,9 @@ def _messages(label: str, clients: list[Client]) -> Iterator[Message]:
                     else:
                         for key in _keys(lease.span):
                             message = found.setdefault(key, Message(f"{label}: message {key[0] >> 12}.{key[0] & 4095}:{key[1]}"))
-                            (message.takes if lease.kind == "G" else message.extensions if lease.kind == "H" else message.ends).append(event)
+                            (message.takes if lease.kind == "G" else message.extensions if lease.kind == "H" else message.ends).append(
+                                event
+                            )
     for event in plain:
         for key in _keys(event.lease.span) if found else ():
             if key in found:
@@ -194,7 +196,10 @@ def _check_times(message: Message, report: Report, rules: Rules) -> None:
             rested = take.lease.seen + rules.rest(take.lease.attempts + 1) * 1e6 - SLACK
             for other in message.takes:
                 if other.lease.asked > take.t.after > 0 and other.lease.seen < rested and not other.t.client.moved:
-                    report.add("early", f"{message.name} came {(rested - other.lease.seen) / 1e6:.3f} s before its retry delay was over ({take}; {other})")
+                    report.add(
+                        "early",
+                        f"{message.name} came {(rested - other.lease.seen) / 1e6:.3f} s before its retry delay was over ({take}; {other})",
+                    )
         if take.lease.kind != "G" or not take.certain:
             continue
         for moved in (False, True):
@@ -211,9 +216,13 @@ def _check_times(message: Message, report: Report, rules: Rules) -> None:
                 continue
             over = rules.over(take)
             if each.lease.seen < over and not any(
-                end.done and end.possible and end.lease.receipt == take.lease.receipt and end.lease.asked < each.lease.seen for end in message.ends
+                end.done and end.possible and end.lease.receipt == take.lease.receipt and end.lease.asked < each.lease.seen
+                for end in message.ends
             ):
-                report.add("early", f"{message.name}: its receipt was stale {(over - each.lease.seen) / 1e6:.3f} s before its time was over ({take}; {each})")
+                report.add(
+                    "early",
+                    f"{message.name}: its receipt was stale {(over - each.lease.seen) / 1e6:.3f} s before its time was over ({take}; {each})",
+                )
 
 
 # -- ends
@@ -267,5 +276,6 @@ def _check_attempts(message: Message, report: Report, unknown: int) -> None:
         most = sum(1 for other in others if other.lease.asked < take.lease.seen) + unknown
         if take.lease.attempts < before - unseen or take.lease.attempts > most:
             report.add(
-                "attempts", f"{message.name} showed {take.lease.attempts} attempts after {before} leases, {most} deliveries at most ({take})"
+                "attempts",
+                f"{message.name} showed {take.lease.attempts} attempts after {before} leases, {most} deliveries at most ({take})",
             )

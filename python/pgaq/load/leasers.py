@@ -69,7 +69,9 @@ class _Leaser(threading.Thread):
         super().__init__(daemon=True)
         self.group, self.work, self.consumer = group, group.work, consumer
         self.rng = random.Random(self.work.options.seed * 100 + number)
-        self.ledger = Writer(self.work.ledger_dir, "consumer", FIRST + next(_numbers), consumer=consumer, batch=self.work.shape.most, sync=False)
+        self.ledger = Writer(
+            self.work.ledger_dir, "consumer", FIRST + next(_numbers), consumer=consumer, batch=self.work.shape.most, sync=False
+        )
         self.conn: db.Connection | None = None
         self.held: list[Held] = []
         self.acknowledged = 0

@@ -98,7 +98,11 @@ class Transaction:
     def consumed(self) -> list[Span]:
         """What takes effect when it commits."""
         kinds = "AJ" if self.client.drops else "A"
-        return [*self.spans, *(each.span for each in self.leases if each.kind in kinds and each.answer in ("done", "unknown"))] if self.leases else self.spans
+        return (
+            [*self.spans, *(each.span for each in self.leases if each.kind in kinds and each.answer in ("done", "unknown"))]
+            if self.leases
+            else self.spans
+        )
 
     def leased(self) -> list[Span]:
         """What was received with a lease, undone or not."""
@@ -544,7 +548,10 @@ def _check_order(
                     continue
                 for n in range(span.first, min(end, before + 1)):
                     holders = returned.get((span.session, n), ())
-                    if any(retry_delay or h.client is not client or h.broken or (h is not t and h.leased() and h.began <= t.began) for h in holders):
+                    if any(
+                        retry_delay or h.client is not client or h.broken or (h is not t and h.leased() and h.began <= t.began)
+                        for h in holders
+                    ):
                         report.late += 1
                     elif lost_calls > 0:
                         lost_calls -= 1

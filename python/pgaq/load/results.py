@@ -62,7 +62,9 @@ def require_disk(directory: Path, needed: int) -> None:
     """An error when less is free: better now than after an hour."""
     free = machine.free_bytes(directory)
     if free < needed:
-        raise SurroundingsError(f"Up to {needed / (1 << 30):.0f} GB of disk are needed where {directory} lies, {free / (1 << 30):.0f} GB are free.")
+        raise SurroundingsError(
+            f"Up to {needed / (1 << 30):.0f} GB of disk are needed where {directory} lies, {free / (1 << 30):.0f} GB are free."
+        )
 
 
 def about(settings: dict[str, Any], busy: float) -> dict[str, Any]:

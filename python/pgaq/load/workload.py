@@ -79,7 +79,9 @@ def build_client() -> Path:
         return Path(given)
     source = places.source()
     if source is None:
-        raise NoSource("bench/load is built from source, and there is no source here: run it in a clone of the project, or set PGAQ_SOURCE to one")
+        raise NoSource(
+            "bench/load is built from source, and there is no source here: run it in a clone of the project, or set PGAQ_SOURCE to one"
+        )
     bench = source / "bench"
     build = bench / "build"
     if not os.access(bench, os.W_OK) and not build.exists():
@@ -173,8 +175,16 @@ class Workload:
     """One queue of one driver under load."""
 
     def __init__(
-        self, server: Server, driver: Driver, shape: Shape, options: Options | None = None, *, queue: str = "load",
-        dbname: str = "postgres", directory: Path | None = None, nodes: Sequence[Server] = (),
+        self,
+        server: Server,
+        driver: Driver,
+        shape: Shape,
+        options: Options | None = None,
+        *,
+        queue: str = "load",
+        dbname: str = "postgres",
+        directory: Path | None = None,
+        nodes: Sequence[Server] = (),
     ) -> None:
         self.server = server
         self.nodes = [server, *nodes]  # servers with the queue
@@ -286,7 +296,9 @@ class Workload:
                 self._spawn(role, share, offset, names, -(-messages * share // sessions), server)
             offset += share
 
-    def _spawn(self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0, server: Server | None = None) -> None:
+    def _spawn(
+        self, role: str, sessions: int, offset: int = 0, names: list[str] | None = None, messages: int = 0, server: Server | None = None
+    ) -> None:
         shape, options, driver = self.shape, self.options, self.driver
         server = server or self.server
         count = min(options.processes, sessions) if role != "ticker" else 1

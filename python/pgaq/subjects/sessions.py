@@ -70,7 +70,10 @@ SESSION_STATISTICS = Subject(
     title="Statistics of the session",
     text="What one session has done since it began, or began to use pgaq.",
     query="SELECT name, value FROM aq.session_statistics WHERE pid = %(pid)s AND value <> 0 ORDER BY value DESC",
-    columns=(Column("name", "Statistic", text="name"), Column("value", "Value", "count", "number, or bytes if the name says so", counter=True)),
+    columns=(
+        Column("name", "Statistic", text="name"),
+        Column("value", "Value", "count", "number, or bytes if the name says so", counter=True),
+    ),
     key="name",
     order="value",
     parameters=("pid",),

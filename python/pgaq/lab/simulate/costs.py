@@ -51,7 +51,9 @@ class Costs:
         found: dict[str, float] = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            found |= {f"{each.name}_{part}": getattr(value, part) for part in ("ns", "gets")} if isinstance(value, Phase) else {each.name: value}
+            found |= (
+                {f"{each.name}_{part}": getattr(value, part) for part in ("ns", "gets")} if isinstance(value, Phase) else {each.name: value}
+            )
         return found
 
     @classmethod
@@ -61,7 +63,9 @@ class Costs:
         for each in fields(cls):
             value = getattr(made, each.name)
             if isinstance(value, Phase):
-                setattr(made, each.name, Phase(*(float(metrics.get(f"{each.name}_{part}", getattr(value, part))) for part in ("ns", "gets"))))
+                setattr(
+                    made, each.name, Phase(*(float(metrics.get(f"{each.name}_{part}", getattr(value, part))) for part in ("ns", "gets")))
+                )
             else:
                 setattr(made, each.name, float(metrics.get(each.name, value)))
         return made

@@ -2,12 +2,12 @@
 
 A task is a generator.  It yields what it does next, and is resumed when that is done:
 
-	("run", ns)			uses a processor for this time
-	("until", at)		uses a processor until the clock shows this time, as a loop that reads the clock does
-	("spin", lock, ns)	polls a lock for this time; resumed with True as its holder, or with False
-	("yield",)			lets other tasks run, if there are any on its processor
-	("sleep", ns)		needs no processor for this time
-	("wait", ns)		until it is posted, at most this long (None: without a limit); resumed with whether it was posted
+        ("run", ns)			uses a processor for this time
+        ("until", at)		uses a processor until the clock shows this time, as a loop that reads the clock does
+        ("spin", lock, ns)	polls a lock for this time; resumed with True as its holder, or with False
+        ("yield",)			lets other tasks run, if there are any on its processor
+        ("sleep", ns)		needs no processor for this time
+        ("wait", ns)		until it is posted, at most this long (None: without a limit); resumed with whether it was posted
 
 Times are nanoseconds.  Each processor has a queue, as in Linux: the eligible task
 with the earliest deadline runs (EEVDF); one that has used up its slice is preempted
@@ -47,7 +47,27 @@ class Processor:
 class Task:
     """One session."""
 
-    __slots__ = ("program", "name", "processor", "version", "burst", "left", "lock", "since", "virtual", "deadline", "lag", "posted", "waiting", "used_ns", "ended", "preempted", "woken_at", "asked", "began")
+    __slots__ = (
+        "program",
+        "name",
+        "processor",
+        "version",
+        "burst",
+        "left",
+        "lock",
+        "since",
+        "virtual",
+        "deadline",
+        "lag",
+        "posted",
+        "waiting",
+        "used_ns",
+        "ended",
+        "preempted",
+        "woken_at",
+        "asked",
+        "began",
+    )
 
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
@@ -281,7 +301,10 @@ class Machine:
         last = task.processor
         if last is not None and last.current is None and not last.ready:
             return last
-        return min(self.processors, key=lambda p: (len(p.ready) + (p.current is not None), p is not last, self.random.random() if last is None else p.number))
+        return min(
+            self.processors,
+            key=lambda p: (len(p.ready) + (p.current is not None), p is not last, self.random.random() if last is None else p.number),
+        )
 
     def _wake(self, task: Task, value: Any, delay: float) -> None:
         task.waiting = False

@@ -256,13 +256,31 @@ def queue_loop(costs: Costs, given: dict[str, Any], seconds: float, seed: int) -
 def _of_queue(queue: Queue, machine: Machine, sums: dict[str, float], number: int, seconds: float) -> dict[str, float]:
     per = max(1.0, sums["dequeued"])
     db_time = 2 * number * seconds - sums.pop("idle_ns") / 1e9
-    found = sums | used(machine, seconds) | {"total_per_s": sums["dequeued"] / seconds, "false_per_message": sums["false_wakeups"] / per, "db_time_s": db_time, "left": float(sum(queue.messages))}
+    found = (
+        sums
+        | used(machine, seconds)
+        | {
+            "total_per_s": sums["dequeued"] / seconds,
+            "false_per_message": sums["false_wakeups"] / per,
+            "db_time_s": db_time,
+            "left": float(sum(queue.messages)),
+        }
+    )
     for name, lock in (("mutex_x", queue.mutex), ("latch_free", queue.channel)):
         counters = counted([lock])
         found |= {f"{name}_{figure}": counters[figure] for figure in ("waits", "sleeps", "misses", "gets", "wait_ms")}
         longest, mode = _histogram(lock)
-        found |= {f"{name}_ns_per_deq": lock.counters.ns / per, f"{name}_ns_per_get": lock.counters.ns / max(1.0, counters["gets"]), f"{name}_mode_ns": mode, f"{name}_longest_ns": longest}
-        found |= {f"{name}_s": counters["wait_s"], f"{name}_percent": 100 * counters["wait_s"] / db_time if db_time else 0.0, f"{name}_gets_per_deq": counters["gets"] / per}
+        found |= {
+            f"{name}_ns_per_deq": lock.counters.ns / per,
+            f"{name}_ns_per_get": lock.counters.ns / max(1.0, counters["gets"]),
+            f"{name}_mode_ns": mode,
+            f"{name}_longest_ns": longest,
+        }
+        found |= {
+            f"{name}_s": counters["wait_s"],
+            f"{name}_percent": 100 * counters["wait_s"] / db_time if db_time else 0.0,
+            f"{name}_gets_per_deq": counters["gets"] / per,
+        }
     return found
 
 

@@ -9,7 +9,22 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from pgaq.lab.site import Site
-from pgaq.lab.workloads import contention, harness, jms, names, nodes, payloads, queries, queues, row_cache, simulated, static, ten_calls, traced, uncommitted
+from pgaq.lab.workloads import (
+    contention,
+    harness,
+    jms,
+    names,
+    nodes,
+    payloads,
+    queries,
+    queues,
+    row_cache,
+    simulated,
+    static,
+    ten_calls,
+    traced,
+    uncommitted,
+)
 
 Workload = Callable[[Site, dict[str, Any], float], dict[str, Any]]
 

@@ -51,7 +51,13 @@ def hammer(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
 
 def two_classes(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Two latches of different classes under the same contention at the same time: what a spin count does to each."""
-    given = {"hold_us": 50, "pause_us": 20, "sessions": 4, **{key: value for key, value in site.options.items() if key in ("hold_us", "pause_us", "sessions")}, "seconds": seconds}
+    given = {
+        "hold_us": 50,
+        "pause_us": 20,
+        "sessions": 4,
+        **{key: value for key, value in site.options.items() if key in ("hold_us", "pause_us", "sessions")},
+        "seconds": seconds,
+    }
     call = f"SELECT sum(gets) AS gets, max(elapsed_us) / 1e6 AS elapsed, sum(cpu_us) AS cpu FROM aq_lab.hammer_latch(%(latch)s, child => %(child)s, {', '.join(f'{key} => {value}' for key, value in given.items())})"
     with site.server.connect() as look, Sessions(site) as sessions:
         sessions.prepare(LATCHES)

@@ -117,9 +117,13 @@ class Jobs:
     def start(self, seconds: float) -> None:
         """All sessions at once; each returns the number of its messages."""
         for n in self.numbers:
-            self.sessions.start(("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{self.program.method}(%s, %s, NULL)", [n, seconds]))
+            self.sessions.start(
+                ("deq", n), lambda conn, n=n: db.value(conn, f"CALL lab_aq.{self.program.method}(%s, %s, NULL)", [n, seconds])
+            )
         for n in self.enqueuers:
-            self.sessions.start(("enq", n), lambda conn, n=n: db.value(conn, "CALL lab_aq.enqueue(%s, %s, %s, NULL)", [n, seconds, self.burn]))
+            self.sessions.start(
+                ("enq", n), lambda conn, n=n: db.value(conn, "CALL lab_aq.enqueue(%s, %s, %s, NULL)", [n, seconds, self.burn])
+            )
 
 
 def messages(results: dict[Any, Any]) -> tuple[int, int]:
@@ -149,7 +153,7 @@ def queue_loop(site: Site, point: dict[str, Any], seconds: float) -> dict[str, A
         found |= _windows(look, number, seconds)
         found |= db.row(look, SAMPLED, [seconds]) or {}
         found["hash_values"] = db.value(look, HASH, [traced])
-        found["locks_seen"] = float(db.value(look, "SELECT count(*) FROM sys.\"v$libcache_locks\""))
+        found["locks_seen"] = float(db.value(look, 'SELECT count(*) FROM sys."v$libcache_locks"'))
         found["subscribers_seen"] = float(db.value(look, "SELECT count(*) FROM dba_queue_subscribers WHERE upper(queue_name) = 'MESSAGES'"))
         sessions.close()
         drop(look)
@@ -168,7 +172,12 @@ def _totals(results: dict[Any, Any], change: Counters, number: int, took: float)
     }  # fmt: skip
     per = max(1.0, dequeued)
     found["false_per_message"] = found["false_wakeups"] / per
-    for name, event in (("mutex_x", "library cache: mutex X"), ("latch_free", "latch free"), ("listen", "wait for unread message on broadcast channel"), ("subscriber", "Streams AQ: waiting for messages in the queue")):
+    for name, event in (
+        ("mutex_x", "library cache: mutex X"),
+        ("latch_free", "latch free"),
+        ("listen", "wait for unread message on broadcast channel"),
+        ("subscriber", "Streams AQ: waiting for messages in the queue"),
+    ):
         found[f"{name}_waits"], found[f"{name}_s"] = change("event", event, "waits"), change("event", event, "wait_us") / 1e6
         found[f"{name}_percent"] = 100 * found[f"{name}_s"] / db_time if db_time else 0.0
     for figure in ("gets", "misses", "sleeps", "spin_gets"):
@@ -186,7 +195,11 @@ def _totals(results: dict[Any, Any], change: Counters, number: int, took: float)
 
 def _windows(look: db.Connection, number: int, seconds: float) -> dict[str, float]:
     """From the first to the last message of the last session: enqueued, and dequeued."""
-    row = db.row(look, "SELECT first_enqueued, last_enqueued, first_dequeued, last_dequeued FROM lab_aq.windows WHERE number = %s AND first_dequeued IS NOT NULL", [number])
+    row = db.row(
+        look,
+        "SELECT first_enqueued, last_enqueued, first_dequeued, last_dequeued FROM lab_aq.windows WHERE number = %s AND first_dequeued IS NOT NULL",
+        [number],
+    )
     if row is None:
         return {"enqueue_window_s": 0.0, "dequeue_window_s": 0.0, "dequeue_window_percent": 0.0, "first_dequeue_s": 0.0}
     window = (row["last_dequeued"] - row["first_dequeued"]).total_seconds()
@@ -202,7 +215,9 @@ def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:
     per = max(1.0, own)
 
     def total(figure: str, operation: str, obj: str | None = None, location: str | None = None) -> float:
-        return sum(r[figure] for r in rows if r["operation"] == operation and obj in (None, r["object"]) and location in (None, r["location"]))
+        return sum(
+            r[figure] for r in rows if r["operation"] == operation and obj in (None, r["object"]) and location in (None, r["location"])
+        )
 
     found: dict[str, Any] = {"own": own, "own_waits": float(db.value(look, "SELECT waits FROM aq.traces WHERE pid = %s", [pid]) or 0)}
     for kind in ("lock", "pin", "latch", "mutex"):
@@ -217,7 +232,10 @@ def _traced(look: db.Connection, pid: int, own: float) -> dict[str, Any]:
         "object_lock": total("gets", "mutex", "Library Cache", "object: lock"), "object_pin": total("gets", "mutex", "Library Cache", "object: pin"),
         "object_unpin": total("gets", "mutex", "Library Cache", "object: unpin"), "object_unlock": total("gets", "mutex", "Library Cache", "object: unlock"),
     }  # fmt: skip
-    found["latch_ns_per_deq"], found["mutex_ns_per_deq"] = found["ns_per_latch_get"] * found["latch_gets_per_deq"], found["ns_per_mutex_get"] * found["mutex_gets_per_deq"]
+    found["latch_ns_per_deq"], found["mutex_ns_per_deq"] = (
+        found["ns_per_latch_get"] * found["latch_gets_per_deq"],
+        found["ns_per_mutex_get"] * found["mutex_gets_per_deq"],
+    )
     for name, operation, obj in (("latch", "latch", CHANNEL), ("mutex", "mutex", "Library Cache")):
         curves = {
             metric: {float(value): float(count) for value, count in look.execute(HISTOGRAM, [pid, measure, operation, obj]).fetchall()}

@@ -24,7 +24,9 @@ SUBSCRIBERS = 10
 CLIENTS = "SELECT array_agg(pid) FROM pg_stat_activity WHERE usename = %s"
 
 
-def _java(server: Server, program: str, arguments: Callable[[str], list[str]], sees: Callable[[str], None], heap: str = HEAP) -> dict[str, Any]:
+def _java(
+    server: Server, program: str, arguments: Callable[[str], list[str]], sees: Callable[[str], None], heap: str = HEAP
+) -> dict[str, Any]:
     """Run a program of the load, which has the server's URL among its arguments; `sees` hears of each line of its output."""
     try:
         classes = java.class_path()
@@ -35,7 +37,15 @@ def _java(server: Server, program: str, arguments: Callable[[str], list[str]], s
         db.execute(conn, f"DROP ROLE IF EXISTS {ROLE}")
         db.execute(conn, f"CREATE ROLE {ROLE} SUPERUSER LOGIN PASSWORD '{password}'")
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user={ROLE}&password={password}"
-    command = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classes, f"{java.PACKAGE}.{program}", *arguments(url)]
+    command = [
+        "java",
+        f"-Xmx{heap}",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp",
+        classes,
+        f"{java.PACKAGE}.{program}",
+        *arguments(url),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     outcome: dict[str, Any] = {}
     try:
@@ -76,7 +86,9 @@ class Watch:
 def _anonymous(pid: int) -> int:
     """Kilobytes of a process without the shared memory that it has touched."""
     try:
-        return next((int(line.split()[1]) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon")), 0)
+        return next(
+            (int(line.split()[1]) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon")), 0
+        )
     except OSError:
         return 0
 
@@ -93,7 +105,13 @@ def large(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
         finally:
             server = watch.end()
             db.execute(look, "SELECT aq.drop_queue('lab_large', force => true)")
-    return {"server_mb": server, "client_mb": outcome["client"] / 2**20, "message_mb": outcome["bytes"] / 2**20, "intact": float(outcome["intact"]), "mb": float(size)}
+    return {
+        "server_mb": server,
+        "client_mb": outcome["client"] / 2**20,
+        "message_mb": outcome["bytes"] / 2**20,
+        "intact": float(outcome["intact"]),
+        "mb": float(size),
+    }
 
 
 def _create(conn: db.Connection, store: str, topic: bool) -> None:
@@ -123,7 +141,16 @@ def figures(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]
     with site.server.connect() as look:
         _drop(look)
         _create(look, str(given["store"]), topic)
-        words = [QUEUE, str(given["batch"]), "receive", str(SUBSCRIBERS if topic else 0), str(given["sessions"]), str(given["rate"]), str(min(WARM_UP, 2 * seconds)), str(seconds)]
+        words = [
+            QUEUE,
+            str(given["batch"]),
+            "receive",
+            str(SUBSCRIBERS if topic else 0),
+            str(given["sessions"]),
+            str(given["rate"]),
+            str(min(WARM_UP, 2 * seconds)),
+            str(seconds),
+        ]
         try:
             outcome = _java(site.server, "Load", lambda url: [java.FACTORY, url, *words], sees)
         finally:

@@ -16,7 +16,14 @@ from pgaq.load.workload import NoSource, Options, Workload, build_client
 from pgaq.server import Server
 
 # as the server of the other runs, but smaller; commits are synced, as in the source
-SETTINGS = {"fsync": "on", "shared_buffers": "64MB", "max_wal_size": "1GB", "max_connections": "100", "autovacuum": "off", "pgaq.node_heartbeat": "200ms"}
+SETTINGS = {
+    "fsync": "on",
+    "shared_buffers": "64MB",
+    "max_wal_size": "1GB",
+    "max_connections": "100",
+    "autovacuum": "off",
+    "pgaq.node_heartbeat": "200ms",
+}
 QUEUE, APART = "lab_load", "lab_apart"
 SUBSCRIBERS = 10
 ATTEMPTS = 3
@@ -27,7 +34,9 @@ TAKE = "SELECT count(*)::int FROM aq.dequeue(%s, as_type => NULL::text, wait => 
 def cluster_of(number: int) -> Iterator[Cluster]:
     """So many new servers that know each other."""
     with contextlib.ExitStack() as stack:
-        cluster = Cluster({name: stack.enter_context(Server.temporary(f"lab-{name}", settings=SETTINGS, tcp=True)) for name in "abcdefgh"[:number]})
+        cluster = Cluster(
+            {name: stack.enter_context(Server.temporary(f"lab-{name}", settings=SETTINGS, tcp=True)) for name in "abcdefgh"[:number]}
+        )
         for name in cluster.servers:
             with cluster.connect(name) as conn:
                 conn.execute("CREATE EXTENSION pgaq")
@@ -58,7 +67,9 @@ def instances(site: Site, point: dict[str, Any], seconds: float) -> dict[str, An
         return found | _empty(cluster)
 
 
-def _play(shape: Shape, takers: int, nodes: list[Server], producers: list[Server], consumers: list[Server], seconds: float) -> dict[str, Any]:
+def _play(
+    shape: Shape, takers: int, nodes: list[Server], producers: list[Server], consumers: list[Server], seconds: float
+) -> dict[str, Any]:
     """Rates, the processor time of each node, the share of messages that were consumed where they were enqueued."""
     first, *others = nodes
     with Workload(first, DISTRIBUTED, shape, Options(consumer_sessions=takers), queue=QUEUE, nodes=others) as work:

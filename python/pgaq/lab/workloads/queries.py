@@ -9,7 +9,7 @@ from pgaq.lab.site import Site
 
 QUESTIONS = {
     "latches_of_name": "SELECT count(*) FROM sys.\"v$latch\" WHERE name = 'row cache objects'",
-    "latches_of_number": "SELECT count(*) FROM sys.\"v$latch\" WHERE \"latch#\" IN (SELECT \"latch#\" FROM sys.\"v$latch\" WHERE name = 'row cache objects')",
+    "latches_of_number": 'SELECT count(*) FROM sys."v$latch" WHERE "latch#" IN (SELECT "latch#" FROM sys."v$latch" WHERE name = \'row cache objects\')',
     "class_parameters": "SELECT count(*) FROM pg_settings WHERE name = 'pgaq.latch_classes' OR name LIKE 'pgaq.latch\\_class\\__'",
     "assigned_by_parameter": "SELECT count(*) FROM pg_settings WHERE name = 'pgaq.latch_classes' AND setting = 'lab:1'",
     "spin_by_parameter": "SELECT coalesce(max(substring(setting FROM '^\\d+')::int), 0) FROM pg_settings WHERE name = 'pgaq.latch_class_1'",
@@ -21,7 +21,7 @@ QUESTIONS = {
 }
 LOCKS = """SELECT count(*)::float8 AS locks, (count(*) FILTER (WHERE object_handle IN (SELECT addr FROM sys."v$db_object_cache" WHERE name ILIKE 'lab_question')))::float8 AS locks_of_object
 	FROM sys."v$libcache_locks" WHERE pid = pg_backend_pid()"""
-CHILDREN = "SELECT \"child#\", gets FROM sys.\"v$latch_children\" WHERE name = 'channel operations parent latch'"
+CHILDREN = 'SELECT "child#", gets FROM sys."v$latch_children" WHERE name = \'channel operations parent latch\''
 
 
 def questions(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:

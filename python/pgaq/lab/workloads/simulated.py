@@ -51,7 +51,9 @@ def _sharing(site: Site) -> dict[str, float]:
 def _locks(site: Site, seconds: float) -> dict[str, float]:
     """Gets without competition, and what the line of a lock costs that two processors use in turn."""
     gets = contention.cost(site, {}, seconds)
-    hammered = {n: contention.hammer(Site(site.server, options={"kind": "latch", "mode": "shared"}), {"sessions": n}, seconds / 4) for n in (1, 2)}
+    hammered = {
+        n: contention.hammer(Site(site.server, options={"kind": "latch", "mode": "shared"}), {"sessions": n}, seconds / 4) for n in (1, 2)
+    }
     alone, together = hammered[1]["cpu_us_per_get"] * 1000, hammered[2]["cpu_us_per_get"] * 1000
     found = {"latch_ns": gets["latch_exclusive"], "mutex_ns": gets["mutex_exclusive"], "loop_ns": max(0.0, alone - gets["latch_exclusive"])}
     # a get and a release are two changes; only while both sessions have a processor does the line move

@@ -50,7 +50,14 @@ def static_wait(site: Site, point: dict[str, Any], seconds: float) -> dict[str, 
         took, used, wanted = time.monotonic() - began, cpu_seconds(pid) - cpu, wanted_seconds(pid) - wanted
         seen = calls.end() if calls else None
         change = Counters(look) - before
-        own = db.row(look, "SELECT coalesce(sum(waits), 0) AS waits, coalesce(sum(total_us), 0) AS us FROM aq.session_waits WHERE pid = %s AND event LIKE '%%mutex%%'", [pid]) or {}
+        own = (
+            db.row(
+                look,
+                "SELECT coalesce(sum(waits), 0) AS waits, coalesce(sum(total_us), 0) AS us FROM aq.session_waits WHERE pid = %s AND event LIKE '%%mutex%%'",
+                [pid],
+            )
+            or {}
+        )
     sleeps = change("mutex", "Lab", "sleeps")
     found = {
         "sleeps": sleeps, "slept_s": change("mutex", "Lab", "wait_us") / 1e6, "waits": float(own["waits"]), "wait_s": float(own["us"]) / 1e6,

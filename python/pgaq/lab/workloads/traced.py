@@ -34,7 +34,10 @@ class Program:
 
     def publish(self, look: db.Connection, number: int) -> None:
         # without that option: what executes immediate calls is traced
-        look.execute("SELECT aq.enqueue('lab_aq.messages', ROW('case', 'case', rpad('ABC', 4000, 'x'))::lab_aq.message, recipients => ARRAY['ksub_' || %s])", [number])
+        look.execute(
+            "SELECT aq.enqueue('lab_aq.messages', ROW('case', 'case', rpad('ABC', 4000, 'x'))::lab_aq.message, recipients => ARRAY['ksub_' || %s])",
+            [number],
+        )
 
     def take(self, conn: db.Connection, wait: float) -> None:
         conn.execute("CALL lab_aq.listen_once(1, %s, NULL, NULL)", [int(wait)])
@@ -150,7 +153,10 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
     with site.server.connect() as look, Sessions(site) as sessions:
         call = f"SELECT sum(gets) FROM aq_lab.hammer_{kind}('{name}', sessions => {options['sessions']}, seconds => {seconds + 2}, hold_us => {options['hold_us']})"
         sessions.start("hammer", lambda conn: float(db.value(conn, call)))
-        site.until(lambda: db.value(look, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'") == options["sessions"], "the workers")
+        site.until(
+            lambda: db.value(look, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'") == options["sessions"],
+            "the workers",
+        )
         pid = db.value(look, "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgaq lab'")
         calls = Calls(pid)
         look.execute("SELECT pg_sleep(%s)", [seconds])
@@ -169,10 +175,7 @@ def system_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str,
 
 WAITED = "SELECT coalesce(sum(total_us), 0)::float8 / 1e6 FROM aq.session_waits WHERE pid = %s AND event = ANY (%s)"
 MESSAGES = ["wait for unread message on broadcast channel", "Streams AQ: waiting for messages in the queue"]
-IN_VAIN = {
-    "listen": "CALL lab_aq.listen_once(1, {seconds}, NULL, NULL)",
-    "subscriber": "CALL lab_aq.subscriber_once(1, {seconds}, NULL)",
-}
+IN_VAIN = {"listen": "CALL lab_aq.listen_once(1, {seconds}, NULL, NULL)", "subscriber": "CALL lab_aq.subscriber_once(1, {seconds}, NULL)"}
 
 
 def wait_calls(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:

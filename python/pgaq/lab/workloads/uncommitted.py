@@ -46,7 +46,14 @@ DEQUEUE = "SELECT lab_aq.dequeue_one(dbms_aq.{}())"
 
 def listen_beside(site: Site, point: dict[str, Any], seconds: float) -> dict[str, Any]:
     """How often listen finds a message that another session has dequeued, and one that it has not."""
-    found = {"attempts": float(ATTEMPTS), "beside_on_commit": 0.0, "beside_immediate": 0.0, "in_vain": 0.0, "beside_another": 0.0, "after_commit": 0.0}
+    found = {
+        "attempts": float(ATTEMPTS),
+        "beside_on_commit": 0.0,
+        "beside_immediate": 0.0,
+        "in_vain": 0.0,
+        "beside_another": 0.0,
+        "after_commit": 0.0,
+    }
     with site.server.connect() as look, Sessions(site) as sessions:
         harness.prepare(look, 1, str(point["store"]))
         look.execute(PROGRAM)
