@@ -1,0 +1,141 @@
+"""What the command shows of the server: status, doctor, top, reports, traces."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Callable
+
+from conftest import until
+from pgaq import db
+from pgaq.server import Server
+from test_command import COMMAND, Result, client, pgaq, roles  # noqa: F401 (fixtures, too)
+
+
+def test_status(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    pgaq("send", queue, "1")
+    state = pgaq("status", "--json").json
+    assert next(row for row in state["queues"] if row["queue"] == queue)["backlog"] == 1
+    assert state["server"]["pgaq"] and state["message_cache"] and "waits" in state and state["notes"] == []
+    assert queue in pgaq("status").out
+    assert pgaq("status", "--all").out.count("_exceptions") > pgaq("status").out.count("_exceptions ")
+    pgaq("queue", "stop", queue)
+    assert {"rule": "stopped", "case": queue} in [
+        {key: each[key] for key in ("rule", "case")} for each in pgaq("status", "--json").json["advice"]
+    ]
+
+
+def test_status_of_other_roles(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    """What a role may not see says so, the rest is there."""
+    seen = pgaq("status", user="nothing")
+    assert "Sessions: permission denied; it takes membership in pg_monitor." in seen.err and "no queue" in seen.out
+    assert [note.split(":")[0] for note in pgaq("status", "--json", user="nothing").json["notes"]] == ["Sessions", "Waits"]
+    assert queue in pgaq("status", user="watcher").out
+    doctor = pgaq("doctor", "--json", user="nothing").json
+    assert "monitor" in [each["rule"] for each in doctor["findings"]] and "worker" in doctor["not_examined"]
+
+
+def test_doctor(pgaq: Callable[..., Result]) -> None:
+    found = pgaq("doctor", "--json").json
+    assert found["client"]["psycopg"] and found["tables"]["tables"] >= 0 and found["not_examined"] == []
+    assert "fsync" in [each["case"] for each in found["findings"]] and found["findings"][0]["do"]
+    assert "Extension" in pgaq("doctor").out
+
+
+def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Callable[..., Result]) -> None:
+    """With the names that they need, whatever these are; the shell and SQL take them as they are."""
+
+    def advice(rule: str) -> str:
+        findings = [
+            each for each in pgaq("doctor", "--json", ok=False).json["findings"] if each["rule"] == rule and "$HOME" in (each["case"] or "")
+        ]
+        return findings[0]["do"].partition(": ")[2] if findings else ""
+
+    def shell(words: str) -> None:
+        assert words.startswith("pgaq ")
+        subprocess.run(
+            ["sh", "-c", shlex.join(COMMAND) + words.removeprefix("pgaq")],
+            env={**os.environ, **server.environment()},
+            check=True,
+            capture_output=True,
+        )
+
+    odd, name = "it's \\ $HOME", '-> "$HOME" it\'s'
+    with server.connect() as conn:
+        conn.execute(
+            "SELECT aq.create_queue(%(odd)s), aq.create_queue(%(odd)s || ' 2', exception_queue => %(odd)s), aq.stop_queue(%(odd)s)",
+            {"odd": odd},
+        )
+        shell(advice("stopped"))
+        assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = %s", [odd])
+        conn.execute("SELECT aq.enqueue(%s, '1')", [odd + " 2"])
+        msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 min')", [odd + " 2"]).fetchone() or ()
+        conn.execute("SELECT aq.reject(%s, ARRAY[%s::uuid], %s)", [odd + " 2", msgid, receipt])
+        until(lambda: advice("dead_letters"), "a dead letter")
+        listed, _, moved = advice("dead_letters").partition(". To put them back: ")
+        shell(listed)
+        shell(moved)
+        assert db.value(conn, "SELECT count(*) FROM aq.dequeue(%s)", [odd + " 2"]) == 1
+        conn.execute(
+            "SELECT aq.create_queue(%(odd)s || ' 3', multiple_consumers => true), aq.subscribe(%(odd)s || ' 3', %(name)s, rule => '1 / priority > 0')",
+            {"odd": odd, "name": name},
+        )
+        conn.execute("SELECT aq.enqueue(%s, '1', priority => 0)", [odd + " 3"])
+        shell(advice("rule_errors").rpartition(": ")[2].replace("CONDITION", "'priority > 0'"))
+        assert db.value(conn, "SELECT rule FROM aq.subscribers WHERE consumer = %s", [name]) == "priority > 0"
+        conn.execute("SELECT aq.schedule(%(odd)s, %(odd)s, '{}', every => '1 s'), aq.stop_queue(%(odd)s)", {"odd": odd})
+        until(lambda: advice("schedule"), "a failure of the schedule")
+        shell(advice("schedule"))
+        conn.execute(
+            "SELECT aq.drop_queue(%(odd)s || ' 2', force => true), aq.drop_queue(%(odd)s || ' 3', force => true), aq.drop_queue(%(odd)s, force => true)",
+            {"odd": odd},
+        )
+
+
+def test_top_on_a_pipe(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
+    frames = pgaq("top", "--json", "--times", "2", "--every", "0.1").lines
+    assert len(frames) == 2 and queue in [row["queue"] for row in frames[0]["rows"]]
+    counted = pgaq("top", "--view", "latches", "--json", "--times", "2", "--every", "0.1").lines[1]["rows"]
+    assert counted and all(row["gets per second"] >= 0 for row in counted if row["gets per second"] is not None)
+    assert queue in pgaq("top").out
+    assert pgaq("top", "--view", "nothing", ok=False).code == 2
+    # nothing was enqueued between the readings: the rate is not the average since the queue came into use
+    pgaq("send", queue, "1", "2", "3")
+    first, second = (
+        next(row for row in frame["rows"] if row["queue"] == queue)
+        for frame in pgaq("top", "--json", "--times", "2", "--every", "1.1").lines
+    )
+    assert (first["enqueue_rate"], second["enqueue_rate"], second["enqueued"]) == (None, 0, 3)
+    hidden = pgaq("top", "--view", "latches", user="nothing")
+    assert hidden.out == "" and "pg_monitor" in hidden.err, "not: no latch was got"
+
+
+def test_reports(pgaq: Callable[..., Result], queue: str, tmp_path: Path) -> None:
+    assert pgaq("report", "awr", ok=False).code == 6
+    first = pgaq("snapshot", "--json").json["snapshot"]
+    pgaq("send", queue, "1")
+    second, third = (pgaq("snapshot", "take", "--json").json["snapshot"] for _ in range(2))
+    assert [row["snap_id"] for row in pgaq("snapshot", "list", "--json").json] == [third, second, first]
+    assert pgaq("report", "awr", str(first), str(second), "--json").json["kind"] == "awr"
+    assert f"Snapshots {second} to {third}" in pgaq("report", "awr").out
+    assert "Comparison" in pgaq("report", "diff").out
+    assert pgaq("report", "ash", "--last", "1h", "--json").json["kind"] == "ash"
+    assert pgaq("report", "rtpctx", "--seconds", "0.1", "--json").json["sections"]
+    page = tmp_path / "report.html"
+    assert pgaq("report", "awr", "--html", str(page)).out == f"Wrote {page}.\n"
+    assert page.read_text().startswith("<!DOCTYPE html>") and pgaq("report", "ash", "--html", "-").out.startswith("<!DOCTYPE html>")
+    assert pgaq("report", "awr", "--html", str(tmp_path / "no" / "page"), ok=False).code == 2
+    assert pgaq("report", "awr", "1", ok=False).code == 2
+    assert pgaq("report", "awr", "998", "999", ok=False).code in (1, 6)
+
+
+def test_trace(pgaq: Callable[..., Result], server: Server, queue: str) -> None:
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.enqueue(%s, '1')", [queue])
+        pid = str(conn.info.backend_pid)
+        traced = pgaq("trace", pid, "--seconds", "0", "--json", "--histogram").json
+        assert traced["summary"] and traced["objects"] == [] and traced["histogram"] == []
+        assert pgaq("trace", pid, "--seconds", "0", "--operation", "latch").code == 0
+    assert pgaq("trace", "1", ok=False).code == 6
