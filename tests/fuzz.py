@@ -31,7 +31,7 @@ from pgaq_proof import faults  # noqa: E402
 
 SETTINGS = {"log_min_messages": "log", "pgaq.max_queues": "1000", "max_worker_processes": "32"}
 
-SCHEMAS = """aq aq_internal sys dbms_aq dbms_aqadm dbms_transform dbms_aqmigtool dbms_aqelm dbms_aqjms dbms_jms_plsql dbms_shared_pool dbms_workload_repository dbms_application_info aq_lab""".split()
+SCHEMAS = """aq aq_jms aq_internal sys dbms_aq dbms_aqadm dbms_transform dbms_aqmigtool dbms_aqelm dbms_aqjms dbms_jms_plsql dbms_shared_pool dbms_workload_repository dbms_application_info aq_lab""".split()
 # what keeps a processor or a latch for as long as it is told to
 LEFT_OUT = re.compile(r"^aq_lab\.(hammer|burn|cost|hold|fail)|^aq\.point_")
 SECRET = "top secret"
@@ -218,12 +218,8 @@ def guarded(server: Server) -> list[object]:
             ).fetchall(),
             conn.execute("SELECT roleid::regrole::text, member::regrole::text, admin_option FROM pg_auth_members ORDER BY 1, 2").fetchall(),
             conn.execute("SELECT rolname, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls FROM pg_roles ORDER BY 1").fetchall(),
-            conn.execute(
-                "SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace"
-            ).fetchall(),
-            conn.execute(
-                "SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_internal|dbms_.*|sys)$' ORDER BY oid"
-            ).fetchall(),
+            conn.execute("SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace").fetchall(),
+            conn.execute("SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_jms|aq_internal|dbms_.*|sys)$' ORDER BY oid").fetchall(),
         ]
 
 

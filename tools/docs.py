@@ -269,7 +269,17 @@ SELECT p.oid, p.proname AS name, p.pronamespace::regnamespace::text AS schema, p
            count(*) FILTER (WHERE coalesce(p.proargmodes[n], 'i') IN ('i', 'b')) OVER (ORDER BY n) AS input
          FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS u(t, n)) a) AS arguments
 FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_lab'::regnamespace) AND p.proname NOT LIKE '\\_%' ORDER BY p.oid"""
+WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_jms'::regnamespace, 'aq_lab'::regnamespace) AND p.proname NOT LIKE '\\_%'
+  AND obj_description(p.oid, 'pg_proc') NOT LIKE 'Deprecated%' ORDER BY p.oid"""
+
+DEPRECATED = """
+SELECT DISTINCT 'aq.' || p.proname AS name, substring(obj_description(p.oid, 'pg_proc') FROM 'use (.*)\\.$') AS instead
+FROM pg_proc p WHERE p.pronamespace = 'aq'::regnamespace AND obj_description(p.oid, 'pg_proc') LIKE 'Deprecated%' ORDER BY 1"""
+
+
+def deprecated(server):
+    return table(("deprecated", "instead"), [(f"`{row['name']}`", f"`{row['instead']}`") for row in server.rows(DEPRECATED)])
+
 
 TYPE_NAMES = {"timestamp with time zone": "timestamptz", "integer": "int", "boolean": "bool"}
 
@@ -596,6 +606,8 @@ class Generator:
             return None
         if kind == "parameters":
             return parameters(self.server, rest)
+        if kind == "deprecated":
+            return deprecated(self.server)
         if kind == "function":
             return self.functions.text(rest)
         if kind == "views":

@@ -1,5 +1,5 @@
 -- The role that owns the tables and the functions with SECURITY DEFINER, and as which the workers run: it has no attributes, no members, and only pg_monitor's
--- rights beside its own. Views, schemas aq and aq_internal, and all other functions stay with the superuser that creates the extension: they run with the
+-- rights beside its own. Views, schemas aq, aq_jms and aq_internal, and all other functions stay with the superuser that creates the extension: they run with the
 -- rights of their callers, so that who gets hold of the role cannot replace what others call.
 -- Roles belong to the whole server: another database may have made it, and it remains when the extension is dropped. The utility hook keeps roles without
 -- SUPERUSER from granting or altering it (jobs/utility.c).
@@ -22,7 +22,7 @@ BEGIN
 	END IF;
 	GRANT pg_monitor TO pgaq;
 END $$;
-GRANT USAGE ON SCHEMA aq, aq_internal TO pgaq;
+GRANT USAGE ON SCHEMA aq, aq_jms, aq_internal TO pgaq;
 
 -- A GRANT after the change of the owner: PostgreSQL 15 and 16 leave the old owner in what pg_dump takes as initial privileges otherwise.
 DO $$

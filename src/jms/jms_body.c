@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jms_body.c
- *	  aq.jms_write_chunk, aq.jms_read_chunk: bodies of large messages of the
+ *	  aq_jms.write_chunk, aq_jms.read_chunk: bodies of large messages of the
  *	  Jakarta Messaging provider.
  *
  * A body is written after its message was enqueued, by the same transaction, so
@@ -55,7 +55,7 @@ aq_jms_body_write(PG_FUNCTION_ARGS)
 
 	aq_args_require(fcinfo, 1, "msgid");
 	aq_args_require(fcinfo, 3, "data");
-	aq_session_require_write("aq.jms_write_chunk()");
+	aq_session_require_write("aq_jms.write_chunk()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_ENQUEUE);
 	if (!aq_payload_is_jms(queue->payload_type))
 		ereport(ERROR,
@@ -84,8 +84,8 @@ aq_jms_body_read(PG_FUNCTION_ARGS)
 	bytea	   *data;
 
 	aq_args_require(fcinfo, 2, "msgid");
-	PreventCommandIfParallelMode("aq.jms_read_chunk()");
-	PreventCommandDuringRecovery("aq.jms_read_chunk()");
+	PreventCommandIfParallelMode("aq_jms.read_chunk()");
+	PreventCommandDuringRecovery("aq_jms.read_chunk()");
 	queue = aq_pins_pin_current(aq_catalog_get_for(name, consumer, 0), false);
 	data = queue->store->read_body(queue, PG_GETARG_UUID_P(2), number, aq_args_consumer_position(queue, consumer));
 	if (data == NULL)

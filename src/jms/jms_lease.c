@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jms_lease.c
- *	  aq.jms_acknowledge, aq.jms_extend, aq.jms_release: leased messages of
+ *	  aq_jms.acknowledge, aq_jms.extend, aq_jms.release: leased messages of
  *	  several queues, with their receipts, in one call.
  *
  * A session of the Jakarta Messaging provider has messages of several queues and
@@ -320,7 +320,7 @@ aq_jms_lease_acknowledge(PG_FUNCTION_ARGS)
 {
 	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
 
-	return settle(fcinfo, "aq.jms_acknowledge()", &options);
+	return settle(fcinfo, "aq_jms.acknowledge()", &options);
 }
 
 PG_FUNCTION_INFO_V1(aq_jms_lease_extend);
@@ -333,7 +333,7 @@ aq_jms_lease_extend(PG_FUNCTION_ARGS)
 	options.time = aq_interval_option(PG_GETARG_DATUM(LISTS), AQ_ERR_OPTION_INVALID, "lease");
 	if (options.time <= 0)
 		ereport(ERROR, aq_error(AQ_ERR_OPTION_INVALID, "\"lease\" must be positive"));
-	return settle(fcinfo, "aq.jms_extend()", &options);
+	return settle(fcinfo, "aq_jms.extend()", &options);
 }
 
 /* delay, error, count: as in aq.release */
@@ -349,5 +349,5 @@ aq_jms_lease_release(PG_FUNCTION_ARGS)
 	else
 		options.retry_delay = counts;
 	options.error = aq_lease_calls_error(fcinfo, LISTS + 1);
-	return settle(fcinfo, "aq.jms_release()", &options);
+	return settle(fcinfo, "aq_jms.release()", &options);
 }

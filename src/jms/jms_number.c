@@ -159,7 +159,7 @@ from_special(const JsonbValue *value, const char *type, double *special)
 	return true;
 }
 
-/* aq.jms_number(properties, types, name): null if the property is not a number. */
+/* aq_jms.number(properties, types, name): null if the property is not a number. */
 PG_FUNCTION_INFO_V1(aq_jms_number_of_property);
 Datum
 aq_jms_number_of_property(PG_FUNCTION_ARGS)
@@ -381,7 +381,7 @@ compare(const Number *left, const Number *right, int *order)
 	return !isnan(a) && !isnan(b);
 }
 
-/* aq.jms_compare(left, operator, right): with NaN only <> is true. */
+/* aq_jms.compare(left, operator, right): with NaN only <> is true. */
 PG_FUNCTION_INFO_V1(aq_jms_number_compare);
 Datum
 aq_jms_number_compare(PG_FUNCTION_ARGS)

@@ -12,7 +12,7 @@
  * function that it calls.
  *
  * A body is a string of bytes in Java's form (DataOutputStream), or a list of
- * items in the form of aq.jms_item, with names in a map.
+ * items in the form of aq_jms.item, with names in a map.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

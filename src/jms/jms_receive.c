@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jms_receive.c
- *	  CALL aq.jms_receive, aq.jms_commit and aq.jms_browse: messages for the
+ *	  CALL aq_jms.receive, aq_jms.commit and aq_jms.browse: messages for the
  *	  Jakarta Messaging provider.
  *
  * A session of the provider has several consumers, each with its queue and
@@ -36,20 +36,20 @@
 #include <malloc.h>
 #endif
 
-/* the arguments of aq.jms_receive; the last one is the result */
+/* the arguments of aq_jms.receive; the last one is the result */
 enum
 {
 	ARG_QUEUES, ARG_CONSUMERS, ARG_CONDITIONS, ARG_MAX_MESSAGES, ARG_TIMEOUT, ARG_LEASE, ARG_ACKNOWLEDGE,
 	ARG_MAX_BYTES = ARG_ACKNOWLEDGE + 4
 };
 
-/* the arguments of aq.jms_commit behind those of aq.jms_send */
+/* the arguments of aq_jms.commit behind those of aq_jms.send */
 enum
 {
 	COMMIT_QUEUE = 2, COMMIT_CONSUMER, COMMIT_CONDITION, COMMIT_MAX_MESSAGES, COMMIT_LEASE, COMMIT_MAX_BYTES
 };
 
-/* the arguments of aq.jms_browse */
+/* the arguments of aq_jms.browse */
 enum
 {
 	BROWSE_QUEUE, BROWSE_CONSUMER, BROWSE_CONDITION, BROWSE_AFTER, BROWSE_MAX_MESSAGES, BROWSE_MAX_BYTES
@@ -358,7 +358,7 @@ end_writing(Writing *writing, int source)
 	return pq_endtypsend(&writing->result);
 }
 
-/* --- aq.jms_receive ------------------------------------------------------------------------ */
+/* --- aq_jms.receive ------------------------------------------------------------------------ */
 
 typedef struct Receiving
 {
@@ -555,7 +555,7 @@ acknowledge_and_take(Receiving *receiving, const AqJmsLease *leases, int nleases
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
 	AqLeaseOptions options = {.mode = AQ_MODE_ACKNOWLEDGE};
-	int			nundone = aq_jms_lease_settle("aq.jms_receive()", &options, leases, nleases, undone);
+	int			nundone = aq_jms_lease_settle("aq_jms.receive()", &options, leases, nleases, undone);
 
 	write_head(&receiving->writing, undone, nundone);
 	(void) attempt(receiving);
@@ -595,7 +595,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	Datum		result;
 	bool		isnull = false;
 
-	aq_session_require_write("aq.jms_receive()");
+	aq_session_require_write("aq_jms.receive()");
 	read_sources(fcinfo, &receiving);
 	leases = aq_jms_lease_read(fcinfo, ARG_ACKNOWLEDGE, &nleases);
 	undone = palloc(Max(nleases, 1) * sizeof(int));
@@ -611,7 +611,7 @@ aq_jms_receive(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(aq_rows_one(fcinfo, &result, &isnull));
 }
 
-/* --- aq.jms_commit -------------------------------------------------------------------------- */
+/* --- aq_jms.commit -------------------------------------------------------------------------- */
 
 /* Takes what is there from the one source that the arguments name. */
 static void
@@ -643,12 +643,12 @@ aq_jms_receive_commit(PG_FUNCTION_ARGS)
 {
 	Receiving	receiving = {.taken.pair = -1};
 
-	aq_jms_send_arguments(fcinfo, "aq.jms_commit()");
+	aq_jms_send_arguments(fcinfo, "aq_jms.commit()");
 	take_ahead(&receiving, fcinfo);
 	PG_RETURN_BYTEA_P(end_writing(&receiving.writing, receiving.taken.pair));
 }
 
-/* --- aq.jms_browse -------------------------------------------------------------------------- */
+/* --- aq_jms.browse -------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(aq_jms_receive_browse);
 Datum

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * jms_send.c
- *	  aq.jms_send: the messages of a session of the Jakarta Messaging provider,
+ *	  aq_jms.send: the messages of a session of the Jakarta Messaging provider,
  *	  and the acknowledgements of the transaction that sends them.
  *
  * Both are one binary value each, which docs/aq.md describes: a commit of the
@@ -243,11 +243,11 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command)
 	}
 }
 
-/* aq.jms_send(messages, acknowledge) */
+/* aq_jms.send(messages, acknowledge) */
 PG_FUNCTION_INFO_V1(aq_jms_send);
 Datum
 aq_jms_send(PG_FUNCTION_ARGS)
 {
-	aq_jms_send_arguments(fcinfo, "aq.jms_send()");
+	aq_jms_send_arguments(fcinfo, "aq_jms.send()");
 	PG_RETURN_VOID();
 }

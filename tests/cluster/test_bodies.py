@@ -50,7 +50,7 @@ def topic(server):
 
 def write(conn, queue, msgid, numbers=range(CHUNKS)):
     for number in numbers:
-        conn.execute("SELECT aq.jms_write_chunk(%s, %s, %s, %s)", [queue, msgid, number, os.urandom(CHUNK)])
+        conn.execute("SELECT aq_jms.write_chunk(%s, %s, %s, %s)", [queue, msgid, number, os.urandom(CHUNK)])
 
 
 def send(conn, queue, **options):
@@ -68,11 +68,7 @@ def send(conn, queue, **options):
 
 def length(conn, queue, msgid, consumer=None):
     """Of the body as it can be read."""
-    return db.value(
-        conn,
-        "SELECT coalesce(sum(length(aq.jms_read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n",
-        [queue, consumer, msgid, CHUNKS],
-    )
+    return db.value(conn, "SELECT coalesce(sum(length(aq_jms.read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n", [queue, consumer, msgid, CHUNKS])
 
 
 def take(conn, queue, consumer=None, number=1):
@@ -249,14 +245,14 @@ def bodies(conn):
     conn.execute("BEGIN")
     ids = [db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [name]) for _ in range(20)]
     for msgid in ids:
-        conn.execute("SELECT aq.jms_write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [name, msgid, b"a chunk", CHUNKS - 1])
+        conn.execute("SELECT aq_jms.write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [name, msgid, b"a chunk", CHUNKS - 1])
     conn.execute("COMMIT")
     yield name, ids
     drop(conn, name)
 
 
 def chunks(conn, queue, msgid):
-    return db.value(conn, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, 2 * CHUNKS])
+    return db.value(conn, "SELECT count(aq_jms.read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, 2 * CHUNKS])
 
 
 @pytest.mark.sharded("queue tables have an index")
@@ -308,14 +304,9 @@ def test_bodies_that_arrive_one_by_one(server, conn, bodies):
         for number in range(200):
             conn.execute("BEGIN")
             msgid = db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [queue])
-            conn.execute("SELECT aq.jms_write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [queue, msgid, b"a chunk", CHUNKS - 1])
+            conn.execute("SELECT aq_jms.write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [queue, msgid, b"a chunk", CHUNKS - 1])
             conn.execute("COMMIT")
-            assert (
-                db.value(
-                    reader, "SELECT count(aq.jms_read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]
-                )
-                == CHUNKS
-            )
+            assert db.value(reader, "SELECT count(aq_jms.read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]) == CHUNKS
         # about 100 rows are in a block; each body needed a scan of 480 rows on average
         assert rows_read(reader, queue) < 200 * 200
         late.execute("COMMIT")
@@ -376,12 +367,12 @@ def test_the_servers_memory_is_flat(server, queue):
         msgid = db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [queue])
         data = os.urandom(1 << 20)
         for number in range(count):
-            conn.execute("SELECT aq.jms_write_chunk(%s, %s, %s, %s)", [queue, msgid, number, data])
+            conn.execute("SELECT aq_jms.write_chunk(%s, %s, %s, %s)", [queue, msgid, number, data])
             before = own_memory(conn) if number == 9 else 0 if number < 9 else before
         assert own_memory(conn) < before + 10_000
         conn.execute("COMMIT")
         for number in range(count):
-            assert db.value(conn, "SELECT length(aq.jms_read_chunk(%s, NULL, %s, %s))", [queue, msgid, number]) == 1 << 20
+            assert db.value(conn, "SELECT length(aq_jms.read_chunk(%s, NULL, %s, %s))", [queue, msgid, number]) == 1 << 20
         assert own_memory(conn) < before + 20_000
         conn.execute("BEGIN")
         assert take(conn, queue) == [msgid]

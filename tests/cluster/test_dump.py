@@ -70,7 +70,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         conn.execute("SELECT aq.enqueue('java', ROW('text', '{}', '{\"color\": \"red\"}', NULL, 'body', NULL)::aq.jms_message)")
         conn.execute("BEGIN")
         large = db.value(conn, "SELECT aq.enqueue('java', ROW('bytes', '{\"content_length\": 8}', NULL, NULL, NULL, NULL)::aq.jms_message)")
-        conn.execute("SELECT aq.jms_write_chunk('java', %s, 0, 'body'), aq.jms_write_chunk('java', %s, 1, 'more')", [large, large])
+        conn.execute("SELECT aq_jms.write_chunk('java', %s, 0, 'body'), aq_jms.write_chunk('java', %s, 1, 'more')", [large, large])
         conn.execute("COMMIT")
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
@@ -101,7 +101,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert db.value(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") == "Oslo"
             java = "SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, condition => 'payload.properties ->> ''color'' = ''red''')"
             assert db.value(conn, java) == "body"
-            body = "SELECT string_agg(convert_from(aq.jms_read_chunk('java', NULL, %s, n), 'UTF8'), '-' ORDER BY n) FROM generate_series(0, 2) n"
+            body = "SELECT string_agg(convert_from(aq_jms.read_chunk('java', NULL, %s, n), 'UTF8'), '-' ORDER BY n) FROM generate_series(0, 2) n"
             assert db.value(conn, body, [large]) == "body-more"
             assert db.value(conn, "SELECT msgid FROM aq.dequeue('java', NULL::aq.jms_message)") == large
             assert db.value(conn, "SELECT convert_from(payload, 'UTF8') FROM aq.notifications(ARRAY[%s]::bigint[])", [alarms]) == '"a1"'
@@ -437,9 +437,9 @@ def test_drop_extension(server, other):
             conn.execute("BEGIN; DROP EXTENSION pgaq CASCADE; ROLLBACK")
             assert take(conn, "q") == ["kept"]
             conn.execute("DROP EXTENSION pgaq CASCADE")
-            left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_internal', 'aq_data'))"
+            left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data'))"
             assert db.value(conn, left) == 0
-            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_internal', 'aq_data', 'sys')") == 0
+            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data', 'sys')") == 0
 
 
 def test_drop_extension_without_cascade_when_empty(server, other):

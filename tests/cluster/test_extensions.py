@@ -10,20 +10,9 @@ from pgaq import db
 
 pytestmark = pytest.mark.own_tables
 
-SCHEMAS = ["aq", "aq_internal", "aq_data"]
-ORACLE_SCHEMAS = [
-    "sys",
-    "dbms_aq",
-    "dbms_aqadm",
-    "dbms_transform",
-    "dbms_aqmigtool",
-    "dbms_aqelm",
-    "dbms_aqjms",
-    "dbms_jms_plsql",
-    "dbms_shared_pool",
-    "dbms_workload_repository",
-    "dbms_application_info",
-]
+SCHEMAS = ["aq", "aq_jms", "aq_internal", "aq_data"]
+ORACLE_SCHEMAS = ["sys", "dbms_aq", "dbms_aqadm", "dbms_transform", "dbms_aqmigtool", "dbms_aqelm", "dbms_aqjms", "dbms_jms_plsql", "dbms_shared_pool", "dbms_workload_repository",
+                  "dbms_application_info"]
 
 
 @pytest.fixture
@@ -60,7 +49,7 @@ def contents(conn):
 def test_no_object_of_pgaq_needs_pgaq_oracle(native):
     assert db.value(native, "SELECT count(*) FROM pg_namespace WHERE nspname = ANY (%s)", [ORACLE_SCHEMAS]) == 0
     # in code or hints; what says who made a thing is in comments
-    mentioned = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_internal'::regnamespace)
+    mentioned = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_jms'::regnamespace, 'aq_internal'::regnamespace)
         AND (p.prosrc ~ '\\m(sys|dbms_\\w+)\\.' OR pg_get_functiondef(p.oid) ~ '\\m(sys|dbms_\\w+)\\.')""").fetchall()
     assert mentioned == []
 
@@ -182,11 +171,8 @@ def test_snapshots_have_native_names(native):
 
 def test_only_what_is_public_is_in_aq(native):
     """Internal functions are elsewhere; tables are in no public schema."""
-    assert (
-        native.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c')").fetchall()
-        == []
-    )
-    undocumented = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'aq'::regnamespace
+    assert native.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c') OR relnamespace = 'aq_jms'::regnamespace").fetchall() == []
+    undocumented = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_jms'::regnamespace)
         AND (p.proname LIKE '\\_%' OR obj_description(p.oid) IS NULL OR obj_description(p.oid) LIKE 'Internal%')""").fetchall()
     assert undocumented == []
 

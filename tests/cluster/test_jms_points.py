@@ -23,7 +23,7 @@ def points_server(library):
 
 
 def leased(conn, *queues):
-    """A message of each queue, leased: the lists for aq.jms_acknowledge."""
+    """A message of each queue, leased: the lists for aq_jms.acknowledge."""
     rows = []
     for queue in queues:
         conn.execute("SELECT aq.create_queue(%s, %s, retry_delay => '0')", [queue, TYPE])
@@ -113,7 +113,7 @@ def test_a_cancelled_receive_counts_as_an_attempt(points_server):
         java.execute("SET pgaq.test_point = 'before-log:cancel'")
         for attempts in (1, 2):
             with pytest.raises(psycopg.errors.QueryCanceled):
-                java.execute("CALL aq.jms_receive('{one}', NULL, NULL, '{1}', '0', '1 hour')")
+                java.execute("CALL aq_jms.receive('{one}', NULL, NULL, '{1}', '0', '1 hour')")
             state = [{"state": "READY", "attempts": 1}] if attempts == 1 else []
             until(
                 lambda: (
@@ -127,7 +127,7 @@ def test_a_cancelled_receive_counts_as_an_attempt(points_server):
         drop(conn, "one")
 
 
-# -- aq.jms_send: all or nothing
+# -- aq_jms.send: all or nothing
 
 OUT = ("first", "second")
 
@@ -137,7 +137,7 @@ def packed(text):
 
 
 def group(queue, number):
-    """Messages for aq.jms_send."""
+    """Messages for aq_jms.send."""
     message = packed("text") + packed("{}") + packed(None) + packed(None) + packed("body") + packed(None)
     return packed(queue) + struct.pack(">iqq", 4, 0, 0) + 3 * packed(None) + struct.pack(">i", number) + number * message
 
@@ -161,7 +161,7 @@ class Sending:
         self.values = [group("first", 2) + group("second", 1), acknowledge]
 
     def send(self, conn):
-        conn.execute("SELECT aq.jms_send(%s, %s)", self.values)
+        conn.execute("SELECT aq_jms.send(%s, %s)", self.values)
 
     def state(self):
         return [

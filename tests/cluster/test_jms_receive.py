@@ -1,4 +1,4 @@
-"""CALL aq.jms_receive: one session waits for several sources, and acknowledges before it waits."""
+"""CALL aq_jms.receive: one session waits for several sources, and acknowledges before it waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Receiver(Waiter):
         queues, consumers, conditions = zip(*sources)
         lists = [array([lease[i] for lease in acknowledge], type) for i, type in enumerate(("text", "text", "uuid", "bigint"))]
         statement = (
-            f"CALL aq.jms_receive({array(queues, 'text')}, {array(consumers, 'text')}, {array(conditions, 'text')}, "
+            f"CALL aq_jms.receive({array(queues, 'text')}, {array(consumers, 'text')}, {array(conditions, 'text')}, "
             f"{array([most] * len(sources), 'int')}, {timeout}, {lease}, {', '.join(lists)}, NULL)"
         )
         super().__init__(server, queues[0], statement=statement, **more)
@@ -306,9 +306,7 @@ def test_terminated_after_the_acknowledgement(server, conn, queues, receiver):
     conn.execute("SELECT pg_terminate_backend(%s)", [waiter.pid])
     until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [waiter.pid]) == 0, "it is gone")
     put(conn, "two")
-    assert db.value(conn, "SELECT aq.jms_acknowledge('{one}', '{NULL}', ARRAY[%s]::uuid[], ARRAY[%s])", [row["msgid"], row["receipt"]]) == [
-        0
-    ]
+    assert db.value(conn, "SELECT aq_jms.acknowledge('{one}', '{NULL}', ARRAY[%s]::uuid[], ARRAY[%s])", [row["msgid"], row["receipt"]]) == [0]
     with psycopg.connect(server.conninfo(), autocommit=True) as other:
         assert db.value(other, "SELECT (payload).text FROM aq.dequeue('two', NULL::aq.jms_message)") == "body"
 
@@ -321,10 +319,10 @@ def test_reading_messages_can_be_canceled(conn):
     group = group[: -4 * 4 - 1] + b"!" + group[-4 * 4 :]
     with conn.transaction():
         # prepared, so that the timeout does not begin before the value has come
-        conn.execute("SELECT aq.jms_send(%s)", [b""], binary=True, prepare=True)
+        conn.execute("SELECT aq_jms.send(%s)", [b""], binary=True, prepare=True)
         conn.execute("SET LOCAL statement_timeout = '100ms'")
         with pytest.raises(psycopg.errors.QueryCanceled), conn.transaction():
-            conn.execute("SELECT aq.jms_send(%s)", [group], binary=True, prepare=True)
+            conn.execute("SELECT aq_jms.send(%s)", [group], binary=True, prepare=True)
 
 
 def peak(conn):
@@ -338,10 +336,11 @@ def test_tries_leave_no_memory_behind(server, conn, queues):
     """A wait tries its sources at each wake-up; here there are as many sources."""
     n = 20000
     with server.connect() as session:
-        session.execute("CALL aq.jms_receive('{one}', NULL, '{priority = 7}', '{1}', '0')")
+        session.execute("CALL aq_jms.receive('{one}', NULL, '{priority = 7}', '{1}', '0')")
         before = peak(session)
         session.execute(
-            "CALL aq.jms_receive(%s::text[], NULL, %s::text[], %s::integer[], '0')", [["one"] * n, ["priority = 7"] * n, [1] * n]
+            "CALL aq_jms.receive(%s::text[], NULL, %s::text[], %s::integer[], '0')",
+            [["one"] * n, ["priority = 7"] * n, [1] * n],
         )
         assert peak(session) - before < 60
 
@@ -352,7 +351,7 @@ def test_tries_leave_no_memory_behind(server, conn, queues):
 def lease(session, queue, number):
     """Leases messages for an hour, as the provider does."""
     session.execute(
-        "CALL aq.jms_receive(ARRAY[%s]::text[], '{NULL}', '{NULL}', ARRAY[%s]::int[], '0', '1 hour', NULL, NULL, NULL, NULL, NULL)",
+        "CALL aq_jms.receive(ARRAY[%s]::text[], '{NULL}', '{NULL}', ARRAY[%s]::int[], '0', '1 hour', NULL, NULL, NULL, NULL, NULL)",
         [queue, number],
     )
 

@@ -261,9 +261,9 @@ def test_spins_take_no_more_than_the_cpu(server, call):
         "CALL dbms_aq.dequeue('{}', dbms_aq.dequeue_options_t(correlation => 'wanted%', visibility => 1), NULL, NULL::jsonb, NULL)",
         "SELECT * FROM aq.dequeue('{}', wait => '1 min', correlation => 'wanted%')",
         "CALL aq.receive('{}', timeout => '1 min', correlation => 'wanted%')",
-        "CALL aq.jms_receive(ARRAY['{}'], ARRAY[NULL], ARRAY[$$correlation = 'wanted'$$], ARRAY[1], '1 min')",
+        "CALL aq_jms.receive(ARRAY['{}'], ARRAY[NULL], ARRAY[$$correlation = 'wanted'$$], ARRAY[1], '1 min')",
     ],
-    ids=["dbms_aq", "immediate", "aq.dequeue", "aq.receive", "aq.jms_receive"],
+    ids=["dbms_aq", "immediate", "aq.dequeue", "aq.receive", "aq_jms.receive"],
 )
 def test_a_call_that_waits_counts_once(server, conn, queue, call):
     """It tries again at each message, and only the last one is for it. (A message of another correlation does not wake those that name one.)"""

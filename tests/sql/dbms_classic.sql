@@ -148,11 +148,11 @@ CALL dbms_aqadm.create_queue_table('bodies_tab', 'aq.jms_message');
 CALL dbms_aqadm.create_queue('bodies', 'bodies_tab', retention_time => 3600);
 CALL dbms_aqadm.start_queue('bodies');
 BEGIN;
-SELECT count(aq.jms_write_chunk('ora.bodies', id, 0, 'x')) FROM (SELECT aq.enqueue('ora.bodies', ROW('bytes', '{"content_length": 1}', NULL, NULL, NULL, NULL)::aq.jms_message) FROM generate_series(1, 2)) m(id);
+SELECT count(aq_jms.write_chunk('ora.bodies', id, 0, 'x')) FROM (SELECT aq.enqueue('ora.bodies', ROW('bytes', '{"content_length": 1}', NULL, NULL, NULL, NULL)::aq.jms_message) FROM generate_series(1, 2)) m(id);
 COMMIT;
 SELECT count(*) FROM aq.dequeue('ora.bodies', NULL::aq.jms_message);
 CALL dbms_aqadm.purge_queue_table('bodies_tab', 'qtview.msg_state = ''PROCESSED''', NULL);
-SELECT count(*), count(aq.jms_read_chunk('ora.bodies', NULL, msgid, 0)) FROM aq.messages WHERE queue_name = 'ora.bodies';
+SELECT count(*), count(aq_jms.read_chunk('ora.bodies', NULL, msgid, 0)) FROM aq.messages WHERE queue_name = 'ora.bodies';
 SELECT what FROM aq.check() WHERE what LIKE 'bodies%';
 CALL dbms_aqadm.drop_queue_table('bodies_tab', force => true);
 

@@ -146,14 +146,14 @@ INSERT INTO t.raises VALUES
 ('AQ195', $$CALL dbms_aq.enqueue('e_np', dbms_aq.enqueue_options_t(visibility => 1, sequence_deviation => dbms_aq.top()), NULL, 'a'::bytea, NULL)$$),
 ('AQ196', $$CALL dbms_aq.enqueue('e_np', dbms_aq.enqueue_options_t(visibility => 1), NULL, '1'::jsonb, NULL)$$),
 ('AQ197', $$CALL dbms_aqadm.create_np_queue('e_several', multiple_consumers => true); CALL dbms_aqadm.add_subscriber('e_several', sys.aq$_agent('FAR', 'e_q', NULL))$$),
-('AQ200', $$SELECT sys.get_bytes(aq.jms_set_header(aq.jms_construct('bytes'), 'content_length', '5'))$$),
-('AQ201', $$CALL sys.set_int_property(aq.jms_set_property(aq.jms_construct(), 'a', 1), 'a', 2)$$),
-('AQ202', $$CALL sys.set_int_property(aq.jms_construct(), NULL, 2)$$),
-('AQ203', $$CALL sys.set_byte_property(aq.jms_construct(), 'a', 128)$$),
-('AQ204', $$SELECT sys.get_int(NULL, sys.prepare(aq.jms_set_item(aq.jms_construct('map'), 'a', aq.jms_item('x'::text)), -1), 'a')$$),
-('AQ205', $$SELECT sys.read_int(NULL, sys.clear_body(aq.jms_construct('stream'), -1))$$),
+('AQ200', $$SELECT sys.get_bytes(aq_jms.set_header(aq_jms.construct('bytes'), 'content_length', '5'))$$),
+('AQ201', $$CALL sys.set_int_property(aq_jms.set_property(aq_jms.construct(), 'a', 1), 'a', 2)$$),
+('AQ202', $$CALL sys.set_int_property(aq_jms.construct(), NULL, 2)$$),
+('AQ203', $$CALL sys.set_byte_property(aq_jms.construct(), 'a', 128)$$),
+('AQ204', $$SELECT sys.get_int(NULL, sys.prepare(aq_jms.set_item(aq_jms.construct('map'), 'a', aq_jms.item('x'::text)), -1), 'a')$$),
+('AQ205', $$SELECT sys.read_int(NULL, sys.clear_body(aq_jms.construct('stream'), -1))$$),
 ('AQ206', $$SELECT sys.read_int(NULL, -1)$$),
-('AQ207', $$SELECT sys.clear_body(aq.jms_construct('map'), -1) FROM generate_series(1, 21)$$);
+('AQ207', $$SELECT sys.clear_body(aq_jms.construct('map'), -1) FROM generate_series(1, 21)$$);
 -- those that need two calls
 INSERT INTO t.raises VALUES
 ('AQ040', format('CALL dbms_aq.enqueue(''e_classic'', dbms_aq.enqueue_options_t(sequence_deviation => 2, relative_msgid => %L), dbms_aq.message_properties_t(delay => 10), ''1'', NULL)', :'urgent')),

@@ -35,16 +35,16 @@ DECLARE
 	message aq.jms_message;
 	id uuid;
 BEGIN
-	message := aq.jms_text('one chair');
-	message := aq.jms_set_property(message, 'color', 'red'::text);
-	message := aq.jms_set_property(message, 'JMSXGroupID', 'g'::text);
-	message := aq.jms_set_header(message, 'type', 'order');
+	message := aq_jms.text('one chair');
+	message := aq_jms.set_property(message, 'color', 'red'::text);
+	message := aq_jms.set_property(message, 'JMSXGroupID', 'g'::text);
+	message := aq_jms.set_header(message, 'type', 'order');
 	CALL dbms_aq.enqueue('jms_q', options, properties, message, id);
-	CALL dbms_aq.enqueue('jms_q', options, properties, aq.jms_text('a table'), id);
+	CALL dbms_aq.enqueue('jms_q', options, properties, aq_jms.text('a table'), id);
 	dequeue_options.wait := 0;
 	dequeue_options.deq_condition := 'tab.user_data.properties ->> ''color'' = ''red''';
 	CALL dbms_aq.dequeue('jms_q', dequeue_options, properties, message, id);
-	RAISE NOTICE '% % % %', aq.jms_get_header(message, 'type'), aq.jms_get_property(message, 'color'), aq.jms_get_property(message, 'JMSXGroupID'), message.text;
+	RAISE NOTICE '% % % %', aq_jms.get_header(message, 'type'), aq_jms.get_property(message, 'color'), aq_jms.get_property(message, 'JMSXGroupID'), message.text;
 END $$;
 SELECT (payload).text FROM aq.browse('java.jms_q', NULL::aq.jms_message);
 CALL dbms_aqadm.drop_sharded_queue('jms_q', force => true);

@@ -280,7 +280,7 @@ BEGIN
 	RAISE NOTICE '%', (l_message).text;
 	CALL sys.reset(l_message, l_op);
 	RAISE NOTICE '% %', sys.read_long(l_message, l_op), sys.read_int(l_message, l_op);
-	RAISE NOTICE '%', t.error(format('SELECT sys.read_int(aq.jms_construct(''stream''), %s)', l_op));
+	RAISE NOTICE '%', t.error(format('SELECT sys.read_int(aq_jms.construct(''stream''), %s)', l_op));
 	CALL sys.read_bytes(l_message, l_op, l_bytes);
 	CALL sys.read_string(l_message, l_op, l_text);
 	CALL sys.read_object(l_message, l_op, l_value);
@@ -322,9 +322,9 @@ SELECT fails FROM unnest(ARRAY[
 	'CALL sys.clean_all(); FOR i IN 1 .. 21 LOOP n := sys.clear_body(b, -1); END LOOP']) statement, fails(statement);
 CALL sys.clean_all();
 -- an operation is that of the role
-SELECT sys.clear_body(aq.jms_construct('map'), NULL) AS op \gset
+SELECT sys.clear_body(aq_jms.construct('map'), NULL) AS op \gset
 SET ROLE regress_ora_user;
-SELECT t.error(format('SELECT sys.get_size(NULL, %s)', :op)), sys.clear_body(aq.jms_construct('stream'), NULL) <> :op;
+SELECT t.error(format('SELECT sys.get_size(NULL, %s)', :op)), sys.clear_body(aq_jms.construct('stream'), NULL) <> :op;
 CALL sys.clean_all();
 RESET ROLE;
 SELECT sys.get_size(NULL, :op);
@@ -333,7 +333,7 @@ SELECT t.error(format('SELECT sys.get_size(NULL, %s)', :op));
 SELECT sys.aq$_jms_message(dbms_aqjms.jms_map_message()), sys.aq$_jms_message(dbms_aqjms.jms_text_message()), (sys.aq$_jms_message(sys.aq$_jms_stream_message())).message_type;
 SELECT t.error('SELECT sys.aq$_jms_message(9)'), sys.get_exception();
 SELECT t.error('SELECT dbms_jms_plsql.convert_jms_selector(''a = 1'')');
-SELECT t.error($$SELECT sys.get_bytes(aq.jms_set_header(aq.jms_construct('bytes'), 'content_length', '5000000'))$$);
+SELECT t.error($$SELECT sys.get_bytes(aq_jms.set_header(aq_jms.construct('bytes'), 'content_length', '5000000'))$$);
 
 -- a message of another kind stays in the queue, also with immediate visibility
 DO $$
@@ -400,10 +400,10 @@ BEGIN
 	RAISE NOTICE '%', l_header;
 END $$;
 -- where to answer to a Java program: its queue, also a temporary one
-SELECT sys.get_replyto(aq.jms_set_header(aq.jms_construct('text'), 'reply_to', address)) FROM unnest(ARRAY['queue:post.letters', 'topic:News', 'temporary-queue:aq$temp_3/12', 'queue:a/12']) address;
+SELECT sys.get_replyto(aq_jms.set_header(aq_jms.construct('text'), 'reply_to', address)) FROM unnest(ARRAY['queue:post.letters', 'topic:News', 'temporary-queue:aq$temp_3/12', 'queue:a/12']) address;
 
 -- a transformation of JMS messages
-CALL dbms_transform.create_transformation('post', 'loud', 'SYS', 'AQ$_JMS_TEXT_MESSAGE', 'SYS', 'AQ$_JMS_TEXT_MESSAGE', 'aq.jms_text(upper(sys.get_text(source.user_data)))');
+CALL dbms_transform.create_transformation('post', 'loud', 'SYS', 'AQ$_JMS_TEXT_MESSAGE', 'SYS', 'AQ$_JMS_TEXT_MESSAGE', 'aq_jms.text(upper(sys.get_text(source.user_data)))');
 DO $$
 DECLARE
 	l_message sys.aq$_jms_text_message := sys.aq$_jms_text_message();

@@ -114,7 +114,7 @@ CREATE FUNCTION t.make_traps() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	body text := ' RETURNS %s LANGUAGE plpgsql AS ''BEGIN RAISE INFO ''''trapped''''; RAISE ''''trapped''''; END''';
 	words text[] := (SELECT array_agg(DISTINCT w[1]) FROM pg_proc p, regexp_matches(p.prosrc, '(\w+)\(', 'g') w
-		WHERE p.pronamespace = ANY (ARRAY['aq', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_jms_plsql']::regnamespace[]));
+		WHERE p.pronamespace = ANY (ARRAY['aq', 'aq_jms', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm', 'dbms_transform', 'dbms_aqmigtool', 'dbms_aqelm', 'dbms_jms_plsql']::regnamespace[]));
 	o record;
 BEGIN
 	FOR o IN SELECT oprleft::regtype AS l, oprright::regtype AS r, array_agg(oprname) AS names FROM pg_operator

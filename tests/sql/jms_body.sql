@@ -9,12 +9,12 @@ DECLARE
 	id uuid = aq.enqueue(queue, ROW('bytes', '{"content_length": 21}', NULL, NULL, NULL, NULL)::aq.jms_message);
 BEGIN
 	FOR i IN 0..2 LOOP
-		PERFORM aq.jms_write_chunk(queue, id, i, convert_to(body || i || ' ', 'UTF8'));
+		PERFORM aq_jms.write_chunk(queue, id, i, convert_to(body || i || ' ', 'UTF8'));
 	END LOOP;
 	RETURN id;
 END $$;
 CREATE FUNCTION t.body(queue text, id uuid, consumer text DEFAULT NULL) RETURNS text LANGUAGE sql AS
-$$SELECT string_agg(convert_from(aq.jms_read_chunk(queue, consumer, id, n), 'UTF8'), '' ORDER BY n) FROM generate_series(0, 3) n$$;
+$$SELECT string_agg(convert_from(aq_jms.read_chunk(queue, consumer, id, n), 'UTF8'), '' ORDER BY n) FROM generate_series(0, 3) n$$;
 -- committed, rolled back, rolled back to a savepoint
 SELECT t.send('jb', 'one') AS one \gset
 SELECT t.body('jb', :'one');
@@ -30,27 +30,27 @@ ROLLBACK TO s;
 SELECT t.body('jb', :'lost');
 SELECT t.send('jb', 'two') AS two \gset
 SAVEPOINT s;
-SELECT aq.jms_write_chunk('jb', :'two', 3, 'undone');
+SELECT aq_jms.write_chunk('jb', :'two', 3, 'undone');
 SELECT t.body('jb', :'two');
 ROLLBACK TO s;
-SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 3, ''x'')', :'lost')), '[0-9a-f-]{36}', 'ID');
+SELECT regexp_replace(t.error(format('SELECT aq_jms.write_chunk(''jb'', %L, 3, ''x'')', :'lost')), '[0-9a-f-]{36}', 'ID');
 COMMIT;
 SELECT t.body('jb', :'two');
 -- each number once, in any order; a number that was rolled back can be written again
 BEGIN;
-SELECT aq.enqueue('jb', ROW('bytes', '{"content_length": 4}', NULL, NULL, NULL, NULL)::aq.jms_message) AS once, aq.enqueue('jb', aq.jms_text('other')) AS other \gset
-SELECT aq.jms_write_chunk('jb', :'once', n, convert_to(n::text, 'UTF8')) FROM unnest(ARRAY[2, 0, 3]) n;
-SELECT aq.jms_write_chunk('jb', :'other', 0, 'other');
-SELECT n, regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, %s, ''again'')', :'once', n)), '[0-9a-f-]{36}', 'ID') FROM generate_series(0, 3) n WHERE n <> 1;
+SELECT aq.enqueue('jb', ROW('bytes', '{"content_length": 4}', NULL, NULL, NULL, NULL)::aq.jms_message) AS once, aq.enqueue('jb', aq_jms.text('other')) AS other \gset
+SELECT aq_jms.write_chunk('jb', :'once', n, convert_to(n::text, 'UTF8')) FROM unnest(ARRAY[2, 0, 3]) n;
+SELECT aq_jms.write_chunk('jb', :'other', 0, 'other');
+SELECT n, regexp_replace(t.error(format('SELECT aq_jms.write_chunk(''jb'', %L, %s, ''again'')', :'once', n)), '[0-9a-f-]{36}', 'ID') FROM generate_series(0, 3) n WHERE n <> 1;
 SAVEPOINT s;
-SELECT aq.jms_write_chunk('jb', :'once', 1, 'undone');
+SELECT aq_jms.write_chunk('jb', :'once', 1, 'undone');
 SELECT t.body('jb', :'once');
 ROLLBACK TO s;
 SELECT t.body('jb', :'once');
-SELECT aq.jms_write_chunk('jb', :'once', 1, '1');
-SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 1, ''again'')', :'once')), '[0-9a-f-]{36}', 'ID');
+SELECT aq_jms.write_chunk('jb', :'once', 1, '1');
+SELECT regexp_replace(t.error(format('SELECT aq_jms.write_chunk(''jb'', %L, 1, ''again'')', :'once')), '[0-9a-f-]{36}', 'ID');
 SELECT t.body('jb', :'once'), t.body('jb', :'other');
-SELECT aq.jms_write_chunk('jb', :'other', 1, ' and more');
+SELECT aq_jms.write_chunk('jb', :'other', 1, ' and more');
 SELECT t.body('jb', :'other');
 COMMIT;
 SELECT t.body('jb', :'once'), t.body('jb', :'other');
@@ -100,42 +100,42 @@ COMMIT;
 -- a message that is for one of them
 BEGIN;
 SELECT aq.enqueue('jb_topic', ROW('bytes', '{"content_length": 3}', NULL, NULL, NULL, NULL)::aq.jms_message, recipients => '{a}') AS some \gset
-SELECT aq.jms_write_chunk('jb_topic', :'some', 0, 'abc');
+SELECT aq_jms.write_chunk('jb_topic', :'some', 0, 'abc');
 COMMIT;
 SELECT t.body('jb_topic', :'some', 'a'), t.body('jb_topic', :'some', 'b');
 -- messages behind chunks are found, and chunks are not counted as messages
-SELECT aq.enqueue('jb_topic', aq.jms_text('after')) IS NOT NULL;
+SELECT aq.enqueue('jb_topic', aq_jms.text('after')) IS NOT NULL;
 SELECT consumer, payload FROM aq.messages WHERE queue_name = 'jb_topic' AND state = 'READY' ORDER BY 1, 2;
 SELECT * FROM aq.check();
 -- errors
-SELECT regexp_replace(t.error(format('SELECT aq.jms_write_chunk(''jb'', %L, 3, ''x'')', :'bad')), '[0-9a-f-]{36}', 'ID');
-SELECT aq.jms_write_chunk('jb', '00000000-0000-4000-8000-000000000006', 0, 'x');
-SELECT aq.jms_write_chunk('jb', :'bad', -1, 'x');
-SELECT aq.jms_write_chunk('jb', NULL, 0, 'x');
-SELECT aq.jms_write_chunk('jb', :'bad', 0, NULL);
-SELECT aq.jms_write_chunk('absent', :'bad', 0, 'x');
-SELECT aq.jms_read_chunk('jb', NULL, NULL, 0);
-SELECT aq.jms_read_chunk('jb', NULL, :'bad', -1);
-SELECT aq.jms_read_chunk('jb', NULL, '00000000-0000-4000-8000-000000000006', 0) IS NULL;
-SELECT aq.jms_read_chunk('jb_topic', NULL, :'some', 0) IS NULL;
+SELECT regexp_replace(t.error(format('SELECT aq_jms.write_chunk(''jb'', %L, 3, ''x'')', :'bad')), '[0-9a-f-]{36}', 'ID');
+SELECT aq_jms.write_chunk('jb', '00000000-0000-4000-8000-000000000006', 0, 'x');
+SELECT aq_jms.write_chunk('jb', :'bad', -1, 'x');
+SELECT aq_jms.write_chunk('jb', NULL, 0, 'x');
+SELECT aq_jms.write_chunk('jb', :'bad', 0, NULL);
+SELECT aq_jms.write_chunk('absent', :'bad', 0, 'x');
+SELECT aq_jms.read_chunk('jb', NULL, NULL, 0);
+SELECT aq_jms.read_chunk('jb', NULL, :'bad', -1);
+SELECT aq_jms.read_chunk('jb', NULL, '00000000-0000-4000-8000-000000000006', 0) IS NULL;
+SELECT aq_jms.read_chunk('jb_topic', NULL, :'some', 0) IS NULL;
 SELECT aq.create_queue('jb_text', 'text');
-SELECT aq.jms_write_chunk('jb_text', :'bad', 0, 'x');
-SELECT aq.jms_read_chunk('jb_text', NULL, :'bad', 0) IS NULL;
+SELECT aq_jms.write_chunk('jb_text', :'bad', 0, 'x');
+SELECT aq_jms.read_chunk('jb_text', NULL, :'bad', 0) IS NULL;
 -- privileges: to enqueue, to dequeue, of one consumer
 CREATE ROLE regress_aq_body;
 GRANT USAGE ON SCHEMA t TO regress_aq_body;
 SET ROLE regress_aq_body;
-SELECT aq.jms_read_chunk('jb_topic', 'a', :'some', 0);
+SELECT aq_jms.read_chunk('jb_topic', 'a', :'some', 0);
 RESET ROLE;
 SELECT aq.grant_queue('jb_topic', 'regress_aq_body', 'enqueue');
 SET ROLE regress_aq_body;
 SELECT t.send('jb_topic', 'sent') AS sent \gset
-SELECT aq.jms_read_chunk('jb_topic', 'a', :'sent', 0);
+SELECT aq_jms.read_chunk('jb_topic', 'a', :'sent', 0);
 RESET ROLE;
 SELECT aq.grant_consumer('jb_topic', 'a', 'regress_aq_body');
 SET ROLE regress_aq_body;
 SELECT t.body('jb_topic', :'sent', 'a');
-SELECT aq.jms_read_chunk('jb_topic', 'b', :'sent', 0);
+SELECT aq_jms.read_chunk('jb_topic', 'b', :'sent', 0);
 RESET ROLE;
 -- a chunk whose message does not exist, which only damage leaves
 DO $$

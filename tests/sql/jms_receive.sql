@@ -70,29 +70,29 @@ CREATE FUNCTION t.time_of(b bytea) RETURNS timestamptz LANGUAGE sql AS $$ SELECT
 -- the columns of a message
 SELECT aq.enqueue('java', t.jms('text', 'one', '{"color": "red"}'), priority => 3, sender => 'me', expiration => '1 hour') IS NOT NULL,
 	aq.enqueue('java', t.jms('bytes', 'two'), priority => 5) IS NOT NULL, aq.enqueue('java', NULL::aq.jms_message, priority => 9) IS NOT NULL;
-SELECT attempts, priority, receipt, enqueued, ready, expires, sender, type, headers, properties, text, bytes FROM t.jms_read(aq.jms_browse('java'));
-SELECT text, bytes FROM t.jms_read(aq.jms_browse('java', condition => $$payload.type = 'bytes'$$));
-SELECT text, bytes FROM t.jms_read(aq.jms_browse('java', after => (SELECT msgid FROM aq.browse('java', NULL::aq.jms_message, max_messages => 1)), max_messages => 1));
-SELECT source, msgid FROM t.jms_read(aq.jms_browse('java', condition => 'false'));
+SELECT attempts, priority, receipt, enqueued, ready, expires, sender, type, headers, properties, text, bytes FROM t.jms_read(aq_jms.browse('java'));
+SELECT text, bytes FROM t.jms_read(aq_jms.browse('java', condition => $$payload.type = 'bytes'$$));
+SELECT text, bytes FROM t.jms_read(aq_jms.browse('java', after => (SELECT msgid FROM aq.browse('java', NULL::aq.jms_message, max_messages => 1)), max_messages => 1));
+SELECT source, msgid FROM t.jms_read(aq_jms.browse('java', condition => 'false'));
 SELECT t.uuid_of(t.column_of(row, 1)) = m.msgid, t.time_of(t.column_of(row, 5)) = m.enqueue_time, t.time_of(t.column_of(row, 7)) = m.expires_at
-FROM (SELECT substr(aq.jms_browse('java', max_messages => 1), 17)) f(row), aq.messages m WHERE m.queue_name = 'java' AND m.priority = 3;
+FROM (SELECT substr(aq_jms.browse('java', max_messages => 1), 17)) f(row), aq.messages m WHERE m.queue_name = 'java' AND m.priority = 3;
 
 -- the first source with messages; without a lease they are consumed
-CALL aq.jms_receive(ARRAY['plain_text', 'java'], NULL, NULL, ARRAY[1, 2], '0') \gset
+CALL aq_jms.receive(ARRAY['plain_text', 'java'], NULL, NULL, ARRAY[1, 2], '0') \gset
 SELECT source, stale, type, text, bytes, receipt FROM t.jms_read(:'messages');
-CALL aq.jms_receive(ARRAY['java', 'java'], ARRAY[NULL, NULL], ARRAY[$$payload.type = 'text'$$, $$priority = 9$$], ARRAY[1, 2], '0') \gset
+CALL aq_jms.receive(ARRAY['java', 'java'], ARRAY[NULL, NULL], ARRAY[$$payload.type = 'text'$$, $$priority = 9$$], ARRAY[1, 2], '0') \gset
 SELECT source, stale, type, text, bytes, receipt FROM t.jms_read(:'messages');
-CALL aq.jms_receive(ARRAY['java', 'java'], NULL, NULL, ARRAY[1, 1], '0') \gset
+CALL aq_jms.receive(ARRAY['java', 'java'], NULL, NULL, ARRAY[1, 1], '0') \gset
 SELECT * FROM t.jms_read(:'messages');
-CALL aq.jms_receive('{}', NULL, NULL, '{}') \gset
+CALL aq_jms.receive('{}', NULL, NULL, '{}') \gset
 SELECT * FROM t.jms_read(:'messages');
 
 -- payloads of other types
 SELECT aq.enqueue('plain_text', 'a text'::text) IS NOT NULL, aq.enqueue('plain_json', '{"a": [1, "ü"]}', correlation => 'a "b" \ ü', properties => '{"color": "red"}') IS NOT NULL,
 	aq.enqueue('plain_bytes', '\x00ff'::bytea) IS NOT NULL, aq.enqueue('plain_text', NULL::text, properties => '{"n": 1}') IS NOT NULL;
-SELECT q, type, headers, properties, text, bytes FROM unnest(ARRAY['plain_text', 'plain_json', 'plain_bytes']) q, LATERAL t.jms_read(aq.jms_browse(q));
-SELECT t.error($$SELECT aq.jms_browse('plain_xml')$$);
-SELECT t.error($$CALL aq.jms_receive('{plain_xml}', NULL, NULL, '{1}', '0')$$);
+SELECT q, type, headers, properties, text, bytes FROM unnest(ARRAY['plain_text', 'plain_json', 'plain_bytes']) q, LATERAL t.jms_read(aq_jms.browse(q));
+SELECT t.error($$SELECT aq_jms.browse('plain_xml')$$);
+SELECT t.error($$CALL aq_jms.receive('{plain_xml}', NULL, NULL, '{1}', '0')$$);
 
 -- leases and their acknowledgement, in one call with the next dequeue
 SELECT aq.enqueue_array('java', ARRAY[t.jms('text', 'a'), t.jms('text', 'b'), t.jms('text', 'c'), t.jms('text', 'd')]) IS NOT NULL;
@@ -102,7 +102,7 @@ CREATE PROCEDURE t.receive(queue text, consumer text, n integer, lease interval)
 DECLARE
 	messages bytea;
 BEGIN
-	CALL aq.jms_receive(ARRAY[queue], ARRAY[consumer], NULL, ARRAY[n], '0', lease, messages => messages);
+	CALL aq_jms.receive(ARRAY[queue], ARRAY[consumer], NULL, ARRAY[n], '0', lease, messages => messages);
 	INSERT INTO t.held SELECT queue, consumer, r.msgid, r.receipt, r.text FROM t.jms_read(messages) r;
 END $$;
 CALL t.receive('java', NULL, 2, '1 hour');
@@ -112,37 +112,37 @@ CALL t.receive('java_topic', 'bob', 1, '1 hour');
 SELECT queue, consumer, text, receipt > 0, count(*) OVER (PARTITION BY queue, receipt) FROM t.held ORDER BY 1, 2, 3;
 SELECT array_agg(queue ORDER BY text) AS queues, array_agg(consumer ORDER BY text) AS consumers, array_agg(msgid ORDER BY text) AS ids, array_agg(receipt ORDER BY text) AS receipts
 FROM t.held WHERE text IN ('a', 'c', 'news') AND consumer IS DISTINCT FROM 'bob' \gset
-CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+CALL aq_jms.receive('{java}', NULL, NULL, '{1}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
 SELECT source, stale, text FROM t.jms_read(:'messages');
 -- a second time they are stale
-SELECT aq.jms_acknowledge(:'queues', :'consumers', :'ids', :'receipts');
-CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+SELECT aq_jms.acknowledge(:'queues', :'consumers', :'ids', :'receipts');
+CALL aq_jms.receive('{}', NULL, NULL, '{}', '0', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
 SELECT source, stale, text FROM t.jms_read(:'messages');
 
 -- extend, release; the rest is not touched
-SELECT aq.jms_extend(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), '2 hours') FROM t.held;
-SELECT aq.jms_release(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), count => false) FROM t.held WHERE text = 'b';
-SELECT text, attempts FROM t.jms_read(aq.jms_browse('java'));
+SELECT aq_jms.extend(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), '2 hours') FROM t.held;
+SELECT aq_jms.release(array_agg(queue ORDER BY text), array_agg(consumer ORDER BY text), array_agg(msgid ORDER BY text), array_agg(receipt ORDER BY text), count => false) FROM t.held WHERE text = 'b';
+SELECT text, attempts FROM t.jms_read(aq_jms.browse('java'));
 CALL t.receive('java', NULL, 1, '1 hour');
-SELECT aq.jms_release(array_agg(queue), array_agg(consumer), array_agg(msgid), array_agg(receipt), '0', 'broken') FROM (SELECT * FROM t.held WHERE text = 'b' ORDER BY receipt DESC LIMIT 1) h;
-SELECT text, attempts FROM t.jms_read(aq.jms_browse('java'));
+SELECT aq_jms.release(array_agg(queue), array_agg(consumer), array_agg(msgid), array_agg(receipt), '0', 'broken') FROM (SELECT * FROM t.held WHERE text = 'b' ORDER BY receipt DESC LIMIT 1) h;
+SELECT text, attempts FROM t.jms_read(aq_jms.browse('java'));
 SELECT last_error FROM aq.messages WHERE queue_name = 'java' AND state = 'READY';
 
 -- a queue that does not exist any more; another role's queue
-SELECT aq.jms_acknowledge('{gone,java}', '{NULL,NULL}', ARRAY[msgid, msgid], ARRAY[receipt, receipt]) FROM t.held WHERE text = 'a';
-SELECT aq.jms_acknowledge('{}', '{}', '{}', '{}'), aq.jms_acknowledge(NULL, NULL, NULL, NULL);
+SELECT aq_jms.acknowledge('{gone,java}', '{NULL,NULL}', ARRAY[msgid, msgid], ARRAY[receipt, receipt]) FROM t.held WHERE text = 'a';
+SELECT aq_jms.acknowledge('{}', '{}', '{}', '{}'), aq_jms.acknowledge(NULL, NULL, NULL, NULL);
 CREATE ROLE regress_aq_eve;
 SET ROLE regress_aq_eve;
-SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
+SELECT aq_jms.acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
 RESET ROLE;
 SELECT aq.grant_queue('java', 'regress_aq_eve', 'enqueue');
 SET ROLE regress_aq_eve;
-SELECT aq.jms_acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
+SELECT aq_jms.acknowledge('{java}', '{NULL}', '{00000000-0000-0000-0000-000000000000}', '{1}');
 RESET ROLE;
 SELECT aq.revoke_queue('java', 'regress_aq_eve', 'enqueue');
 SET ROLE regress_aq_eve;
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0')$$);
-SELECT t.error($$SELECT aq.jms_browse('java')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$SELECT aq_jms.browse('java')$$);
 RESET ROLE;
 
 -- each message has its own result: of a queue without the privilege, of one that is a topic now, of one that is done
@@ -152,41 +152,41 @@ SELECT aq.enqueue('java_eve', t.jms('text', 'eve')) IS NOT NULL;
 CALL t.receive('java_eve', NULL, 1, '1 hour');
 SELECT msgid AS eve, receipt FROM t.held WHERE text = 'eve' \gset
 SET ROLE regress_aq_eve;
-SELECT aq.jms_extend('{java,java_eve,java_topic,java_eve,gone}', '{NULL,NULL,NULL,ann,NULL}', array_fill(:'eve'::uuid, '{5}'), array_fill(:receipt, '{5}')::bigint[], '1 hour');
-SELECT aq.jms_release('{java,java_eve,java_eve}', '{NULL,ann,NULL}', array_fill(:'eve'::uuid, '{3}'), array_fill(:receipt, '{3}')::bigint[], count => false);
+SELECT aq_jms.extend('{java,java_eve,java_topic,java_eve,gone}', '{NULL,NULL,NULL,ann,NULL}', array_fill(:'eve'::uuid, '{5}'), array_fill(:receipt, '{5}')::bigint[], '1 hour');
+SELECT aq_jms.release('{java,java_eve,java_eve}', '{NULL,ann,NULL}', array_fill(:'eve'::uuid, '{3}'), array_fill(:receipt, '{3}')::bigint[], count => false);
 RESET ROLE;
 CALL t.receive('java_eve', NULL, 1, '1 hour');
 SELECT receipt FROM t.held WHERE text = 'eve' ORDER BY receipt DESC LIMIT 1 \gset
 -- a busy one is not stale: here, this transaction has extended it
 BEGIN;
-SELECT aq.jms_extend('{java_eve}', '{NULL}', ARRAY[:'eve'::uuid], ARRAY[:receipt]::bigint[], '2 hours');
-SELECT aq.jms_acknowledge('{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
-CALL aq.jms_receive('{java_eve}', NULL, NULL, '{1}', NULL, NULL, '{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]) \gset
+SELECT aq_jms.extend('{java_eve}', '{NULL}', ARRAY[:'eve'::uuid], ARRAY[:receipt]::bigint[], '2 hours');
+SELECT aq_jms.acknowledge('{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
+CALL aq_jms.receive('{java_eve}', NULL, NULL, '{1}', NULL, NULL, '{gone,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]) \gset
 SELECT source, stale FROM t.jms_read(:'messages');
 ROLLBACK;
 SET ROLE regress_aq_eve;
-SELECT aq.jms_acknowledge('{java,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
+SELECT aq_jms.acknowledge('{java,java_eve}', '{NULL,NULL}', array_fill(:'eve'::uuid, '{2}'), array_fill(:receipt, '{2}')::bigint[]);
 RESET ROLE;
 SELECT aq.drop_queue('java_eve', true), aq.revoke_queue('java', 'regress_aq_eve', 'enqueue');
 
 -- arguments
-SELECT t.error($$CALL aq.jms_receive(NULL, NULL, NULL, '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{NULL}', NULL, NULL, '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', '{NULL,NULL}', NULL, '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, '{}', '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, NULL, '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1,2}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{NULL}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{0}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '0', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java}', NULL, '{nothing}', '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{java_topic}', NULL, NULL, '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{none}', NULL, NULL, '{1}', '0')$$);
-SELECT t.error($$CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, '{java}', '{}', '{}', '{}')$$);
-SELECT t.error($$CALL aq.jms_receive('{}', NULL, NULL, '{}', '0', NULL, '{NULL}', '{NULL}', '{NULL}', '{NULL}')$$);
-SELECT t.error($$SELECT aq.jms_extend('{}', '{}', '{}', '{}', NULL)$$);
-SELECT t.error($$SELECT aq.jms_extend('{}', '{}', '{}', '{}', '0')$$);
-SELECT t.error($$SELECT aq.jms_browse('java', max_messages => 0)$$);
+SELECT t.error($$CALL aq_jms.receive(NULL, NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{NULL}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', '{NULL,NULL}', NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, '{}', '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, NULL, '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, '{1,2}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, '{NULL}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, '{0}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, NULL, '{1}', '0', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java}', NULL, '{nothing}', '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{java_topic}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{none}', NULL, NULL, '{1}', '0')$$);
+SELECT t.error($$CALL aq_jms.receive('{}', NULL, NULL, '{}', '0', NULL, '{java}', '{}', '{}', '{}')$$);
+SELECT t.error($$CALL aq_jms.receive('{}', NULL, NULL, '{}', '0', NULL, '{NULL}', '{NULL}', '{NULL}', '{NULL}')$$);
+SELECT t.error($$SELECT aq_jms.extend('{}', '{}', '{}', '{}', NULL)$$);
+SELECT t.error($$SELECT aq_jms.extend('{}', '{}', '{}', '{}', '0')$$);
+SELECT t.error($$SELECT aq_jms.browse('java', max_messages => 0)$$);
 
 -- in a transaction block the acknowledgement belongs to it, also if the call waits
 TRUNCATE t.held;
@@ -195,16 +195,16 @@ SELECT aq.enqueue('java', t.jms('text', 'x')) IS NOT NULL;
 CALL t.receive('java', NULL, 1, '1 hour');
 SELECT array_agg(queue) AS queues, array_agg(consumer) AS consumers, array_agg(msgid) AS ids, array_agg(receipt) AS receipts FROM t.held \gset
 BEGIN;
-CALL aq.jms_receive('{java}', NULL, NULL, '{1}', '10 ms', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+CALL aq_jms.receive('{java}', NULL, NULL, '{1}', '10 ms', NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
 SELECT source, stale FROM t.jms_read(:'messages');
 ROLLBACK;
 -- outside, it is committed before the wait: an error in the wait leaves it
 SET statement_timeout = '100 ms';
-CALL aq.jms_receive('{java}', NULL, NULL, '{1}', NULL, NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
+CALL aq_jms.receive('{java}', NULL, NULL, '{1}', NULL, NULL, :'queues', :'consumers', :'ids', :'receipts') \gset
 RESET statement_timeout;
-SELECT aq.jms_acknowledge(:'queues', :'consumers', :'ids', :'receipts');
+SELECT aq_jms.acknowledge(:'queues', :'consumers', :'ids', :'receipts');
 -- after the wait the transaction goes on, with a snapshot
-CALL aq.jms_receive('{java,java_topic}', '{NULL,ann}', '{true,NULL}', '{1,1}', '1 ms', '1 hour', :'queues', :'consumers', :'ids', :'receipts') \gset
+CALL aq_jms.receive('{java,java_topic}', '{NULL,ann}', '{true,NULL}', '{1,1}', '1 ms', '1 hour', :'queues', :'consumers', :'ids', :'receipts') \gset
 SELECT source, stale FROM t.jms_read(:'messages');
 
 -- a limit of bytes: the first message always, those behind the limit without payload, to be released
@@ -215,12 +215,12 @@ CREATE PROCEDURE t.receive_bytes(queue text, bytes integer, condition text DEFAU
 DECLARE
 	messages bytea;
 BEGIN
-	CALL aq.jms_receive(ARRAY[queue], NULL, ARRAY[condition], '{10}', '0', '1 hour', max_bytes => bytes, messages => messages);
+	CALL aq_jms.receive(ARRAY[queue], NULL, ARRAY[condition], '{10}', '0', '1 hour', max_bytes => bytes, messages => messages);
 	INSERT INTO t.sized SELECT row_number() OVER (), queue, r.msgid, r.receipt, length(r.text) FROM t.jms_read(messages) r;
 END $$;
 -- the lengths; releases them
 CREATE FUNCTION t.sized() RETURNS text LANGUAGE sql AS $$
-	SELECT aq.jms_release(array_agg(queue), array_agg(NULL::text), array_agg(msgid), array_agg(receipt), count => false) FROM t.sized;
+	SELECT aq_jms.release(array_agg(queue), array_agg(NULL::text), array_agg(msgid), array_agg(receipt), count => false) FROM t.sized;
 	WITH gone AS (DELETE FROM t.sized RETURNING n, length) SELECT string_agg(coalesce(length::text, 'none'), ' ' ORDER BY n) FROM gone $$;
 CALL t.receive_bytes('sized', 1);
 SELECT t.sized();
@@ -232,16 +232,16 @@ CALL t.receive_bytes('sized', 7000, 'length((payload).text) < 5000');
 SELECT t.sized();
 CALL t.receive_bytes('sized_table', 16000);
 SELECT t.sized();
-SELECT count(text), count(*) FROM t.jms_read(aq.jms_browse('sized', max_bytes => 13000));
-SELECT count(text), count(*) FROM t.jms_read(aq.jms_browse('sized'));
-SELECT t.error($$CALL aq.jms_receive('{sized}', NULL, NULL, '{1}', '0', max_bytes => 0)$$);
-SELECT t.error($$SELECT aq.jms_browse('sized', max_bytes => -1)$$);
+SELECT count(text), count(*) FROM t.jms_read(aq_jms.browse('sized', max_bytes => 13000));
+SELECT count(text), count(*) FROM t.jms_read(aq_jms.browse('sized'));
+SELECT t.error($$CALL aq_jms.receive('{sized}', NULL, NULL, '{1}', '0', max_bytes => 0)$$);
+SELECT t.error($$SELECT aq_jms.browse('sized', max_bytes => -1)$$);
 SELECT aq.drop_queue('sized', true), aq.drop_queue('sized_table', true), aq.drop_queue_table('sized_tables');
 DROP PROCEDURE t.receive_bytes;
 DROP FUNCTION t.sized();
 DROP TABLE t.sized;
 
--- aq.jms_commit: sends, acknowledges and dequeues in one transaction; messages and leases as in aq.jms_send
+-- aq_jms.commit: sends, acknowledges and dequeues in one transaction; messages and leases as in aq_jms.send
 CREATE FUNCTION t.jms_one(queue text, body text) RETURNS bytea LANGUAGE sql AS $$
 	SELECT int4send(length(queue)) || convert_to(queue, 'UTF8') || int4send(4) || int8send(0) || int8send(0) || int4send(-1) || int4send(-1) || int4send(-1) || int4send(1)
 		|| int4send(4) || 'text' || int4send(2) || '{}' || int4send(-1) || int4send(-1) || int4send(length(body)) || convert_to(body, 'UTF8') || int4send(-1) $$;
@@ -252,28 +252,28 @@ TRUNCATE t.held;
 SELECT aq.purge_queue('java') >= 0, aq.purge_queue('java_topic') >= 0;
 SELECT count(aq.enqueue('java', t.jms('text', body))) FROM unnest(ARRAY['first', 'second', 'third', 'fourth']) WITH ORDINALITY b(body, n);
 CALL t.receive('java', NULL, 1, '1 hour');
-WITH taken AS (SELECT r.* FROM t.jms_read(aq.jms_commit(t.jms_one('java_topic', 'sent'), t.jms_leased('first'), 'java', NULL, NULL, 2, '1 hour')) r),
+WITH taken AS (SELECT r.* FROM t.jms_read(aq_jms.commit(t.jms_one('java_topic', 'sent'), t.jms_leased('first'), 'java', NULL, NULL, 2, '1 hour')) r),
 	kept AS (INSERT INTO t.held SELECT 'java', NULL, msgid, receipt, text FROM taken)
 SELECT stale, source, text, attempts, receipt > 0 AS leased FROM taken;
 SELECT (payload).text, state FROM aq.messages WHERE queue_name = 'java' AND state IN ('READY', 'LEASED') ORDER BY 1;
-SELECT text FROM t.jms_read(aq.jms_browse('java_topic', 'ann'));
+SELECT text FROM t.jms_read(aq_jms.browse('java_topic', 'ann'));
 -- with a condition, for a consumer, within a limit of bytes, without a lease, and nothing at all
-SELECT text FROM t.jms_read(aq.jms_commit(NULL, NULL, 'java', NULL, $$payload.text = 'fourth'$$, 5, '1 hour'));
-SELECT text FROM t.jms_read(aq.jms_commit(t.jms_one('java_topic', 'again'), NULL, 'java_topic', 'bob', NULL, 2, NULL, 1));
-SELECT source, text FROM t.jms_read(aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 2, '1 hour'));
+SELECT text FROM t.jms_read(aq_jms.commit(NULL, NULL, 'java', NULL, $$payload.text = 'fourth'$$, 5, '1 hour'));
+SELECT text FROM t.jms_read(aq_jms.commit(t.jms_one('java_topic', 'again'), NULL, 'java_topic', 'bob', NULL, 2, NULL, 1));
+SELECT source, text FROM t.jms_read(aq_jms.commit(NULL, NULL, 'java', NULL, NULL, 2, '1 hour'));
 -- a lease that has ended, or a source that is not there: nothing happens
-SELECT t.error($$SELECT aq.jms_commit(t.jms_one('java', 'never'), t.jms_leased('first'), 'java_topic', 'ann', NULL, 1, '1 hour')$$);
-SELECT t.error($$SELECT aq.jms_commit(t.jms_one('java', 'never'), t.jms_leased('second'), 'gone', NULL, NULL, 1, '1 hour')$$);
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, NULL, NULL, NULL, 1, '1 hour')$$);
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, NULL, '1 hour')$$);
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 0, '1 hour')$$);
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '0')$$);
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour', 0)$$);
+SELECT t.error($$SELECT aq_jms.commit(t.jms_one('java', 'never'), t.jms_leased('first'), 'java_topic', 'ann', NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(t.jms_one('java', 'never'), t.jms_leased('second'), 'gone', NULL, NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, NULL, NULL, NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, 'java', NULL, NULL, NULL, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, 'java', NULL, NULL, 0, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, 'java', NULL, NULL, 1, '0')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour', 0)$$);
 SET ROLE regress_aq_eve;
-SELECT t.error($$SELECT aq.jms_commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour')$$);
+SELECT t.error($$SELECT aq_jms.commit(NULL, NULL, 'java', NULL, NULL, 1, '1 hour')$$);
 RESET ROLE;
-SELECT text FROM t.jms_read(aq.jms_browse('java_topic', 'ann'));
-SELECT text FROM t.jms_read(aq.jms_commit(NULL, t.jms_leased('second') || t.jms_leased('third'), 'java', NULL, NULL, 2, '1 hour'));
+SELECT text FROM t.jms_read(aq_jms.browse('java_topic', 'ann'));
+SELECT text FROM t.jms_read(aq_jms.commit(NULL, t.jms_leased('second') || t.jms_leased('third'), 'java', NULL, NULL, 2, '1 hour'));
 SELECT (payload).text, state FROM aq.messages WHERE queue_name = 'java' AND state IN ('READY', 'LEASED') ORDER BY 1;
 
 SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain_text', 'plain_json', 'plain_bytes', 'plain_xml']) q;

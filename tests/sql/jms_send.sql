@@ -1,4 +1,4 @@
--- aq.jms_send: messages and acknowledgements of a transaction, in binary form.
+-- aq_jms.send: messages and acknowledgements of a transaction, in binary form.
 \pset format unaligned
 \pset tuples_only on
 SELECT aq.create_queue('java', 'aq.jms_message', retry_delay => '0');
@@ -18,7 +18,7 @@ CREATE FUNCTION t.jms_leases(queue text, receipt bigint, ids uuid[], consumer te
 	SELECT t.jms_packed(queue) || t.jms_packed(consumer) || int8send(receipt) || int4send(cardinality(ids)) || (SELECT string_agg(uuid_send(i), '') FROM unnest(ids) i) $$;
 
 -- several groups, in order; all options
-SELECT aq.jms_send(t.jms_group('java', 2, t.jms_text('one') || t.jms_text('täxt', '{"b": [1, null], "a": 1}', '{"color": "red"}'))
+SELECT aq_jms.send(t.jms_group('java', 2, t.jms_text('one') || t.jms_text('täxt', '{"b": [1, null], "a": 1}', '{"color": "red"}'))
 	|| t.jms_group('java', 1, t.jms_packed('bytes') || t.jms_packed(NULL) || t.jms_packed(NULL) || t.jms_packed(NULL) || t.jms_packed(NULL) || int4send(3) || '\x00ff0a'::bytea,
 		priority => 0, expiration => 3600000, correlation => 'c1', producer => 'p')
 	|| t.jms_group('java', 1, t.jms_text('later'), delay => 3600000));
@@ -26,55 +26,55 @@ SELECT priority, correlation, (payload).type, (payload).headers, (payload).prope
 	FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10);
 SELECT state, ready_at - enqueue_time > '59 minutes' FROM aq.messages WHERE queue_name = 'java' AND state = 'WAITING';
 -- a topic: rules apply; a message without a subscriber is dropped silently
-SELECT aq.jms_send(t.jms_group('java_topic', 2, t.jms_text('both') || t.jms_text('ann only')));
+SELECT aq_jms.send(t.jms_group('java_topic', 2, t.jms_text('both') || t.jms_text('ann only')));
 SELECT c, (m.payload).text FROM unnest(ARRAY['ann', 'bob']) c, aq.dequeue('java_topic', NULL::aq.jms_message, consumer => c, max_messages => 10) m;
-SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('kept in memory'), mode => 'buffered'));
+SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('kept in memory'), mode => 'buffered'));
 SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, delivery_mode => 'buffered');
 -- nothing at all
-SELECT aq.jms_send(NULL), aq.jms_send(NULL, NULL), aq.jms_send('', ''), aq.jms_send(t.jms_group('java', 0, ''));
+SELECT aq_jms.send(NULL), aq_jms.send(NULL, NULL), aq_jms.send('', ''), aq_jms.send(t.jms_group('java', 0, ''));
 
 -- with acknowledgements: all or none
-SELECT aq.jms_send(t.jms_group('java', 2, t.jms_text('a') || t.jms_text('b')));
+SELECT aq_jms.send(t.jms_group('java', 2, t.jms_text('a') || t.jms_text('b')));
 CREATE TABLE t.jms_held AS SELECT msgid, receipt, (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10, lease => '1 hour');
 SELECT text FROM t.jms_held ORDER BY text;
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('never')), t.jms_leases('java', receipt, ARRAY[msgid, gen_random_uuid()])) FROM t.jms_held WHERE text = 'a'$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('never')), t.jms_leases('java', receipt, ARRAY[msgid]) || t.jms_leases('gone', 1, ARRAY[msgid])) FROM t.jms_held WHERE text = 'a'$$);
-SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('reply')), t.jms_leases('java', receipt, array_agg(msgid))) FROM t.jms_held GROUP BY receipt;
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('never')), t.jms_leases('java', receipt, ARRAY[msgid, gen_random_uuid()])) FROM t.jms_held WHERE text = 'a'$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('never')), t.jms_leases('java', receipt, ARRAY[msgid]) || t.jms_leases('gone', 1, ARRAY[msgid])) FROM t.jms_held WHERE text = 'a'$$);
+SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('reply')), t.jms_leases('java', receipt, array_agg(msgid))) FROM t.jms_held GROUP BY receipt;
 SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10);
-SELECT t.error($$SELECT aq.jms_send(NULL, t.jms_leases('java', receipt, ARRAY[msgid])) FROM t.jms_held WHERE text = 'a'$$);
+SELECT t.error($$SELECT aq_jms.send(NULL, t.jms_leases('java', receipt, ARRAY[msgid])) FROM t.jms_held WHERE text = 'a'$$);
 -- of a subscriber
-SELECT aq.jms_send(t.jms_group('java_topic', 1, t.jms_text('both')));
+SELECT aq_jms.send(t.jms_group('java_topic', 1, t.jms_text('both')));
 CREATE TABLE t.jms_of AS SELECT c, m.msgid, m.receipt FROM unnest(ARRAY['ann', 'bob']) c, aq.dequeue('java_topic', NULL::aq.jms_message, consumer => c, lease => '1 hour') m;
-SELECT aq.jms_send(NULL, string_agg(t.jms_leases('java_topic', receipt, ARRAY[msgid], c), '')) FROM t.jms_of;
+SELECT aq_jms.send(NULL, string_agg(t.jms_leases('java_topic', receipt, ARRAY[msgid], c), '')) FROM t.jms_of;
 SELECT count(*) FROM aq.messages WHERE queue_name = 'java_topic' AND state <> 'PROCESSED';
 
 -- errors
-SELECT t.error($$SELECT aq.jms_send(t.jms_group(NULL, 0, ''))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('nowhere', 1, t.jms_text('a')))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('plain', 1, t.jms_text('a')))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a'), priority => 10))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a'), expiration => -1))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a'), delay => 9223372036854775807))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a'), mode => 'fast'))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a', '{"open"')))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1000000000, t.jms_text('a')))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', -1, t.jms_text('a')))$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 2, t.jms_text('a')))$$);
-SELECT t.error($$SELECT aq.jms_send('\x7fffffff')$$);
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_packed('text') || t.jms_packed('{}') || t.jms_packed(NULL) || t.jms_packed(NULL) || int4send(2) || '\xc328'::bytea || t.jms_packed(NULL)))$$);
-SELECT t.error($$SELECT aq.jms_send(NULL, t.jms_packed('java') || t.jms_packed(NULL) || int8send(1) || int4send(100))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group(NULL, 0, ''))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('nowhere', 1, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('plain', 1, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a'), priority => 10))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a'), expiration => -1))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a'), delay => 9223372036854775807))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a'), mode => 'fast'))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a', '{"open"')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1000000000, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', -1, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 2, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send('\x7fffffff')$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_packed('text') || t.jms_packed('{}') || t.jms_packed(NULL) || t.jms_packed(NULL) || int4send(2) || '\xc328'::bytea || t.jms_packed(NULL)))$$);
+SELECT t.error($$SELECT aq_jms.send(NULL, t.jms_packed('java') || t.jms_packed(NULL) || int8send(1) || int4send(100))$$);
 CREATE ROLE regress_aq_eve;
 GRANT USAGE ON SCHEMA t TO regress_aq_eve;
 SET ROLE regress_aq_eve;
-SELECT t.error($$SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('a')))$$);
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('a')))$$);
 RESET ROLE;
 SELECT count(*) FROM aq.messages WHERE queue_name = 'java' AND state = 'READY';
 -- a lease without the privilege
-SELECT aq.jms_send(t.jms_group('java', 1, t.jms_text('held')));
+SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('held')));
 CREATE TABLE t.jms_eve AS SELECT msgid, receipt FROM aq.dequeue('java', NULL::aq.jms_message, lease => '1 hour');
 GRANT SELECT ON t.jms_eve TO regress_aq_eve;
 SET ROLE regress_aq_eve;
-SELECT t.error(format('SELECT aq.jms_send(NULL, %L)', t.jms_leases('java', receipt, ARRAY[msgid]))) FROM t.jms_eve;
+SELECT t.error(format('SELECT aq_jms.send(NULL, %L)', t.jms_leases('java', receipt, ARRAY[msgid]))) FROM t.jms_eve;
 RESET ROLE;
 DROP TABLE t.jms_eve;
 SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain']) q;

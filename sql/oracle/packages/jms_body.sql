@@ -93,7 +93,7 @@ BEGIN
 	IF sys._jms_kind_with_operations(self) <> body.kind THEN
 		PERFORM sys._raise_error('AQ206', format('JMS operation %s is of a %s message, not of a %s message', id, body.kind, self.type));
 	ELSIF body.kind = 'bytes' THEN
-		RETURN aq.jms_set_bytes(self, body.bytes);
+		RETURN aq_jms.set_bytes(self, body.bytes);
 	ELSIF body.kind = 'map' THEN
 		self.text := coalesce((SELECT jsonb_object_agg(m.name, m.item) FROM unnest(body.names, body.items) m (name, item)), '{}');
 	ELSE
@@ -144,15 +144,15 @@ COMMENT ON FUNCTION sys.get_exception() IS 'The last exception of Java: always n
 
 -- Values
 
--- Items are as in aq.jms_item, which says: {"int": 5}.
+-- Items are as in aq_jms.item, which says: {"int": 5}.
 CREATE FUNCTION sys._jms_item(java_type text, value text) RETURNS jsonb
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catalog, pg_temp AS $$
 BEGIN
 	CASE
 		WHEN value IS NULL THEN RETURN 'null';
-		WHEN java_type = 'boolean' THEN RETURN aq.jms_item(value::boolean);
-		WHEN java_type = 'float' THEN RETURN aq.jms_item(value::real);
-		WHEN java_type = 'double' THEN RETURN aq.jms_item(value::double precision);
+		WHEN java_type = 'boolean' THEN RETURN aq_jms.item(value::boolean);
+		WHEN java_type = 'float' THEN RETURN aq_jms.item(value::real);
+		WHEN java_type = 'double' THEN RETURN aq_jms.item(value::double precision);
 		WHEN java_type IN ('byte', 'short', 'int', 'long') THEN RETURN jsonb_build_object(java_type, value::bigint);
 		WHEN java_type = 'char' AND char_length(value) <> 1 THEN PERFORM sys._raise_error('AQ203', format('"%s" is not one character of Java', value));
 		ELSE RETURN jsonb_build_object(java_type, value);
@@ -325,7 +325,7 @@ BEGIN
 	IF sys._jms_kind(id::integer) = 'bytes' THEN
 		PERFORM sys._jms_write_bytes(id::integer, value);
 	ELSE
-		PERFORM sys._jms_put(id::integer, NULL, aq.jms_item(value));
+		PERFORM sys._jms_put(id::integer, NULL, aq_jms.item(value));
 	END IF;
 END $$;
 COMMENT ON PROCEDURE sys.write_bytes(aq.jms_message, numeric, bytea) IS 'Add bytes to a bytes or stream message';

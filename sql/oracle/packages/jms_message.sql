@@ -82,7 +82,7 @@ COMMENT ON FUNCTION sys.get_replyto(aq.jms_message) IS
 
 CREATE FUNCTION sys._jms_set_replyto(self aq.jms_message, replyto sys.aq$_agent) RETURNS aq.jms_message
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN aq.jms_set_header(aq.jms_set_header(self, 'reply_to_name', nullif(btrim((replyto).name), '')), 'reply_to', sys._jms_reply_to(replyto));
+RETURN aq_jms.set_header(aq_jms.set_header(self, 'reply_to_name', nullif(btrim((replyto).name), '')), 'reply_to', sys._jms_reply_to(replyto));
 COMMENT ON FUNCTION sys._jms_set_replyto(aq.jms_message, sys.aq$_agent) IS 'Internal: set JMSReplyTo';
 
 -- Properties
@@ -132,14 +132,14 @@ BEGIN
 		PERFORM sys._raise_error('AQ201', format('the message already has a property "%s"', property_name), 'Remove all with clear_properties first.');
 	END IF;
 	CASE java_type
-		WHEN 'boolean' THEN RETURN aq.jms_set_property(self, property_name, value::boolean);
-		WHEN 'string' THEN RETURN aq.jms_set_property(self, property_name, value);
-		WHEN 'float' THEN RETURN aq.jms_set_property(self, property_name, value::real);
-		WHEN 'double' THEN RETURN aq.jms_set_property(self, property_name, value::double precision);
-		WHEN 'long' THEN RETURN aq.jms_set_property(self, property_name, sys._jms_number(java_type, value::numeric)::bigint);
-		WHEN 'int' THEN RETURN aq.jms_set_property(self, property_name, sys._jms_number(java_type, value::numeric)::integer);
+		WHEN 'boolean' THEN RETURN aq_jms.set_property(self, property_name, value::boolean);
+		WHEN 'string' THEN RETURN aq_jms.set_property(self, property_name, value);
+		WHEN 'float' THEN RETURN aq_jms.set_property(self, property_name, value::real);
+		WHEN 'double' THEN RETURN aq_jms.set_property(self, property_name, value::double precision);
+		WHEN 'long' THEN RETURN aq_jms.set_property(self, property_name, sys._jms_number(java_type, value::numeric)::bigint);
+		WHEN 'int' THEN RETURN aq_jms.set_property(self, property_name, sys._jms_number(java_type, value::numeric)::integer);
 		ELSE
-			self := aq.jms_set_property(self, property_name, sys._jms_number(java_type, value::numeric)::smallint);
+			self := aq_jms.set_property(self, property_name, sys._jms_number(java_type, value::numeric)::smallint);
 			self.property_types := self.property_types || jsonb_build_object(property_name, java_type);
 			RETURN self;
 	END CASE;
@@ -169,14 +169,14 @@ DECLARE
 BEGIN
 	PERFORM sys._jms_check(self);
 	IF field = 'type' THEN
-		RETURN aq.jms_set_header(self, 'type', value);
+		RETURN aq_jms.set_header(self, 'type', value);
 	ELSIF value IS NULL THEN
 		self.properties := nullif(self.properties - property, '{}');
 		RETURN self;
 	ELSIF field = 'groupseq' THEN
-		RETURN aq.jms_set_property(self, property, sys._jms_number('int', value::numeric)::integer);
+		RETURN aq_jms.set_property(self, property, sys._jms_number('int', value::numeric)::integer);
 	END IF;
-	RETURN aq.jms_set_property(self, property, value);
+	RETURN aq_jms.set_property(self, property, value);
 END $$;
 COMMENT ON FUNCTION sys._jms_set_field(aq.jms_message, text, text) IS 'Internal: set a field of the header';
 
@@ -187,7 +187,7 @@ LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN (SELECT ROW(name, CASE WHEN t.type = 'string' THEN 100 ELSE 200 END, CASE WHEN t.type = 'string' THEN t.value END,
 		CASE t.type WHEN 'string' THEN NULL WHEN 'boolean' THEN t.value::boolean::integer ELSE t.value::numeric END,
 		19 + array_position('{boolean,byte,short,int,long,float,double,string}', t.type))::sys.aq$_jms_userproperty
-	FROM (SELECT coalesce(sys._jms_property_type(self, name), 'string'), aq.jms_get_property(self, name)) t (type, value));
+	FROM (SELECT coalesce(sys._jms_property_type(self, name), 'string'), aq_jms.get_property(self, name)) t (type, value));
 COMMENT ON FUNCTION sys._jms_userproperty(aq.jms_message, text) IS 'Internal: a property as an element of a header';
 
 CREATE FUNCTION sys.header(self aq.jms_message) RETURNS sys.aq$_jms_header
@@ -203,7 +203,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_catal
 DECLARE
 	property sys.aq$_jms_userproperty;
 BEGIN
-	self := sys._jms_set_replyto(sys._jms_set_field(aq.jms_clear_properties(self), 'type', header.type), header.replyto);
+	self := sys._jms_set_replyto(sys._jms_set_field(aq_jms.clear_properties(self), 'type', header.type), header.replyto);
 	self := sys._jms_set_field(sys._jms_set_field(self, 'userid', header.userid), 'appid', header.appid);
 	self := sys._jms_set_field(sys._jms_set_field(self, 'groupid', header.groupid), 'groupseq', header.groupseq::text);
 	FOREACH property IN ARRAY coalesce(header.properties::sys.aq$_jms_userproperty[], '{}') LOOP
@@ -216,7 +216,7 @@ COMMENT ON FUNCTION sys._jms_set_header(aq.jms_message, sys.aq$_jms_header) IS '
 
 CREATE FUNCTION sys._jms_of_header(header sys.aq$_jms_header) RETURNS aq.jms_message
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-RETURN sys._jms_set_header(aq.jms_construct('message'), header);
+RETURN sys._jms_set_header(aq_jms.construct('message'), header);
 COMMENT ON FUNCTION sys._jms_of_header(sys.aq$_jms_header) IS 'Internal: a message that has this header';
 
 CREATE FUNCTION sys._jms_set_property(self sys.aq$_jms_header, property_name text, java_type text, value text) RETURNS sys.aq$_jms_header
@@ -272,7 +272,7 @@ BEGIN
 				AS $b$BEGIN self := sys._jms_set_property(self, property_name, %1$L, property_value::text); END$b$;
 			COMMENT ON PROCEDURE sys.set_%1$s_property(anyelement, text, %2$s) IS 'Add a property, in Java a %1$s, to a JMS message or header';
 			CREATE FUNCTION sys.get_%1$s_property(self aq.jms_message, property_name text) RETURNS %3$s LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-				RETURN CASE WHEN sys._jms_property_type(self, property_name) = %1$L THEN aq.jms_get_property(self, property_name)::%3$s END;
+				RETURN CASE WHEN sys._jms_property_type(self, property_name) = %1$L THEN aq_jms.get_property(self, property_name)::%3$s END;
 			COMMENT ON FUNCTION sys.get_%1$s_property(aq.jms_message, text) IS 'A property of a JMS message; null: there is none, or it is not a %1$s';
 			CREATE FUNCTION sys.get_%1$s_property(self sys.aq$_jms_header, property_name text) RETURNS %3$s LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
 				RETURN sys.get_%1$s_property(sys._jms_of_header(self), property_name);
@@ -311,7 +311,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_cata
 BEGIN
 	IF self.headers ? 'content_length' THEN
 		PERFORM sys._raise_error('AQ200', format('the body has %s bytes, which the message does not contain', self.headers ->> 'content_length'),
-			'Read it in parts with aq.jms_read_chunk.');
+			'Read it in parts with aq_jms.read_chunk.');
 	END IF;
 	RETURN self;
 END $$;
@@ -321,7 +321,7 @@ CREATE PROCEDURE sys.set_text(INOUT self anyelement, payload text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM sys._jms_check(self);
-	self := aq.jms_set_text(self, payload);
+	self := aq_jms.set_text(self, payload);
 END $$;
 COMMENT ON PROCEDURE sys.set_text(anyelement, text) IS 'Set the body of a text message';
 
@@ -347,7 +347,7 @@ CREATE PROCEDURE sys.set_bytes(INOUT self anyelement, payload bytea)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
 	PERFORM sys._jms_check(self);
-	self := aq.jms_set_bytes(self, payload);
+	self := aq_jms.set_bytes(self, payload);
 END $$;
 COMMENT ON PROCEDURE sys.set_bytes(anyelement, bytea) IS 'Set the body of a bytes message';
 
@@ -383,29 +383,29 @@ RETURN CASE WHEN octet_length((self).bytes) > 2000 THEN (self).bytes END;
 COMMENT ON FUNCTION sys.bytes_lob(aq.jms_message) IS 'Attribute of a bytes or object message: the bytes, if there are more than 2000';
 CREATE FUNCTION sys.message_type(self aq.jms_message) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN array_position('{text,bytes,stream,map,object}', (self).type) - 1;
-COMMENT ON FUNCTION sys.message_type(aq.jms_message) IS 'Attribute of a JMS message: its kind, dbms_aq.jms_..._message; null: it has no body';
+COMMENT ON FUNCTION sys.message_type(aq.jms_message) IS 'Attribute of a JMS message: its kind, dbms_aq_jms.*_message; null: it has no body';
 
 -- Constructors
 
 CREATE FUNCTION sys.aq$_jms_text_message() RETURNS sys.aq$_jms_text_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN aq.jms_construct('text');
+RETURN aq_jms.construct('text');
 COMMENT ON FUNCTION sys.aq$_jms_text_message() IS 'A new text message: Oracle''s aq$_jms_text_message.construct';
 CREATE FUNCTION sys.aq$_jms_bytes_message() RETURNS sys.aq$_jms_bytes_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN aq.jms_construct('bytes');
+RETURN aq_jms.construct('bytes');
 COMMENT ON FUNCTION sys.aq$_jms_bytes_message() IS 'A new bytes message: Oracle''s aq$_jms_bytes_message.construct';
 CREATE FUNCTION sys.aq$_jms_map_message() RETURNS sys.aq$_jms_map_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN aq.jms_construct('map');
+RETURN aq_jms.construct('map');
 COMMENT ON FUNCTION sys.aq$_jms_map_message() IS 'A new map message: Oracle''s aq$_jms_map_message.construct';
 CREATE FUNCTION sys.aq$_jms_stream_message() RETURNS sys.aq$_jms_stream_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN aq.jms_construct('stream');
+RETURN aq_jms.construct('stream');
 COMMENT ON FUNCTION sys.aq$_jms_stream_message() IS 'A new stream message: Oracle''s aq$_jms_stream_message.construct';
 CREATE FUNCTION sys.aq$_jms_text_message(header sys.aq$_jms_header, text_len numeric, text_vc text, text_lob text) RETURNS sys.aq$_jms_text_message
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN sys._jms_set_header(aq.jms_text(coalesce(text_lob, text_vc)), header);
+RETURN sys._jms_set_header(aq_jms.text(coalesce(text_lob, text_vc)), header);
 COMMENT ON FUNCTION sys.aq$_jms_text_message(sys.aq$_jms_header, numeric, text, text) IS 'A text message of its attributes; text_len does not matter';
 CREATE FUNCTION sys.aq$_jms_bytes_message(header sys.aq$_jms_header, bytes_len numeric, bytes_raw bytea, bytes_lob bytea) RETURNS sys.aq$_jms_bytes_message
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
-RETURN sys._jms_set_header(aq.jms_bytes(coalesce(bytes_lob, bytes_raw)), header);
+RETURN sys._jms_set_header(aq_jms.bytes(coalesce(bytes_lob, bytes_raw)), header);
 COMMENT ON FUNCTION sys.aq$_jms_bytes_message(sys.aq$_jms_header, numeric, bytea, bytea) IS 'A bytes message of its attributes; bytes_len does not matter';
 CREATE FUNCTION sys.aq$_jms_object_message(header sys.aq$_jms_header, bytes_len numeric, bytes_raw bytea, bytes_lob bytea) RETURNS sys.aq$_jms_object_message
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET pgaq.oracle_errors = on
@@ -419,7 +419,7 @@ BEGIN
 		RAISE invalid_parameter_value USING MESSAGE = format('there is no kind %s of JMS messages', coalesce(mtype::text, 'null')),
 			HINT = 'Use dbms_aq.jms_text_message(), jms_bytes_message(), jms_stream_message(), jms_map_message() or jms_object_message().';
 	END IF;
-	RETURN aq.jms_construct(('{text,bytes,stream,map,object}'::text[])[mtype::integer + 1]);
+	RETURN aq_jms.construct(('{text,bytes,stream,map,object}'::text[])[mtype::integer + 1]);
 END $$;
 COMMENT ON FUNCTION sys.aq$_jms_message(numeric) IS 'A new message of a kind: Oracle''s aq$_jms_message.construct';
 CREATE FUNCTION sys.aq$_jms_message(message aq.jms_message) RETURNS sys.aq$_jms_message LANGUAGE sql IMMUTABLE PARALLEL UNSAFE

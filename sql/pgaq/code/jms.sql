@@ -1,6 +1,6 @@
 -- What the Jakarta Messaging provider calls: jms/README.md. Other programs use aq.receive, aq.dequeue, aq.browse and aq.acknowledge.
 
-CREATE PROCEDURE aq.jms_receive(queue_names text[], consumers text[], conditions text[], max_messages integer[],
+CREATE PROCEDURE aq_jms.receive(queue_names text[], consumers text[], conditions text[], max_messages integer[],
 	timeout interval DEFAULT NULL,
 	lease interval DEFAULT NULL,
 	ack_queues text[] DEFAULT NULL,
@@ -10,7 +10,7 @@ CREATE PROCEDURE aq.jms_receive(queue_names text[], consumers text[], conditions
 	max_bytes integer DEFAULT NULL,
 	INOUT messages bytea DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'aq_jms_receive';
-COMMENT ON PROCEDURE aq.jms_receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], integer, bytea) IS
+COMMENT ON PROCEDURE aq_jms.receive(text[], text[], text[], integer[], interval, interval, text[], text[], uuid[], bigint[], integer, bytea) IS
 'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of
   several sources that has messages, or wait for one.
 queue_names, consumers, conditions, max_messages: the sources: each has a queue, its consumer (null:
@@ -18,7 +18,7 @@ queue_names, consumers, conditions, max_messages: the sources: each has a queue,
 timeout: null: forever
 lease: null: the transaction consumes the messages
 ack_queues, ack_consumers, ack_msgids, ack_receipts: the leases to acknowledge, one element for each,
-  as in aq.jms_acknowledge
+  as in aq_jms.acknowledge
 max_bytes: null: no limit; when the payloads together exceed it, the messages behind the first one
   come without payload, to be released
 messages: a binary value that jms/README.md describes
@@ -29,63 +29,63 @@ Payloads are of type aq.jms_message; text, jsonb and bytea are delivered as text
   with the correlation and the properties of the server.
 Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
-CREATE FUNCTION aq.jms_browse(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL, after uuid DEFAULT NULL,
+CREATE FUNCTION aq_jms.browse(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL, after uuid DEFAULT NULL,
 	max_messages integer DEFAULT 100,
 	max_bytes integer DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_browse';
-COMMENT ON FUNCTION aq.jms_browse(text, text, text, uuid, integer, integer) IS
+COMMENT ON FUNCTION aq_jms.browse(text, text, text, uuid, integer, integer) IS
 'For the Jakarta Messaging provider: messages that a consumer could dequeue, in the form of
-  aq.jms_receive, with receipt 0.
+  aq_jms.receive, with receipt 0.
 after: continue behind this message (null: from the head)
-max_bytes: as in aq.jms_receive
+max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
-CREATE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL)
+CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
-COMMENT ON FUNCTION aq.jms_send(bytea, bytea) IS
+COMMENT ON FUNCTION aq_jms.send(bytea, bytea) IS
 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
   messages; if a lease has ended, the call fails, so that neither happens. Both are binary values
   (null: none).
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
-CREATE FUNCTION aq.jms_commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
+CREATE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
 	max_bytes integer DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
-COMMENT ON FUNCTION aq.jms_commit(bytea, bytea, text, text, text, integer, interval, integer) IS
-'For the Jakarta Messaging provider: aq.jms_send(messages, acknowledge), and in the same transaction
+COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer) IS
+'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
   dequeue the messages that a source has, without waiting. The source, lease, max_bytes and the
-  result are as in aq.jms_receive.
+  result are as in aq_jms.receive.
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 
-CREATE FUNCTION aq.jms_acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
+CREATE FUNCTION aq_jms.acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';
-COMMENT ON FUNCTION aq.jms_acknowledge(text[], text[], uuid[], bigint[]) IS
+COMMENT ON FUNCTION aq_jms.acknowledge(text[], text[], uuid[], bigint[]) IS
 'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:
   queue, consumer (null: none), message id and receipt of each. Returns the indexes, from 0 on, of
   those that are not done. The index i stands for a stale lease, a queue that does not exist or has
   no such consumer, or a missing dequeue privilege; -1 - i stands for busy.
 Errors 0A000, 22004, 22023';
 
-CREATE FUNCTION aq.jms_extend(queue_names text[], consumers text[], msgids uuid[], receipts bigint[], lease interval)
+CREATE FUNCTION aq_jms.extend(queue_names text[], consumers text[], msgids uuid[], receipts bigint[], lease interval)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_extend';
-COMMENT ON FUNCTION aq.jms_extend(text[], text[], uuid[], bigint[], interval) IS
+COMMENT ON FUNCTION aq_jms.extend(text[], text[], uuid[], bigint[], interval) IS
 'For the Jakarta Messaging provider: aq.extend for messages of several queues and dequeues. Lists and
-  result as in aq.jms_acknowledge.
+  result as in aq_jms.acknowledge.
 Errors 0A000, 22004, 22023';
 
-CREATE FUNCTION aq.jms_release(queue_names text[], consumers text[], msgids uuid[], receipts bigint[],
+CREATE FUNCTION aq_jms.release(queue_names text[], consumers text[], msgids uuid[], receipts bigint[],
 	delay interval DEFAULT NULL,
 	error text DEFAULT NULL,
 	count boolean DEFAULT true)
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_release';
-COMMENT ON FUNCTION aq.jms_release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
+COMMENT ON FUNCTION aq_jms.release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
 'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists
-  and result as in aq.jms_acknowledge; delay, error and count as in aq.release.
+  and result as in aq_jms.acknowledge; delay, error and count as in aq.release.
 Errors 0A000, 22004, 22023';
 
-CREATE FUNCTION aq.jms_write_chunk(queue_name text, msgid uuid, number integer, data bytea)
+CREATE FUNCTION aq_jms.write_chunk(queue_name text, msgid uuid, number integer, data bytea)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_write';
-COMMENT ON FUNCTION aq.jms_write_chunk(text, uuid, integer, bytea) IS
+COMMENT ON FUNCTION aq_jms.write_chunk(text, uuid, integer, bytea) IS
 'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same
   transaction has enqueued into the queue with the header content_length.
 number: from 0 on, without gaps, each once
@@ -93,9 +93,9 @@ The body goes with its message, also to an exception queue. Requires the enqueue
   queue.
 Errors 22004, 22023, 42704, 42804';
 
-CREATE FUNCTION aq.jms_read_chunk(queue_name text, consumer text, msgid uuid, number integer)
+CREATE FUNCTION aq_jms.read_chunk(queue_name text, consumer text, msgid uuid, number integer)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_body_read';
-COMMENT ON FUNCTION aq.jms_read_chunk(text, text, uuid, integer) IS
+COMMENT ON FUNCTION aq_jms.read_chunk(text, text, uuid, integer) IS
 'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer
   (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has
   fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or

@@ -1,49 +1,49 @@
 -- Numbers in conditions of Jakarta Messaging's selectors: see src/jms/jms_number.c.
 
-CREATE FUNCTION aq.jms_number(properties jsonb, types jsonb, name text)
+CREATE FUNCTION aq_jms.number(properties jsonb, types jsonb, name text)
 RETURNS bytea LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_property';
-COMMENT ON FUNCTION aq.jms_number(jsonb, jsonb, text) IS
+COMMENT ON FUNCTION aq_jms.number(jsonb, jsonb, text) IS
 'For conditions made from JMS selectors: a number with its Java type, from a property of an
   aq.jms_message; null if the property is not a number.';
 
-CREATE FUNCTION aq.jms_number(value integer)
+CREATE FUNCTION aq_jms.number(value integer)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_integer';
-COMMENT ON FUNCTION aq.jms_number(integer) IS 'An int.
+COMMENT ON FUNCTION aq_jms.number(integer) IS 'An int.
 For conditions made from JMS selectors.';
 
-CREATE FUNCTION aq.jms_number(value bigint)
+CREATE FUNCTION aq_jms.number(value bigint)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_bigint';
-COMMENT ON FUNCTION aq.jms_number(bigint) IS 'A long.
+COMMENT ON FUNCTION aq_jms.number(bigint) IS 'A long.
 For conditions made from JMS selectors.';
 
-CREATE FUNCTION aq.jms_number(value real)
+CREATE FUNCTION aq_jms.number(value real)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_real';
-COMMENT ON FUNCTION aq.jms_number(real) IS 'A float.
+COMMENT ON FUNCTION aq_jms.number(real) IS 'A float.
 For conditions made from JMS selectors.';
 
-CREATE FUNCTION aq.jms_number(value double precision)
+CREATE FUNCTION aq_jms.number(value double precision)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_double';
-COMMENT ON FUNCTION aq.jms_number(double precision) IS 'A double.
+COMMENT ON FUNCTION aq_jms.number(double precision) IS 'A double.
 For conditions made from JMS selectors.';
 
-CREATE FUNCTION aq.jms_number(value timestamptz)
+CREATE FUNCTION aq_jms.number(value timestamptz)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_time';
-COMMENT ON FUNCTION aq.jms_number(timestamptz) IS
+COMMENT ON FUNCTION aq_jms.number(timestamptz) IS
 'A long: milliseconds since 1970.
 For conditions made from JMS selectors.';
 
-CREATE FUNCTION aq.jms_calculate(left_number bytea, operator text, right_number bytea)
+CREATE FUNCTION aq_jms.calculate(left_number bytea, operator text, right_number bytea)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_calculate';
-COMMENT ON FUNCTION aq.jms_calculate(bytea, text, bytea) IS
+COMMENT ON FUNCTION aq_jms.calculate(bytea, text, bytea) IS
 'For conditions made from JMS selectors: + - * / with Java''s numeric promotion; null for a division
   by zero.';
 
-CREATE FUNCTION aq.jms_negate(number bytea)
+CREATE FUNCTION aq_jms.negate(number bytea)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_negate';
-COMMENT ON FUNCTION aq.jms_negate(bytea) IS
+COMMENT ON FUNCTION aq_jms.negate(bytea) IS
 'For conditions made from JMS selectors: the number with the other sign.';
 
-CREATE FUNCTION aq.jms_compare(left_number bytea, operator text, right_number bytea)
+CREATE FUNCTION aq_jms.compare(left_number bytea, operator text, right_number bytea)
 RETURNS boolean LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_compare';
-COMMENT ON FUNCTION aq.jms_compare(bytea, text, bytea) IS
+COMMENT ON FUNCTION aq_jms.compare(bytea, text, bytea) IS
 'For conditions made from JMS selectors: = <> < <= > >= with Java''s numeric promotion.';

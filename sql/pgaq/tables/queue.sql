@@ -6,7 +6,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp;
 -- An existing schema of the same name is neither used nor dropped, because it may contain anything.
 DO $$
 DECLARE
-	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('aq', 'aq_internal', 'aq_data') ORDER BY 1 LIMIT 1);
+	taken name := (SELECT n.nspname FROM pg_namespace n WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data') ORDER BY 1 LIMIT 1);
 BEGIN
 	IF taken IS NOT NULL THEN
 		RAISE duplicate_schema USING MESSAGE = format('schema "%s" already exists', taken), DETAIL = 'The extension pgaq creates this schema.',
@@ -17,6 +17,10 @@ END $$;
 CREATE SCHEMA aq;
 COMMENT ON SCHEMA aq IS 'Advanced Queuing: functions, procedures and views';
 GRANT USAGE ON SCHEMA aq TO PUBLIC;
+
+CREATE SCHEMA aq_jms;
+COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
+GRANT USAGE ON SCHEMA aq_jms TO PUBLIC;
 
 CREATE SCHEMA aq_internal;
 COMMENT ON SCHEMA aq_internal IS 'Advanced Queuing: the catalog and internal functions; not an interface';

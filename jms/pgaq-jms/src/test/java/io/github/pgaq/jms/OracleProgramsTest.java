@@ -216,8 +216,8 @@ class OracleProgramsTest extends ServerTest {
         request.setJMSReplyTo(mine);
         session.createProducer(session.createQueue(requests)).send(request);
         block(dequeue(requests, "m") + "text_value := (sys.get_replyto(m)).address;"
-                + " m := aq.jms_set_header(aq.jms_text(upper(sys.get_text(m))), 'destination',"
-                + " aq.jms_get_header(m, 'reply_to')); CALL dbms_aq.enqueue(text_value, NULL, NULL, m, id);");
+                + " m := aq_jms.set_header(aq_jms.text(upper(sys.get_text(m))), 'destination',"
+                + " aq_jms.get_header(m, 'reply_to')); CALL dbms_aq.enqueue(text_value, NULL, NULL, m, id);");
         try (MessageConsumer consumer = session.createConsumer(mine);
                 MessageConsumer another = session.createConsumer(other)) {
             assertEquals("TWO PEARS?", consumer.receive(WAIT_MS).getBody(String.class));

@@ -6,14 +6,14 @@ enum Columns {
     OF_MESSAGES("(payload).properties", "(payload).property_types", "(payload).headers -> 'delivery_mode'::text",
             "(payload).headers ->> 'message_id'::text", "(payload).headers ->> 'correlation_id'::text",
             "(payload).headers ->> 'type'::text",
-            "coalesce(aq.jms_number((payload).headers, '{\"timestamp\": \"long\"}'::jsonb, 'timestamp'::text), "
-                    + "aq.jms_number(enqueue_time))"),
+            "coalesce(aq_jms.number((payload).headers, '{\"timestamp\": \"long\"}'::jsonb, 'timestamp'::text), "
+                    + "aq_jms.number(enqueue_time))"),
 
     /** In the properties of the server, beside a payload of another type. */
     OF_OTHERS("properties", "NULL::jsonb", "properties -> 'JMSDeliveryMode'::text",
             "properties ->> 'JMSMessageID'::text",
             "coalesce(correlation, properties ->> 'JMSCorrelationID'::text)", "properties ->> 'JMSType'::text",
-            "aq.jms_number(enqueue_time)");
+            "aq_jms.number(enqueue_time)");
 
     /** The properties; each is a member of the object. */
     final String properties;

@@ -32,7 +32,7 @@ import io.github.pgaq.jms.selector.Expression.Value;
  * few places where it matters: a comparison is false if it is not true and both sides are known.
  *
  * <p>All literals have a type, so that operators match those of pg_catalog exactly, whatever the search_path. No
- * expression raises an error for any message. Numbers are compared by the server's {@code aq.jms_*} functions, which
+ * expression raises an error for any message. Numbers are compared by the server's {@code aq_jms} functions, which
  * calculate as Java does.
  */
 final class Translator {
@@ -141,7 +141,7 @@ final class Translator {
             if (left == Header.JMSPriority)
                 return comparedPriority(operator, (Number) literal.value());
         }
-        return "aq.jms_compare(" + number(left) + ", " + Literals.sql(operator.sign, "text") + ", " + number(right)
+        return "aq_jms.compare(" + number(left) + ", " + Literals.sql(operator.sign, "text") + ", " + number(right)
                 + ")";
     }
 
@@ -248,25 +248,25 @@ final class Translator {
         };
     }
 
-    /** A value as {@code aq.jms_number} makes it; null if it is not a number. */
+    /** A value as {@code aq_jms.number} makes it; null if it is not a number. */
     private String number(Value value) {
         if (value instanceof Literal literal)
-            return "aq.jms_number(" + Literals.sql(literal.value().toString(), sqlType((Number) literal.value())) + ")";
+            return "aq_jms.number(" + Literals.sql(literal.value().toString(), sqlType((Number) literal.value())) + ")";
         if (value instanceof Arithmetic arithmetic)
-            return "aq.jms_calculate(" + number(arithmetic.left()) + ", "
+            return "aq_jms.calculate(" + number(arithmetic.left()) + ", "
                     + Literals.sql(Character.toString(arithmetic.operator()), "text") + ", "
                     + number(arithmetic.right()) + ")";
         if (value instanceof Signed signed)
-            return signed.sign() == '+' ? number(signed.operand()) : "aq.jms_negate(" + number(signed.operand()) + ")";
+            return signed.sign() == '+' ? number(signed.operand()) : "aq_jms.negate(" + number(signed.operand()) + ")";
         if (value == Header.JMSPriority)
-            return "aq.jms_number(CASE WHEN priority <= 0 THEN 9 WHEN priority >= 9 THEN 0 ELSE 9 - priority END)";
+            return "aq_jms.number(CASE WHEN priority <= 0 THEN 9 WHEN priority >= 9 THEN 0 ELSE 9 - priority END)";
         if (value == Header.JMSTimestamp)
             return columns.timestamp;
         String name = ((Property) value).name();
         if (name.equals(DELIVERY_COUNT))
-            return "aq.jms_calculate(aq.jms_number(attempts), '+'::text, aq.jms_number('1'::integer))";
+            return "aq_jms.calculate(aq_jms.number(attempts), '+'::text, aq_jms.number('1'::integer))";
         return isAbsent(value) ? "NULL::bytea"
-                : "aq.jms_number(" + columns.properties + ", " + columns.propertyTypes + ", "
+                : "aq_jms.number(" + columns.properties + ", " + columns.propertyTypes + ", "
                         + Literals.sql(name, "text") + ")";
     }
 

@@ -22,9 +22,9 @@ final class Contents {
             + "::aq.jms_message, priority => ?, delay => make_interval(secs => ?), "
             + "expiration => make_interval(secs => ?), correlation => ?, producer => ?)";
 
-    private static final String WRITE = "SELECT aq.jms_write_chunk(?, ?, ?, ?)";
+    private static final String WRITE = "SELECT aq_jms.write_chunk(?, ?, ?, ?)";
 
-    private static final String READ = "SELECT aq.jms_read_chunk(?, ?, ?, ?)";
+    private static final String READ = "SELECT aq_jms.read_chunk(?, ?, ?, ?)";
 
     private final Statements statements;
 

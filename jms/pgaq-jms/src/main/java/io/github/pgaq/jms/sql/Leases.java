@@ -30,12 +30,12 @@ final class Leases {
 
     private static final String LISTS = "(?::text[], ?::text[], ?::uuid[], ?::int8[]";
 
-    private static final String ACKNOWLEDGE = "SELECT aq.jms_acknowledge" + LISTS + ")";
+    private static final String ACKNOWLEDGE = "SELECT aq_jms.acknowledge" + LISTS + ")";
 
-    private static final String RELEASE = "SELECT aq.jms_release" + LISTS
+    private static final String RELEASE = "SELECT aq_jms.release" + LISTS
             + ", delay => make_interval(secs => ?), error => ?, count => ?)";
 
-    private static final String EXTEND = "SELECT aq.jms_extend" + LISTS + ", make_interval(secs => ?))";
+    private static final String EXTEND = "SELECT aq_jms.extend" + LISTS + ", make_interval(secs => ?))";
 
     private final Connection connection;
     private final Statements statements;

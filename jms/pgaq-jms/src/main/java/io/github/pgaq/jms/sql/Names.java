@@ -31,8 +31,10 @@ final class Names {
 
     private static final String UNSUBSCRIBE = "SELECT aq.unsubscribe(?, ?)";
 
-    private static final String SUBSCRIPTION = "SELECT s.queue_name, s.consumer, s.rule FROM aq.subscribers s "
-            + "WHERE s.consumer = ? AND s.kind = 'subscriber'";
+    /** A rule of version 0.1.0 has the deprecated names of functions, and is the same rule. */
+    private static final String SUBSCRIPTION = "SELECT s.queue_name, s.consumer, "
+            + "regexp_replace(s.rule, '\\maq\\.jms_(?=(number|compare|calculate|negate)\\()', 'aq_jms.', 'g') "
+            + "FROM aq.subscribers s WHERE s.consumer = ? AND s.kind = 'subscriber'";
 
     private static final String CREATE = "SELECT aq.create_temporary_queue('aq.jms_message', ?)";
 

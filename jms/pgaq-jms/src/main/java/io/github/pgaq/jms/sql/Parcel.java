@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.UUID;
 
-/** Bytes in the form that {@code aq.jms_send} reads: numbers in network byte order, texts with their length. */
+/** Bytes in the form that {@code aq_jms.send} reads: numbers in network byte order, texts with their length. */
 final class Parcel {
 
     private static final int FIRST_SIZE = 1024;

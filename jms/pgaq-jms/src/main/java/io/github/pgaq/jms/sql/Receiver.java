@@ -17,14 +17,14 @@ import java.util.UUID;
 /** Takes and reads messages. */
 final class Receiver {
 
-    private static final String RECEIVE = "CALL aq.jms_receive(?::text[], ?::text[], ?::text[], ?::int4[], "
+    private static final String RECEIVE = "CALL aq_jms.receive(?::text[], ?::text[], ?::text[], ?::int4[], "
             + "make_interval(secs => ?), make_interval(secs => ?), max_bytes => ?, messages => NULL)";
 
-    private static final String ACKNOWLEDGE_AND_RECEIVE = "CALL aq.jms_receive(?::text[], ?::text[], ?::text[], "
+    private static final String ACKNOWLEDGE_AND_RECEIVE = "CALL aq_jms.receive(?::text[], ?::text[], ?::text[], "
             + "?::int4[], make_interval(secs => ?), make_interval(secs => ?), ?::text[], ?::text[], ?::uuid[], "
             + "?::int8[], ?, NULL)";
 
-    private static final String BROWSE = "SELECT aq.jms_browse(?, ?, ?, ?, ?, ?)";
+    private static final String BROWSE = "SELECT aq_jms.browse(?, ?, ?, ?, ?, ?)";
 
     private final Connection connection;
     private final Statements statements;

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** Reads the binary result of {@code aq.jms_receive} and {@code aq.jms_browse}, see jms/README.md. */
+/** Reads the binary result of {@code aq_jms.receive} and {@code aq_jms.browse}, see jms/README.md. */
 final class Rows {
 
     private static final int COLUMNS = 9;

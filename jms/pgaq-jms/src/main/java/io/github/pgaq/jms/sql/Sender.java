@@ -14,9 +14,9 @@ import java.util.Objects;
 /** Enqueues messages, and acknowledges others in the same transaction: however many, in one round trip. */
 final class Sender {
 
-    private static final String SEND = "SELECT aq.jms_send(?, ?)";
+    private static final String SEND = "SELECT aq_jms.send(?, ?)";
 
-    private static final String SEND_AND_TAKE = "SELECT aq.jms_commit(?, ?, ?, ?, ?, ?, make_interval(secs => ?), ?)";
+    private static final String SEND_AND_TAKE = "SELECT aq_jms.commit(?, ?, ?, ?, ?, ?, make_interval(secs => ?), ?)";
 
     private final Statements statements;
 

@@ -186,7 +186,7 @@ public final class SqlStore implements Store {
                 && (!plain || Sender.alike(next, common));
     }
 
-    /** Whether one call of {@code aq.jms_send} can send them. */
+    /** Whether one call of {@code aq_jms.send} can send them. */
     private boolean isWhole(List<Outgoing> messages) {
         if (messages.isEmpty()) {
             return true;

@@ -448,6 +448,16 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void aRuleWithDeprecatedNamesIsTheSame() throws SQLException {
+        String topic = newTopic();
+        String durable = newName("durable");
+        String rule = "%1$scompare(%1$snumber(5), '<'::text, %1$snumber(attempts)) OR payload.text = 'aq.jms_message'";
+        store.subscribe(topic, durable, rule.formatted("aq.jms_"), true);
+        assertEquals(rule.formatted("aq_jms."), store.subscriptions(durable).get(0).rule());
+        store.unsubscribe(topic, durable);
+    }
+
+    @Test
     void temporaryQueuesEndWithTheConnection() throws SQLException {
         String temporary = store.createTemporary(false);
         String topic = store.createTemporary(true);
