@@ -23,6 +23,8 @@ def commands(group=None, path=()):
     group = group or root()
     for name in group.list_commands(None):
         found = group.get_command(None, name)
+        if found.hidden:
+            continue
         if name == "lab":
             yield "lab load", found.get_command(None, "load")
             continue

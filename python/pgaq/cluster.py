@@ -44,7 +44,7 @@ class Cluster:
             conn, f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{port}', dbname '{self.dbname}')"
         )
         db.execute(conn, f"CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS (user '{ROLE}', password '{password}')")
-        db.execute(conn, "SELECT aq.node_add(%s)", [name])
+        db.execute(conn, "SELECT aq.add_node(%s)", [name])
 
     def wait_reachable(self, timeout: float = 60) -> None:
         """Wait until every node reaches every other."""

@@ -7,7 +7,11 @@ DECLARE
 	signature text;
 BEGIN
 	FOR function IN
-		SELECT p.oid, p.proname AS name, 'aq' AS schema, 'jms_' || p.proname AS old FROM pg_proc p WHERE p.pronamespace = 'aq_jms'::regnamespace
+		SELECT p.oid, p.proname AS name, coalesce(n.old, 'jms_' || p.proname) AS old
+		FROM pg_proc p LEFT JOIN (VALUES ('create_propagation', 'propagate'), ('drop_propagation', 'end_propagation'), ('start_schedule', 'resume_schedule'),
+			('stop_schedule', 'pause_schedule'), ('add_node', 'node_add'), ('remove_node', 'node_remove'), ('reset_node', 'node_reset'),
+			('reclaim_unit', 'break_lease')) n (name, old) ON n.name = p.proname
+		WHERE p.pronamespace = 'aq_jms'::regnamespace OR p.pronamespace = 'aq'::regnamespace AND n.old IS NOT NULL
 		ORDER BY 1 LOOP
 		-- in its body, arguments can be qualified with the function's name
 		definition := regexp_replace(pg_get_functiondef(function.oid), '\m' || function.name || '\.', function.old || '.', 'g');

@@ -15,7 +15,7 @@ BEGIN
 END $$;
 
 -- A role that may call these can connect this database to others, or speak for another node.
-REVOKE EXECUTE ON FUNCTION aq.node_add(name), aq.node_remove(name, boolean), aq.node_reset(boolean), aq.node_beat(uuid, bigint, timestamptz),
+REVOKE EXECUTE ON FUNCTION aq.add_node(name), aq.remove_node(name, boolean), aq.reset_node(boolean), aq.node_beat(uuid, bigint, timestamptz),
 	aq.node_want(uuid, text, text, text), aq.node_resume(uuid, bigint, bigint[], uuid[]),
 	aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]),
 	aq.node_recall(uuid, bigint), aq.node_finish(uuid, bigint[], uuid[]), aq.node_return(uuid, bigint) FROM PUBLIC;

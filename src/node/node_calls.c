@@ -40,7 +40,7 @@ become_node(AqNodeIdentity *own)
 		aq_node_identity_require(own);
 }
 
-/* aq.node_add(server) */
+/* aq.add_node(server) */
 PG_FUNCTION_INFO_V1(aq_node_calls_add);
 Datum
 aq_node_calls_add(PG_FUNCTION_ARGS)
@@ -50,7 +50,7 @@ aq_node_calls_add(PG_FUNCTION_ARGS)
 	const char *server;
 	AqNodeIdentity own;
 
-	aq_session_require_write("aq.node_add()");
+	aq_session_require_write("aq.add_node()");
 	server = server_argument(fcinfo);
 	(void) aq_link_server(server, GetUserId());
 	become_node(&own);
@@ -99,7 +99,7 @@ end_units(List *lent, List *held, const char *id)
 		aq_node_held_adopt(lfirst(lc), id);
 }
 
-/* aq.node_remove(server, force) */
+/* aq.remove_node(server, force) */
 PG_FUNCTION_INFO_V1(aq_node_calls_remove);
 Datum
 aq_node_calls_remove(PG_FUNCTION_ARGS)
@@ -112,7 +112,7 @@ aq_node_calls_remove(PG_FUNCTION_ARGS)
 	List	   *lent;
 	List	   *held;
 
-	aq_session_require_write("aq.node_remove()");
+	aq_session_require_write("aq.remove_node()");
 	server = server_argument(fcinfo);
 	aq_args_require(fcinfo, 1, "force");
 	value = CStringGetTextDatum(server);
@@ -154,7 +154,7 @@ end_all_units(void)
 		end_units(NIL, aq_node_held_list(lfirst(lc)), lfirst(lc));
 }
 
-/* aq.node_reset(keep) */
+/* aq.reset_node(keep) */
 PG_FUNCTION_INFO_V1(aq_node_calls_reset);
 Datum
 aq_node_calls_reset(PG_FUNCTION_ARGS)
@@ -163,7 +163,7 @@ aq_node_calls_reset(PG_FUNCTION_ARGS)
 	Datum		values[] = {Int64GetDatum((int64) GetSystemIdentifier()), ObjectIdGetDatum(MyDatabaseId), BoolGetDatum(false)};
 	AqNodeIdentity own;
 
-	aq_session_require_write("aq.node_reset()");
+	aq_session_require_write("aq.reset_node()");
 	if (PG_ARGISNULL(0))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "keep is null"));
 	values[2] = PG_GETARG_DATUM(0);

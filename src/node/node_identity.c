@@ -74,11 +74,11 @@ aq_node_identity_require(AqNodeIdentity *own)
 	if (found == AQ_NODE_NONE)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_NONE, "database \"%s\" is not a node", get_database_name(MyDatabaseId)),
-				errhint("aq.node_add makes it one."));
+				errhint("aq.add_node makes it one."));
 	if (found == AQ_NODE_COPY)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_IDENTITY, "the database is a copy of node %s", own->id),
-				errhint("aq.node_reset() makes it a node of its own; aq.node_reset(keep => true) lets it replace the node, which must never run again."));
+				errhint("aq.reset_node() makes it a node of its own; aq.reset_node(keep => true) lets it replace the node, which must never run again."));
 }
 
 typedef struct Known
@@ -178,8 +178,8 @@ const char *
 aq_node_identity_hint(AqNodeMeeting meeting)
 {
 	if (meeting == AQ_NODE_CONTESTED)
-		return _("After a restart or a failover this ends when pgaq.node_timeout is over. Otherwise stop one of the two servers, or call aq.node_reset() in the copy.");
-	return _("A standby was promoted, or a backup was restored, and the old server still runs: stop it, or call aq.node_reset() there.");
+		return _("After a restart or a failover this ends when pgaq.node_timeout is over. Otherwise stop one of the two servers, or call aq.reset_node() in the copy.");
+	return _("A standby was promoted, or a backup was restored, and the old server still runs: stop it, or call aq.reset_node() there.");
 }
 
 /* --- nodes that call ------------------------------------------------------------------ */
@@ -226,7 +226,7 @@ aq_node_identity_number(const char *id)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("node %s must connect as the role of its first call, not as \"%s\"", id, GetUserNameFromId(GetUserId(), false)),
-				 errhint("If its user mapping has changed, call aq.node_remove and aq.node_add for it here.")));
+				 errhint("If its user mapping has changed, call aq.remove_node and aq.add_node for it here.")));
 	return number;
 }
 
@@ -251,6 +251,6 @@ aq_node_identity_caller(FunctionCallInfo fcinfo, const char *command, int32 *num
 	if (*number == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_NODE_UNDEFINED, "node %s has not been added here", caller),
-				errhint("Call aq.node_add for it."));
+				errhint("Call aq.add_node for it."));
 	return caller;
 }

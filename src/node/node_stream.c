@@ -240,7 +240,7 @@ heartbeat_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 	why = misfit(number, &other);
 	if (why != NULL)
 	{
-		note_stranger(number, why, _("Correct the foreign server; or call aq.node_remove and aq.node_add, if it is meant."));
+		note_stranger(number, why, _("Correct the foreign server; or call aq.remove_node and aq.add_node, if it is meant."));
 		return;
 	}
 	meeting = aq_node_identity_meet(number, &other);

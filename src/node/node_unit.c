@@ -367,7 +367,7 @@ is_reachable(int32 number)
 		!TimestampDifferenceExceeds(state.answered, GetCurrentTimestamp(), aq_node_settings_timeout);
 }
 
-/* aq.break_lease(queue_name, shard, consumer, force) */
+/* aq.reclaim_unit(queue_name, shard, consumer, force) */
 PG_FUNCTION_INFO_V1(aq_node_unit_break);
 Datum
 aq_node_unit_break(PG_FUNCTION_ARGS)
@@ -379,7 +379,7 @@ aq_node_unit_break(PG_FUNCTION_ARGS)
 	int			shard;
 	ListCell   *lc;
 
-	aq_session_require_write("aq.break_lease()");
+	aq_session_require_write("aq.reclaim_unit()");
 	queue = aq_catalog_get(aq_args_name(fcinfo, 0, "queue_name"), AQ_RIGHT_OWNER);
 	aq_args_require(fcinfo, 1, "shard");
 	aq_args_require(fcinfo, 3, "force");

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * propagation_calls.c
- *	  aq.propagate, aq.alter_propagation and aq.end_propagation: rows of
+ *	  aq.create_propagation, aq.alter_propagation and aq.drop_propagation: rows of
  *	  aq_internal.propagation.
  *
  * The role that schedules must be able to dequeue for the consumer and to enqueue
@@ -22,11 +22,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-/* the arguments of aq.propagate and aq.alter_propagation */
+/* the arguments of aq.create_propagation and aq.alter_propagation */
 enum
 {
 	ARG_QUEUE, ARG_DESTINATION, ARG_LATENCY, ARG_START, ARG_DURATION, ARG_EVERY,
-	ARG_RULE, ARG_SUBSCRIBE,	/* of aq.propagate */
+	ARG_RULE, ARG_SUBSCRIBE,	/* of aq.create_propagation */
 	ARG_ENABLED = ARG_RULE		/* of aq.alter_propagation */
 };
 
@@ -191,7 +191,7 @@ call(const char *command, int nargs, const char *const *args)
 	SPI_finish();
 }
 
-/* --- aq.propagate ---------------------------------------------------------------------------------------- */
+/* --- aq.create_propagation ---------------------------------------------------------------------------------------- */
 
 static void
 check_destination(int32 source, const char *source_name, Oid payload_type, const char *destination, bool same_type)
@@ -318,7 +318,7 @@ aq_propagation_calls_add(PG_FUNCTION_ARGS)
 	int32		id;
 	int64		schedule;
 
-	begin_change("aq.propagate()");
+	begin_change("aq.create_propagation()");
 	check_times(fcinfo);
 	queue = aq_catalog_get(name, AQ_RIGHT_ANY);
 	aq_non_persistent_refuse(queue, "propagate messages of");
@@ -442,7 +442,7 @@ aq_propagation_calls_remove(PG_FUNCTION_ARGS)
 	bool		multi;
 	int64		id;
 
-	begin_change("aq.end_propagation()");
+	begin_change("aq.drop_propagation()");
 	id = find_schedule(name, destination, &multi);
 	unsubscribe &= multi && !is_general(destination);
 	if (!unsubscribe)

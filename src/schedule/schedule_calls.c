@@ -340,7 +340,7 @@ PG_FUNCTION_INFO_V1(aq_schedule_calls_pause);
 Datum
 aq_schedule_calls_pause(PG_FUNCTION_ARGS)
 {
-	change(get(fcinfo, "aq.pause_schedule()", true), "UPDATE aq_internal.schedule SET paused = true WHERE schedule_name = $1");
+	change(get(fcinfo, "aq.stop_schedule()", true), "UPDATE aq_internal.schedule SET paused = true WHERE schedule_name = $1");
 	PG_RETURN_VOID();
 }
 
@@ -348,7 +348,7 @@ PG_FUNCTION_INFO_V1(aq_schedule_calls_resume);
 Datum
 aq_schedule_calls_resume(PG_FUNCTION_ARGS)
 {
-	AqSchedule *s = get(fcinfo, "aq.resume_schedule()", true);
+	AqSchedule *s = get(fcinfo, "aq.start_schedule()", true);
 
 	change(s, "UPDATE aq_internal.schedule SET paused = false, disabled = false, failures = 0, retry_at = NULL "
 		   "WHERE schedule_name = $1");

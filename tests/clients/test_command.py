@@ -244,7 +244,7 @@ def test_subscribers(pgaq: Callable[..., Result]) -> None:
 
 
 def test_schedules(pgaq: Callable[..., Result], queue: str) -> None:
-    """Each command does what it says; a paused schedule does not run by itself."""
+    """Each command does what it says; a stopped schedule does not run by itself."""
     assert pgaq("schedule", "list", queue).out == "No schedule.\n"
     created = pgaq(
         "schedule",
@@ -264,17 +264,19 @@ def test_schedules(pgaq: Callable[..., Result], queue: str) -> None:
     ).json
     assert created["created"] is True and "T02:30:00" in created["next_run"]
     assert pgaq("schedule", "create", "nightly", queue, "--every", "1 day", "--if-not-exists").out == "Exists already: schedule nightly.\n"
-    assert pgaq("schedule", "pause", "nightly").out == "Paused schedule nightly.\n"
+    assert pgaq("schedule", "stop", "nightly").out == "Stopped schedule nightly.\n"
     row = pgaq("schedule", "show", "nightly", "--json").json
-    assert (row["state"], row["timing"], row["payload"], row["options"]["priority"]) == ("paused", "30 2 * * *", '{"n": 1}', 3)
+    assert (row["state"], row["timing"], row["payload"], row["options"]["priority"]) == ("stopped", "30 2 * * *", '{"n": 1}', 3)
     msgid = pgaq("schedule", "run", "nightly", "--json").json["msgid"]
     received = pgaq("receive", queue, "--json").json
     assert (received["msgid"], received["priority"], received["properties"]["schedule"]) == (msgid, 3, "nightly")
     pgaq("schedule", "alter", "nightly", "--every", "1 month", "--payload", '{"n": 2}', "--comment", "new")
     row = pgaq("schedule", "list", queue, "--json").json[0]
     assert (row["timing"], row["payload"], row["comment"]) == ("every 1 mon", '{"n": 2}', "new")
-    assert pgaq("schedule", "resume", "nightly").out.startswith("Resumed schedule nightly; next message 2")
+    assert pgaq("schedule", "start", "nightly").out.startswith("Started schedule nightly; next message 2")
     assert pgaq("schedule", "show", "nightly", "--json").json["state"] == "active"
+    pgaq("schedule", "pause", "nightly")
+    assert pgaq("schedule", "resume", "nightly").code == 0, "names of 0.1.0"
     times = pgaq("schedule", "times", "--cron", "0 0 1 1 *", "--zone", "UTC", "-n", "3", "--json").json
     assert [row["local_time"][8:] for row in times] == ["-01-01 00:00:00"] * 3
     pgaq("schedule", "drop", "nightly")

@@ -43,11 +43,11 @@ class Node:
 
     def add(self, name):
         with self.connect() as conn:
-            conn.execute("SELECT aq.node_add(%s)", [name])
+            conn.execute("SELECT aq.add_node(%s)", [name])
 
     def remove(self, name):
         with self.connect() as conn:
-            conn.execute("SELECT aq.node_remove(%s)", [name])
+            conn.execute("SELECT aq.remove_node(%s)", [name])
 
     def id(self):
         with self.connect() as conn:
@@ -79,7 +79,7 @@ class Node:
     def forget(self):
         """Remove all nodes and links."""
         with self.connect() as conn:
-            conn.execute("SELECT aq.node_remove(server, force => true) FROM aq.nodes WHERE server IS NOT NULL")
+            conn.execute("SELECT aq.remove_node(server, force => true) FROM aq.nodes WHERE server IS NOT NULL")
             for (name,) in conn.execute("SELECT srvname FROM pg_foreign_server").fetchall():
                 conn.execute(f"DROP SERVER {name} CASCADE")
 

@@ -336,7 +336,7 @@ def test_a_schedule_of_propagation_commits_in_two_phases(nodes):
     with nodes.connect() as conn:
         conn.execute("DELETE FROM orders")
         conn.execute("SELECT aq.create_queue('near'), aq.create_queue('far')")
-    crash_in_commit(nodes, "aq.propagate('near', 'far')")
+    crash_in_commit(nodes, "aq.create_propagation('near', 'far')")
     assert nodes.ask("SELECT string_agg(state, ' ') FROM orders") == "new"
     assert nodes.ask("SELECT string_agg(destination, ' ') FROM aq.propagations") == "far"
     nodes.ask("SELECT aq.drop_queue('near', force => true)")
@@ -412,7 +412,7 @@ SELECT format('CREATE USER MAPPING IF NOT EXISTS FOR CURRENT_USER SERVER %I OPTI
 FROM pg_foreign_server WHERE srvname LIKE 'node\\_%'
 """
 ADD = """
-SELECT count(aq.node_add(srvname)) FROM pg_foreign_server, pg_dist_local_group
+SELECT count(aq.add_node(srvname)) FROM pg_foreign_server, pg_dist_local_group
 WHERE srvname LIKE 'node\\_%' AND srvname <> 'node_' || groupid AND srvname NOT IN (SELECT server FROM aq.nodes WHERE server IS NOT NULL)
 """
 
@@ -664,7 +664,7 @@ def test_a_node_comes_and_goes_under_load(nodes, shared, recovering, throw_away,
         for other in others:
             other.remove(f"node_{group}")
         with node.connect() as conn:
-            conn.execute("SELECT aq.node_remove(server) FROM aq.nodes WHERE server IS NOT NULL")
+            conn.execute("SELECT aq.remove_node(server) FROM aq.nodes WHERE server IS NOT NULL")
         nodes.ask(f"SELECT citus_remove_node('{server.socket_dir}', {server.port})")
         with nodes.connect() as conn:
             conn.execute(f"DROP SERVER node_{group} CASCADE")

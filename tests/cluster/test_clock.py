@@ -114,7 +114,7 @@ def test_window_of_propagation(moved):
     server, clock = moved
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('from'), aq.create_queue('to')")
-        conn.execute("SELECT aq.propagate('from', 'to', start_time => now() + interval '1 hour')")
+        conn.execute("SELECT aq.create_propagation('from', 'to', start_time => now() + interval '1 hour')")
         put(conn, "from", 1)
         until(lambda: waiting_for(conn, "aq: propagation idle"), "the process at rest")
         clock.move(2)
@@ -169,7 +169,7 @@ def test_the_link_worker(moved):
     with server.connect() as conn:
         conn.execute("CREATE SERVER nowhere FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '/nowhere', dbname 'far')")
         conn.execute("CREATE USER MAPPING FOR postgres SERVER nowhere OPTIONS (user 'postgres')")
-        conn.execute("SELECT aq.create_queue('away'), aq.propagate('away', 'there@nowhere')")
+        conn.execute("SELECT aq.create_queue('away'), aq.create_propagation('away', 'there@nowhere')")
         put(conn, "away", 1)
         first = until(lambda: background(conn, "link"), "the link worker")
         clock.move(-1)

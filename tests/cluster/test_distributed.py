@@ -624,10 +624,10 @@ def test_recall_that_sessions_have_not_heard_of(nodes, queue):
 
 
 def breaks(node, queue, force=False, shard=0, consumer=None):
-    value(node, "SELECT aq.break_lease(%s, %s, %s, force => %s)", [queue.name, shard, consumer, force])
+    value(node, "SELECT aq.reclaim_unit(%s, %s, %s, force => %s)", [queue.name, shard, consumer, force])
 
 
-def test_break_lease(nodes, queue):
+def test_reclaim_unit(nodes, queue):
     """A unit is taken from a reachable node by force only. What it has consumed and not reported comes twice, nothing else."""
     a, b, c = nodes
     with a.connect() as here, b.connect() as there:
@@ -651,14 +651,14 @@ def test_break_lease(nodes, queue):
     assert queue.states(a) == queue.states(b) == {}
 
 
-def test_break_lease_in_a_transaction_with_an_old_snapshot(nodes, queue):
+def test_reclaim_unit_in_a_transaction_with_an_old_snapshot(nodes, queue):
     """It breaks what was lent after the snapshot was taken."""
     a, b, c = nodes
     with a.connect() as here, a.connect() as admin:
         admin.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         admin.execute("SELECT count(*) FROM aq_internal.node_unit")
         queue.put_and_lend(here, b, 1, 2)
-        admin.execute("SELECT aq.break_lease(%s, 0, force => true)", [queue.name])
+        admin.execute("SELECT aq.reclaim_unit(%s, 0, force => true)", [queue.name])
         admin.execute("COMMIT")
         assert arrived(here, queue.name, 2) == [1, 2]
     until(lambda: queue.units(b, "held") == [], "the end of the unit")
@@ -668,7 +668,7 @@ def breaking_says(conn, queue):
     """The error of a break that is rolled back."""
     conn.execute("BEGIN")
     try:
-        conn.execute("SELECT aq.break_lease(%s, 0)", [queue.name])
+        conn.execute("SELECT aq.reclaim_unit(%s, 0)", [queue.name])
         return ""
     except db.Error as error:
         return str(error)
@@ -676,7 +676,7 @@ def breaking_says(conn, queue):
         conn.execute("ROLLBACK")
 
 
-def test_break_lease_of_a_node_that_is_down(nodes, queue):
+def test_reclaim_unit_of_a_node_that_is_down(nodes, queue):
     """The messages of a node that is gone are ready again; when it is back, it drops what it has of them."""
     a, b, c = nodes
     with a.connect() as here:
@@ -698,8 +698,8 @@ def test_remove_node(nodes, queue):
         for node, name in ((a, "b"), (b, "a")):
             with pytest.raises(db.Error, match="units of distributed queues are lent to, or borrowed from, node"):
                 node.remove(name)
-        value(a, "SELECT aq.node_remove('b', force => true)")
-        value(b, "SELECT aq.node_remove('a', force => true)")
+        value(a, "SELECT aq.remove_node('b', force => true)")
+        value(b, "SELECT aq.remove_node('a', force => true)")
         assert arrived(here, queue.name, 2) == [1, 2] and arrived(there, queue.name, 2) == [1, 2]
     b.server.restart("fast")
     until(

@@ -42,7 +42,7 @@ def hostile(admin):
         return made[name]
 
     yield make
-    admin.execute("SELECT aq.node_remove(server, force => true) FROM aq.nodes WHERE server IS NOT NULL")
+    admin.execute("SELECT aq.remove_node(server, force => true) FROM aq.nodes WHERE server IS NOT NULL")
     admin.execute("SELECT aq.drop_queue(queue_name, force => true) FROM aq_internal.queue WHERE queue_type = 'normal'")
     for name, each in made.items():
         admin.execute(f"DROP SERVER {name} CASCADE")
@@ -120,13 +120,13 @@ def test_many_links_to_a_silent_server(new_server):
     silent.silent = True
     with own.connect() as conn, contextlib.closing(silent), contextlib.closing(good):
         conn.execute("""CREATE ROLE many; GRANT USAGE ON FOREIGN DATA WRAPPER pgaq_link TO many;
-                        GRANT EXECUTE ON FUNCTION aq.create_queue, aq.propagate TO many; SET ROLE many; SELECT aq.create_queue('q')""")
+                        GRANT EXECUTE ON FUNCTION aq.create_queue, aq.create_propagation TO many; SET ROLE many; SELECT aq.create_queue('q')""")
         for i in range(45):
             conn.execute(
                 f"CREATE SERVER s{i} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '{silent.port}', dbname 'x', sslmode 'disable', connect_timeout '3600')"
             )
             conn.execute(f"CREATE USER MAPPING FOR many SERVER s{i} OPTIONS (user 'x', password 'x')")
-            conn.execute(f"SELECT aq.propagate('q', 'd@s{i}')")
+            conn.execute(f"SELECT aq.create_propagation('q', 'd@s{i}')")
         put(conn, "q", 1)
         refused = "SELECT count(*) FROM aq.links WHERE error LIKE 'the links have too many connections%'"
         conn.execute("RESET ROLE")
@@ -150,7 +150,7 @@ class Attack:
 
     def node(self, name, answers):
         self.made[name] = made = self.hostile(name, answers)
-        self.admin.execute("SELECT aq.node_add(%s)", [name])
+        self.admin.execute("SELECT aq.add_node(%s)", [name])
         return made
 
     def known(self):
@@ -182,7 +182,7 @@ class Attack:
 
     def propagation(self, name, answers):
         self.made[name] = self.hostile(name, answers)
-        self.admin.execute("SELECT aq.create_queue(%s), aq.propagate(%s, %s)", [name, name, f"x@{name}"])
+        self.admin.execute("SELECT aq.create_queue(%s), aq.create_propagation(%s, %s)", [name, name, f"x@{name}"])
         put(self.admin, name, 1)
 
     def left(self):
@@ -217,7 +217,7 @@ def test_requests(server, admin, hostile):
     evil = list(EVIL.values())
     attack = Attack(server, admin, hostile)
     good = hostile("good", {})
-    admin.execute("SELECT aq.node_add('good')")
+    admin.execute("SELECT aq.add_node('good')")
     before = unchanged(server, admin)
     attack.node(BEAT, {BEAT: [None, *evil]})
     attack.node(WANT, {WANT: [*evil]})

@@ -266,10 +266,10 @@ def test_copy_of_the_server(nodes, throw_away):
     copy.server.promote()
     until(lambda: not value(copy, "SELECT pg_is_in_recovery()"), "the promotion")
     found = copy.sees("a", "refused", sqlstate="AQ182")
-    assert f"another server has the identity of node {identity}" in found["error"] and "aq.node_reset" in found["hint"]
+    assert f"another server has the identity of node {identity}" in found["error"] and "aq.reset_node" in found["hint"]
     assert a.sees("b", "reachable")["contested"] is not None
     # it becomes a node of its own
-    other = value(copy, "SELECT aq.node_reset()")
+    other = value(copy, "SELECT aq.reset_node()")
     assert other != identity
     assert copy.sees("a", "reachable", mutual=False)["sqlstate"] == "AQ182"  # of its latest error
     with copy.connect() as conn:
@@ -315,9 +315,9 @@ def test_copy_of_the_database(nodes):
             conn.execute("SELECT * FROM aq.node_beat(gen_random_uuid(), 1, now())")
         assert error.value.sqlstate == "AQ182"
         with pytest.raises(db.Error, match="the database is a copy of node"):
-            conn.execute("SELECT aq.node_add('a')")
+            conn.execute("SELECT aq.add_node('a')")
         assert db.value(conn, "SELECT state FROM aq.nodes WHERE server = 'a'") == "unknown"
-        assert db.value(conn, "SELECT aq.node_reset()") != b.id()
+        assert db.value(conn, "SELECT aq.reset_node()") != b.id()
         until(lambda: db.value(conn, "SELECT state FROM aq.nodes WHERE server = 'a'") == "reachable", "the new node")
         assert db.value(conn, "SELECT mutual FROM aq.nodes WHERE server = 'a'") is False
     with b.connect() as conn:
@@ -339,8 +339,8 @@ def test_dump_and_restore(nodes, tmp_path):
         assert conn.execute("SELECT server, state FROM aq.nodes ORDER BY server").fetchall() == [("a", "unknown"), ("b", "unknown")]
         c2 = db.value(conn, "SELECT count(*) FROM aq_internal.node_identity")
         assert c2 == 0
-        conn.execute("SELECT aq.node_remove('a')")
-        conn.execute("SELECT aq.node_add('a')")
+        conn.execute("SELECT aq.remove_node('a')")
+        conn.execute("SELECT aq.add_node('a')")
         until(lambda: db.value(conn, "SELECT count(*) FROM aq.nodes WHERE state = 'reachable'") == 2, "heartbeats")
         assert db.value(conn, "SELECT node_id FROM aq.nodes WHERE server IS NULL") != c.id()
     with c.connect() as conn:
@@ -352,7 +352,7 @@ def test_prepared(nodes):
     a, b, c = nodes
     with a.connect() as conn:
         conn.execute("BEGIN")
-        conn.execute("SELECT aq.node_remove('b')")
+        conn.execute("SELECT aq.remove_node('b')")
         with pytest.raises(db.Error, match="cannot PREPARE a transaction that has changed nodes"):
             conn.execute("PREPARE TRANSACTION 'x'")
     a.sees("b", "reachable")
@@ -363,7 +363,7 @@ def test_a_transaction_holds_the_row(nodes):
     a, b, c = nodes
     with a.connect() as conn:
         conn.execute("BEGIN")
-        conn.execute("SELECT aq.node_remove('b')")
+        conn.execute("SELECT aq.remove_node('b')")
         b.server.restart()
         b.sees("a", "reachable")
         before = a.now("c")["last_seen"]
@@ -378,10 +378,8 @@ def test_grant_is_durable(new_server):
     own.expect_log(EXPECTED)
     holder = "00000000-0000-4000-8000-00000000000b"
     with own.connect() as conn:
-        conn.execute(
-            "CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')"
-        )
-        conn.execute("SELECT aq.create_queue('q', distributed => true), aq.node_add('b')")
+        conn.execute("CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')")
+        conn.execute("SELECT aq.create_queue('q', distributed => true), aq.add_node('b')")
         conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
         conn.execute("SET synchronous_commit = off")
         epochs = "SELECT array_agg(epoch ORDER BY shard) FROM aq.node_units WHERE server = 'b'"
@@ -431,4 +429,4 @@ def test_drop_extension(nodes):
         conn.execute("GRANT EXECUTE ON FUNCTION aq.node_beat TO remote")
         assert conn.execute("SELECT * FROM aq.nodes").fetchall() == []
     found = a.sees("c", "refused", sqlstate="55000")
-    assert "is not a node" in found["error"] and "aq.node_add" in found["hint"]
+    assert "is not a node" in found["error"] and "aq.add_node" in found["hint"]

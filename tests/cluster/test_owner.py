@@ -40,15 +40,13 @@ def test_what_runs_has_no_superuser(server):
             "SELECT roleid::regrole::text, member::regrole::text FROM pg_auth_members WHERE 'pgaq'::regrole IN (roleid, member)"
         ).fetchall() == [("pg_monitor", "pgaq")]
         conn.execute(RECORD)
-        conn.execute(
-            "SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.propagate('t', 'made'), aq.set_snapshots(every => '1 hour')"
-        )
+        conn.execute("SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.create_propagation('t', 'made'), aq.set_snapshots(every => '1 hour')")
         put(conn, "made", 2)
         put(conn, "t", 3)
         host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")
         conn.execute(f"CREATE SERVER itself FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{host}', port '{port}', dbname 'postgres')")
         conn.execute("CREATE USER MAPPING FOR postgres SERVER itself OPTIONS (user 'postgres')")
-        conn.execute("SELECT aq.create_queue('sent'), aq.propagate('sent', 'q@itself')")
+        conn.execute("SELECT aq.create_queue('sent'), aq.create_propagation('sent', 'q@itself')")
         put(conn, "sent", 4)
         expected = {"pgaq worker", "pgaq scheduler", "pgaq propagation", "pgaq link", "a job", "a snapshot"}
         until(lambda: expected <= {row[0] for row in conn.execute("SELECT what FROM public.seen")})

@@ -48,7 +48,7 @@ def chain(server, stores="sharded to sharded"):
         db.execute(conn, "CREATE SCHEMA IF NOT EXISTS t")
         make_queue(conn, "source", tables[0])
         make_queue(conn, "target", tables[1])
-        db.execute(conn, "SELECT aq.propagate('source', 'target')")
+        db.execute(conn, "SELECT aq.create_propagation('source', 'target')")
     yield
     with server.connect() as conn:
         drop_queue(conn, "source", tables[0])
@@ -105,7 +105,7 @@ def test_database_is_dropped(server):
             with server.connect("dropped") as other:
                 db.execute(other, "CREATE EXTENSION pgaq")
                 db.execute(other, "SELECT aq.create_queue('a'), aq.create_queue('b')")
-                db.execute(other, "SELECT aq.propagate('a', 'b')")
+                db.execute(other, "SELECT aq.create_propagation('a', 'b')")
                 until(lambda: process(conn, "dropped"), "the process")
                 if command:
                     db.execute(other, command)

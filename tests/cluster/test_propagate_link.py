@@ -44,7 +44,7 @@ class Pair:
             install(far)
             far.execute("SELECT aq.create_queue('target')")
         with server.connect() as conn:
-            conn.execute("SELECT aq.propagate('source', %s)", [DESTINATION])
+            conn.execute("SELECT aq.create_propagation('source', %s)", [DESTINATION])
 
     def end(self):
         with self.server.connect() as conn:
@@ -118,7 +118,7 @@ def test_small_values_with_large_texts(pair):
 def test_pause_on_a_busy_link(pair):
     """A schedule that fails waits longer each time, also while messages of another one go over the link; altered, it is tried at once."""
     with pair.server.connect() as conn, pair.server.connect("far") as far:
-        conn.execute("SELECT aq.create_queue('wrong'), aq.propagate('wrong', 'nope@there'), aq.enqueue('wrong', '1')")
+        conn.execute("SELECT aq.create_queue('wrong'), aq.create_propagation('wrong', 'nope@there'), aq.enqueue('wrong', '1')")
         of_wrong = "FROM aq.propagations WHERE queue_name = 'wrong'"
         until(lambda: db.value(conn, f"SELECT failures > 0 {of_wrong}"), "the first failure")
         for n in range(30):
@@ -182,7 +182,7 @@ def test_circle(pair):
             f"CREATE SERVER back FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{db.value(far, 'SHOW unix_socket_directories')}', port '{port}', dbname 'postgres')"
         )
         far.execute("CREATE USER MAPPING FOR postgres SERVER back OPTIONS (user 'postgres')")
-        far.execute("SELECT aq.propagate('target', 'source@back')")
+        far.execute("SELECT aq.create_propagation('target', 'source@back')")
     with pair.server.connect() as conn:
         put_many(conn, "source", 1, 1)
     error = "SELECT max(last_error) FROM aq.propagations WHERE failures > 0"

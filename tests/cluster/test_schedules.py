@@ -92,11 +92,11 @@ def test_messages_come_without_any_session(server, clean, queue):
     """Each second one, also while nobody uses the queue; no scheduler stays."""
     schedule(clean, "tick", queue, every="1 second")
     until(lambda: runs(clean, "tick") >= 3, "three messages")
-    clean.execute("SELECT aq.pause_schedule('tick')")
+    clean.execute("SELECT aq.stop_schedule('tick')")
     times = taken(clean, queue)
     assert len(times) == runs(clean, "tick") and regular(times, 1)
     until(lambda: scheduler(clean) is None, "the end of the scheduler")
-    assert state(clean, "tick") == "paused"
+    assert state(clean, "tick") == "stopped"
 
 
 @pytest.mark.long  # until it has passed 20 times in a row under load
@@ -123,7 +123,7 @@ def test_crash_and_restart(new_server):
     with own.connect() as conn:
         before = runs(conn, "tick")
         until(lambda: runs(conn, "tick") > before, "a message")
-        conn.execute("SELECT aq.pause_schedule('tick')")
+        conn.execute("SELECT aq.stop_schedule('tick')")
         times = taken(conn, "q")
         assert len(times) == runs(conn, "tick") and regular(sorted(times), 1), times
 
@@ -170,16 +170,16 @@ def test_ends_at_each_point(points_server, action):
 def test_catch_up(server, clean, queue, how, policy, missed, late, messages):
     """So many hourly times went by, the last one so late: the last of them get messages, as many as the policy says."""
     schedule(clean, "hourly", queue, every="1 hour", catch_up=policy)
-    clean.execute("SELECT aq.pause_schedule('hourly')")
+    clean.execute("SELECT aq.stop_schedule('hourly')")
     first = db.value(
         clean, "UPDATE aq_internal.schedule SET start_at = t, next_run = t FROM (SELECT clock_timestamp() - %s::interval - %s * interval '1 hour') x(t) RETURNING t",
         [late, missed - 1],
     )  # fmt: skip
     if how == "switched off":
         with switched_off(server):
-            clean.execute("SELECT aq.resume_schedule('hourly')")
+            clean.execute("SELECT aq.start_schedule('hourly')")
     else:
-        clean.execute("SELECT aq.resume_schedule('hourly')")
+        clean.execute("SELECT aq.start_schedule('hourly')")
     until(lambda: db.value(clean, "SELECT next_run > now() FROM aq.schedules WHERE schedule_name = 'hourly'"), "what was missed")
     hours = [datetime.timedelta(hours=n) for n in range(missed - messages, missed)]
     assert taken(clean, queue) == [first + hour for hour in hours]
@@ -224,7 +224,7 @@ def test_errors_are_recorded_until_it_is_disabled(server, clean, queue):
         until(lambda: state(clean, "mine") == "disabled", "the last failure")
         assert db.value(clean, failures) == 16
         db.execute(clean, "SELECT aq.grant_queue(%s, 'maker', 'enqueue')", [queue])
-        clean.execute("SELECT aq.resume_schedule('mine')")
+        clean.execute("SELECT aq.start_schedule('mine')")
         assert arrived(clean, queue, 1) == ["mine"]
         assert clean.execute("SELECT state, failures, last_error IS NOT NULL FROM aq.schedules").fetchone() == ("active", 0, True)
         db.execute(clean, "SELECT aq.revoke_queue(%s, 'maker')", [queue])
@@ -293,7 +293,7 @@ def test_many_that_are_locked_do_not_hold_others(server, clean, queue):
         soon(clean, "free", queue)
         clean.execute("UPDATE aq_internal.schedule SET next_run = now() - interval '1 minute' WHERE schedule_name <> 'free'")
         holder.execute("BEGIN")
-        holder.execute("SELECT aq.pause_schedule(schedule_name) FROM aq.schedules WHERE schedule_name <> 'free'")
+        holder.execute("SELECT aq.stop_schedule(schedule_name) FROM aq.schedules WHERE schedule_name <> 'free'")
         server.configure(**{"pgaq.run_schedules": "on"})
         server.reload()
         assert arrived(clean, queue, 1) == ["free"]
@@ -306,7 +306,7 @@ def test_other_roles_cannot_lock_a_schedule(server, clean, queue):
         schedule(clean, "mine", queue, every="1 day")
         with server.connect() as holder, server.connect() as other:
             holder.execute("BEGIN")
-            holder.execute("SELECT aq.pause_schedule('mine')")
+            holder.execute("SELECT aq.stop_schedule('mine')")
             other.execute("SET ROLE stranger")
             other.execute("SET lock_timeout = '1ms'")
             with pytest.raises(db.Error, match='schedule "mine" does not exist'):
@@ -421,9 +421,9 @@ def test_standby_and_promotion(server, clean, queue, throw_away):
     with copy.connect() as there:
         assert scheduler(there) is None
         with pytest.raises(db.Error, match="recovery|read-only"):
-            there.execute("SELECT aq.pause_schedule('tick')")
-    clean.execute("SELECT aq.pause_schedule('tick')")
-    clean.execute("SELECT aq.resume_schedule('tick')")
+            there.execute("SELECT aq.stop_schedule('tick')")
+    clean.execute("SELECT aq.stop_schedule('tick')")
+    clean.execute("SELECT aq.start_schedule('tick')")
     with switched_off(server):
         copy.wait_for_replay(server)
         copy.promote()
@@ -432,7 +432,7 @@ def test_standby_and_promotion(server, clean, queue, throw_away):
             there.execute("ALTER SYSTEM SET pgaq.run_schedules = on")
             there.execute("SELECT pg_reload_conf()")
             until(lambda: runs(there, "tick") > before + 1, "messages of the new primary")
-            there.execute("SELECT aq.pause_schedule('tick')")
+            there.execute("SELECT aq.stop_schedule('tick')")
             times = taken(there, queue)
             assert len(times) == runs(there, "tick") and regular(sorted(times), 1)
 
@@ -473,11 +473,8 @@ def test_log_of_failures(server, clean, queue):
         noisy.execute("SELECT aq.schedule('noise' || n, %s, '1', every => '1 day') FROM generate_series(1, 40) n", [queue])
     clean.execute("SELECT aq.revoke_queue(%s, 'noisy', 'enqueue')", [queue])
     clean.execute("UPDATE aq_internal.schedule SET next_run = clock_timestamp() WHERE schedule_name LIKE 'noise%'")
-    clean.execute("SELECT aq.pause_schedule('noise1'), aq.resume_schedule('noise1')")
-    until(
-        lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39,
-        "the failures",
-    )
+    clean.execute("SELECT aq.stop_schedule('noise1'), aq.start_schedule('noise1')")
+    until(lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39, "the failures")
     assert 1 <= server.log_text().count('schedule "noise') <= 11
     clean.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules WHERE schedule_name LIKE 'noise%'")
     clean.execute("DROP ROLE noisy")

@@ -63,12 +63,12 @@ def test_turns(server, what):
         else:
             evil.execute("SELECT aq.create_queue('source')")
             put(evil, "source", 1)
-            evil.execute("SELECT aq.propagate('source', 'evil')")
+            evil.execute("SELECT aq.create_propagation('source', 'evil')")
         stuck = f"SELECT substring(last_error, 'process (.*) still runs') FROM aq.{what} WHERE state = 'stuck' AND last_error LIKE '%took longer than pgaq.turn_timeout (250 ms), and cannot be interrupted%'"
         process = until(lambda: db.value(conn, stuck), "the stuck process")
         if what == "propagations":
             good.execute("SELECT aq.create_queue('from')")
-            good.execute("SELECT aq.propagate('from', 'good')")
+            good.execute("SELECT aq.create_propagation('from', 'good')")
             put(good, "from", 1)
         else:
             arrived(good, "good", 2)

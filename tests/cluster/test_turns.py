@@ -86,7 +86,7 @@ def test_own_producers(server, conn, queue, what):
         name = "held"
     else:
         conn.execute("SELECT aq.create_queue('held_from')")
-        name = str(db.value(conn, "SELECT aq.propagate('held_from', %s)", [queue]))
+        name = str(db.value(conn, "SELECT aq.create_propagation('held_from', %s)", [queue]))
     with server.connect() as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT aq.enqueue(%s, '0', producer => %s)", [queue, f"{what} {name}"])
@@ -107,9 +107,9 @@ def test_propagation(server, conn, queue, slow):
     for n in range(8):
         role.execute(f"SELECT aq.create_queue('from{n}')")
         put(role, f"from{n}", *range(20 if what == "below" else 1))
-        role.execute(f"SELECT aq.propagate('from{n}', 'slow')")
+        role.execute(f"SELECT aq.create_propagation('from{n}', 'slow')")
     conn.execute("SELECT aq.create_queue('quick_from')")
-    conn.execute("SELECT aq.propagate('quick_from', %s)", [queue])
+    conn.execute("SELECT aq.create_propagation('quick_from', %s)", [queue])
     for n in range(3):
         put(conn, "quick_from", n)
         assert arrived(conn, queue, 1) == [n]

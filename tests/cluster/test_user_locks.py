@@ -183,7 +183,7 @@ def test_rows_of_temporary_queues(server, queue, hold):
             holder.execute("BEGIN")
             for name, number in holder.execute("SELECT queue_name, queue_id FROM aq.queues WHERE temporary").fetchall():
                 holder.execute({
-                    "schedules": f"SELECT aq.pause_schedule('{name}')",
+                    "schedules": f"SELECT aq.stop_schedule('{name}')",
                     "queues": f"SELECT aq.alter_queue('{name}', comment => 'held')",
                     "rights": f"GRANT SELECT ON aq_data.q{number} TO pg_monitor",
                 }[hold])  # fmt: skip

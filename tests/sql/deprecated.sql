@@ -14,6 +14,7 @@ SELECT d.oid::regprocedure FROM deprecated d
 WHERE NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace::regnamespace || '.' || p.proname = d.instead AND pg_temp.described(p.oid) = pg_temp.described(d.oid));
 
 SELECT aq.jms_get_property(aq.jms_set_property(aq.jms_text('a'), 'price', 9.5), 'price'), aq.jms_text('a') = aq_jms.text('a');
+SELECT has_function_privilege('public', 'aq.node_add(name)', 'EXECUTE');
 SELECT * FROM aq.jms_items(aq.jms_set_item(aq.jms_construct('map'), 'count', aq.jms_item(5)));
 
 -- rules of 0.1.0 have these names

@@ -25,14 +25,14 @@ CREATE FUNCTION t.calls(caller text, queue text = 'spread', consumer text = NULL
 		'SELECT aq.node_recall(%1$s, 1)', $$SELECT aq.node_finish(%1$s, '{1}', '{NULL}')$$, 'SELECT aq.node_return(%1$s, 1)']) call;
 END;
 SELECT t.error(statement) FROM t.calls('00000000-0000-4000-8000-00000000000b') statement;
-SELECT aq.node_add('near');
+SELECT aq.add_node('near');
 UPDATE aq_internal.node SET node_id = '00000000-0000-4000-8000-00000000000b', caller = role;
 
 -- not for PUBLIC, and not for nodes that were not added
 SET ROLE regress_aq_guest;
 SELECT t.error(statement) FROM unnest(ARRAY['SELECT aq.node_want(NULL, NULL, NULL, NULL)', 'SELECT aq.node_resume(NULL, 1, NULL, NULL)',
 	'SELECT aq.node_deliver(NULL, 1, 1, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)', 'SELECT aq.node_recall(NULL, 1)', 'SELECT aq.node_finish(NULL, NULL, NULL)',
-	'SELECT aq.node_return(NULL, 1)', $$SELECT aq.break_lease('spread', 0)$$, 'SELECT * FROM aq_internal.node_unit', 'SELECT * FROM aq_internal.node_held']) statement;
+	'SELECT aq.node_return(NULL, 1)', $$SELECT aq.reclaim_unit('spread', 0)$$, 'SELECT * FROM aq_internal.node_unit', 'SELECT * FROM aq_internal.node_held']) statement;
 RESET ROLE;
 SELECT t.error(statement) FROM t.calls('00000000-0000-4000-8000-00000000000c') statement;
 SELECT t.error(statement) FROM t.calls(NULL) statement;
@@ -73,11 +73,11 @@ SELECT aq.node_return('00000000-0000-4000-8000-00000000000b', 0);
 SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.node_finish('00000000-0000-4000-8000-00000000000b', NULL, '{}')$$, $$SELECT aq.node_finish('00000000-0000-4000-8000-00000000000b', '{}', NULL)$$,
 	$$SELECT aq.node_finish('00000000-0000-4000-8000-00000000000b', '{1}', '{}')$$, $$SELECT aq.node_return('00000000-0000-4000-8000-00000000000b', NULL)$$]) statement;
 -- the node is not removed, but its units can be taken back
-SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.node_remove('near')$$, $$SELECT aq.node_remove('near', NULL)$$, $$SELECT aq.break_lease(NULL, 0)$$, $$SELECT aq.break_lease('none', 0)$$,
-	$$SELECT aq.break_lease('spread', NULL)$$, $$SELECT aq.break_lease('spread', 0, force => NULL)$$, $$SELECT aq.break_lease('own', 0)$$, $$SELECT aq.break_lease('spread', 0)$$,
-	$$SELECT aq.break_lease('fan', 0)$$, $$SELECT aq.break_lease('fan', 0, 'y')$$, $$SELECT aq.break_lease('fan', 99, 'x')$$]) statement;
-SELECT aq.break_lease('fan', shard, 'x') FROM generate_series(0, 3) shard;
-SELECT t.error($$SELECT aq.break_lease('fan', 0, 'x')$$);
+SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.remove_node('near')$$, $$SELECT aq.remove_node('near', NULL)$$, $$SELECT aq.reclaim_unit(NULL, 0)$$, $$SELECT aq.reclaim_unit('none', 0)$$,
+	$$SELECT aq.reclaim_unit('spread', NULL)$$, $$SELECT aq.reclaim_unit('spread', 0, force => NULL)$$, $$SELECT aq.reclaim_unit('own', 0)$$, $$SELECT aq.reclaim_unit('spread', 0)$$,
+	$$SELECT aq.reclaim_unit('fan', 0)$$, $$SELECT aq.reclaim_unit('fan', 0, 'y')$$, $$SELECT aq.reclaim_unit('fan', 99, 'x')$$]) statement;
+SELECT aq.reclaim_unit('fan', shard, 'x') FROM generate_series(0, 3) shard;
+SELECT t.error($$SELECT aq.reclaim_unit('fan', 0, 'x')$$);
 
 -- messages of the other node
 SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.node_resume('00000000-0000-4000-8000-00000000000b', NULL, '{}', '{}')$$, $$SELECT aq.node_resume('00000000-0000-4000-8000-00000000000b', 1, NULL, '{}')$$,
@@ -132,8 +132,8 @@ SELECT aq.drop_queue('typed', force => true);
 SELECT queue_id IN (SELECT queue_id FROM aq_internal.queue) AS has_queue, returns FROM aq_internal.node_held ORDER BY 1;
 DROP SCHEMA regress_code CASCADE;
 -- what is held of a node that is removed stays here
-SELECT t.error($$SELECT aq.node_remove('near')$$);
-SELECT aq.node_remove('near', force => true);
+SELECT t.error($$SELECT aq.remove_node('near')$$);
+SELECT aq.remove_node('near', force => true);
 SELECT * FROM aq.node_units;
 SELECT payload FROM aq.dequeue('spread');
 

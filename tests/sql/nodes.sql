@@ -10,36 +10,36 @@ CREATE SERVER other FOREIGN DATA WRAPPER regress_aq_wrapper;
 
 -- a database is no node until it adds one
 SELECT count(*) FROM aq.nodes;
-SELECT t.error(statement) FROM unnest(ARRAY['SELECT aq.node_beat(gen_random_uuid(), 1, now())', 'SELECT aq.node_reset()', $$SELECT aq.node_remove('near')$$,
-	'SELECT aq.node_add(NULL)', 'SELECT aq.node_remove(NULL)', 'SELECT aq.node_reset(NULL)', 'SELECT aq.node_beat(NULL, 1, now())', 'SELECT aq.node_beat(gen_random_uuid(), NULL, now())',
-	'SELECT aq.node_beat(gen_random_uuid(), 1, NULL)', $$SELECT aq.node_add('none')$$, $$SELECT aq.node_add('other')$$, $$SELECT aq.node_add('unmapped')$$]) statement;
+SELECT t.error(statement) FROM unnest(ARRAY['SELECT aq.node_beat(gen_random_uuid(), 1, now())', 'SELECT aq.reset_node()', $$SELECT aq.remove_node('near')$$,
+	'SELECT aq.add_node(NULL)', 'SELECT aq.remove_node(NULL)', 'SELECT aq.reset_node(NULL)', 'SELECT aq.node_beat(NULL, 1, now())', 'SELECT aq.node_beat(gen_random_uuid(), NULL, now())',
+	'SELECT aq.node_beat(gen_random_uuid(), 1, NULL)', $$SELECT aq.add_node('none')$$, $$SELECT aq.add_node('other')$$, $$SELECT aq.add_node('unmapped')$$]) statement;
 SELECT count(*) FROM aq.nodes;
 
 -- only superusers, and those to whom they grant it
 SET ROLE regress_aq_guest;
-SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.node_add('near')$$, $$SELECT aq.node_remove('near')$$, 'SELECT aq.node_reset()', 'SELECT aq.node_beat(gen_random_uuid(), 1, now())',
+SELECT t.error(statement) FROM unnest(ARRAY[$$SELECT aq.add_node('near')$$, $$SELECT aq.remove_node('near')$$, 'SELECT aq.reset_node()', 'SELECT aq.node_beat(gen_random_uuid(), 1, now())',
 	'SELECT * FROM aq_internal.node', 'SELECT * FROM aq_internal.node_identity']) statement;
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION aq.node_add, aq.node_remove TO regress_aq_guest;
+GRANT EXECUTE ON FUNCTION aq.add_node, aq.remove_node TO regress_aq_guest;
 SET ROLE regress_aq_guest;
-SELECT t.error($$SELECT aq.node_add('near')$$);
+SELECT t.error($$SELECT aq.add_node('near')$$);
 RESET ROLE;
 
 -- a node
 BEGIN;
-SELECT aq.node_add('near');
+SELECT aq.add_node('near');
 SELECT count(*) FROM aq.nodes;
 ROLLBACK;
 SELECT count(*) FROM aq.nodes;
-SELECT aq.node_add('near');
-SELECT t.error($$SELECT aq.node_add('near')$$);
+SELECT aq.add_node('near');
+SELECT t.error($$SELECT aq.add_node('near')$$);
 SELECT server, node_id IS NOT NULL AS has_identity, state IN ('unknown', 'this node') AS is_new, mutual, last_seen, lag, failures, sqlstate, error, hint, contested, role = current_user AS own,
 	version, protocol, timeline, started IS NOT NULL AS is_started, added <= now() AS is_added FROM aq.nodes ORDER BY server;
 SELECT node_id = (SELECT node_id FROM aq.nodes WHERE server IS NULL) AS own, timeline, started IS NOT NULL AS is_started, mutual FROM aq.node_beat(gen_random_uuid(), 1, now());
 -- the identity remains, or is replaced
-SELECT aq.node_reset(keep => true) = (SELECT node_id FROM aq.nodes WHERE server IS NULL) AS kept;
+SELECT aq.reset_node(keep => true) = (SELECT node_id FROM aq.nodes WHERE server IS NULL) AS kept;
 SELECT n.node_id AS before FROM aq.nodes n WHERE server IS NULL \gset
-SELECT aq.node_reset() <> :'before' AS replaced;
+SELECT aq.reset_node() <> :'before' AS replaced;
 -- roles without USAGE see this database only
 SET ROLE regress_aq_guest;
 SELECT server, state FROM aq.nodes;
@@ -52,12 +52,12 @@ RESET ROLE;
 -- a server that is gone
 DROP SERVER near CASCADE;
 SELECT state, sqlstate, error, hint FROM aq.nodes WHERE server = 'near';
-SELECT aq.node_remove('near');
-SELECT t.error($$SELECT aq.node_remove('near')$$);
+SELECT aq.remove_node('near');
+SELECT t.error($$SELECT aq.remove_node('near')$$);
 SELECT server, state FROM aq.nodes;
 
 DELETE FROM aq_internal.node_identity;
 DROP SERVER unmapped;
 DROP FOREIGN DATA WRAPPER regress_aq_wrapper CASCADE;
-REVOKE ALL ON FUNCTION aq.node_add, aq.node_remove FROM regress_aq_guest;
+REVOKE ALL ON FUNCTION aq.add_node, aq.remove_node FROM regress_aq_guest;
 DROP ROLE regress_aq_guest;

@@ -35,8 +35,8 @@ SELECT t.error($$SELECT aq.cancel('np', gen_random_uuid())$$);
 SELECT t.error($$SELECT aq.acknowledge('np', ARRAY[gen_random_uuid()], 1)$$);
 SELECT t.error($$SELECT aq.redrive('np')$$);
 SELECT t.error($$SELECT aq.purge_queue('np')$$);
-SELECT t.error($$SELECT aq.propagate('np', 'np_normal')$$);
-SELECT t.error($$SELECT aq.propagate('np_topic', 'np_normal')$$);
+SELECT t.error($$SELECT aq.create_propagation('np', 'np_normal')$$);
+SELECT t.error($$SELECT aq.create_propagation('np_topic', 'np_normal')$$);
 
 -- what an enqueue cannot have
 SELECT t.error($$SELECT aq.enqueue('np', '1', delay => '1 second')$$);
@@ -160,7 +160,7 @@ SELECT count(*) FROM aq.registrations WHERE registration_id = :urgent;
 SELECT consumer, enqueued, lag FROM aq.subscribers WHERE queue_name = 'np_topic' ORDER BY 1;
 
 -- a destination of propagation
-SELECT aq.propagate('np_normal', 'np') IS NOT NULL;
+SELECT aq.create_propagation('np_normal', 'np') IS NOT NULL;
 SELECT aq.register('np', 'client://') AS own \gset
 SELECT aq.enqueue('np_normal', '"far"', expiration => '1 hour', correlation => 'k2') AS far \gset
 CALL aq.wait(ARRAY[:own]::bigint[], '1 minute') \gset

@@ -32,7 +32,7 @@ END $$;
 -- what there is before, and what comes later, in order, with every property
 SELECT aq.create_queue('pp_a', 'text'), aq.create_queue('pp_b', 'text'), aq.create_queue('pp_x', 'text');
 SELECT aq.enqueue('pp_a', 'first', priority => 3, correlation => 'c', properties => '{"k": 1}', sender => 's', exception_queue => 'pp_x', expiration => '1 day') AS first \gset
-SELECT aq.propagate('pp_a', 'pp_b') > 0;
+SELECT aq.create_propagation('pp_a', 'pp_b') > 0;
 SELECT payload, priority, attempts, correlation, properties, sender, exception_queue, original_msgid = :'first', msgid <> :'first', state, expires_at - enqueue_time BETWEEN '86000 s' AND '86400 s'
 FROM aq.dequeue_full('pp_b', as_type => NULL::text, wait => '1 minute');
 SELECT count(*) FROM aq.enqueue_array('pp_a', ARRAY(SELECT i::text FROM generate_series(1, 9) i)) ids, unnest(ids);
@@ -47,14 +47,14 @@ SELECT state, role = current_user, latency, duration, every, failures, last_erro
 CALL t.until($$messages = 13 AND bytes > 0 AND batches > 0 AND last_run IS NOT NULL FROM aq.propagations WHERE queue_name = 'pp_a'$$);
 -- a chain, and an exception queue that the destination cannot use
 SELECT aq.create_queue('pp_c', 'text');
-SELECT aq.propagate('pp_b', 'pp_c') > 0;
+SELECT aq.create_propagation('pp_b', 'pp_c') > 0;
 SELECT aq.enqueue('pp_a', 'on', exception_queue => 'pp_c') AS first \gset
 SELECT payload, exception_queue, original_msgid = :'first' FROM aq.dequeue_full('pp_c', as_type => NULL::text, wait => '1 minute');
-SELECT aq.end_propagation('pp_b', 'pp_c');
+SELECT aq.drop_propagation('pp_b', 'pp_c');
 -- topics: to subscribers, rules on both sides, recipients there
 SELECT aq.create_queue('pp_t', 'text', multiple_consumers => true), aq.create_queue('pp_u', 'text', multiple_consumers => true);
 SELECT aq.subscribe('pp_u', 'all'), aq.subscribe('pp_u', 'red', rule => $$correlation = 'red'$$);
-SELECT aq.propagate('pp_t', 'pp_u', rule => 'priority < 5') > 0;
+SELECT aq.create_propagation('pp_t', 'pp_u', rule => 'priority < 5') > 0;
 SELECT aq.subscribe('pp_t', 'here');
 SELECT consumer, kind, rule FROM aq.subscribers WHERE queue_name = 'pp_t' ORDER BY consumer COLLATE "C";
 SELECT aq.enqueue('pp_t', 'one', correlation => 'red') IS NOT NULL, aq.enqueue('pp_t', 'two', priority => 7) IS NOT NULL, aq.enqueue('pp_t', 'three') IS NOT NULL;
@@ -63,20 +63,20 @@ SELECT aq.subscribe('pp_u', 'bob', rule => 'false');
 SELECT aq.enqueue('pp_t', 'for one', recipients => '{bob -> pp_u}') IS NOT NULL;
 SELECT t.arrived('pp_u', 1, 'bob');
 -- any address, by a schedule without destination
-SELECT aq.propagate('pp_t', NULL) > 0;
+SELECT aq.create_propagation('pp_t', NULL) > 0;
 SELECT aq.enqueue('pp_t', 'anywhere', recipients => '{-> pp_c, here}') IS NOT NULL;
 SELECT t.arrived('pp_c', 1), t.arrived('pp_t', 1, 'here');
 -- all four pairs of stores: priorities are limited only where the store limits them
 SELECT aq.create_queue_table('t.pp_table', 'text', sort_list => 'priority, enq_time');
 SELECT aq.create_queue('pp_d', queue_table => 't.pp_table'), aq.create_queue('pp_e', queue_table => 't.pp_table');
-SELECT aq.propagate('pp_d', 'pp_e') > 0, aq.propagate('pp_e', 'pp_c') > 0, aq.alter_propagation('pp_e', 'pp_c', enabled => false);
+SELECT aq.create_propagation('pp_d', 'pp_e') > 0, aq.create_propagation('pp_e', 'pp_c') > 0, aq.alter_propagation('pp_e', 'pp_c', enabled => false);
 SELECT aq.enqueue('pp_d', 'far behind', priority => 100) IS NOT NULL, aq.enqueue('pp_d', 'far ahead', priority => -1) IS NOT NULL;
 CALL t.until($$count(*) = 2 FROM aq.browse('pp_e', as_type => NULL::text)$$);
 SELECT payload, priority FROM aq.browse('pp_e', as_type => NULL::text);
 SELECT aq.alter_propagation('pp_e', 'pp_c', enabled => true);
 CALL t.until($$count(*) = 2 FROM aq.browse('pp_c', as_type => NULL::text)$$);
 SELECT payload, priority FROM aq.dequeue('pp_c', as_type => NULL::text, max_messages => 2);
-SELECT aq.end_propagation('pp_a', 'pp_b'), aq.propagate('pp_a', 'pp_d') > 0;
+SELECT aq.drop_propagation('pp_a', 'pp_b'), aq.create_propagation('pp_a', 'pp_d') > 0;
 SELECT aq.enqueue('pp_a', 'through three') IS NOT NULL;
 SELECT t.arrived('pp_c', 1);
 -- a destination that refuses: nothing is lost or counted as an attempt, the schedule pauses, and goes on
@@ -122,21 +122,21 @@ SELECT latency, duration, every FROM aq.propagations WHERE queue_name = 'pp_a';
 CREATE ROLE pp_user;
 SELECT aq.create_queue('pp_g', 'text'), aq.create_queue('pp_h', 'text');
 SET ROLE pp_user;
-SELECT aq.propagate('pp_g', 'pp_h');
+SELECT aq.create_propagation('pp_g', 'pp_h');
 RESET ROLE;
 SELECT aq.grant_queue('pp_g', 'pp_user', 'enqueue');
 SET ROLE pp_user;
-SELECT aq.propagate('pp_g', 'pp_h');
+SELECT aq.create_propagation('pp_g', 'pp_h');
 RESET ROLE;
 SELECT aq.grant_queue('pp_g', 'pp_user', 'dequeue');
 SET ROLE pp_user;
-SELECT aq.propagate('pp_g', 'pp_h');
+SELECT aq.create_propagation('pp_g', 'pp_h');
 RESET ROLE;
 SELECT aq.grant_queue('pp_h', 'pp_user', 'enqueue');
 SET ROLE pp_user;
-SELECT aq.propagate('pp_g', 'pp_h') > 0;
+SELECT aq.create_propagation('pp_g', 'pp_h') > 0;
 SELECT queue_name, destination, role FROM aq.propagations;
-SELECT aq.end_propagation('pp_a', 'pp_d');
+SELECT aq.drop_propagation('pp_a', 'pp_d');
 RESET ROLE;
 SELECT aq.enqueue('pp_g', 'allowed') IS NOT NULL;
 SELECT t.arrived('pp_h', 1);
@@ -150,12 +150,12 @@ SELECT failures, last_error FROM aq.propagations WHERE queue_name = 'pp_g';
 SELECT aq.grant_queue('pp_h', 'pp_user', 'enqueue'), aq.alter_propagation('pp_g', 'pp_h', enabled => true);
 SELECT t.arrived('pp_h', 1);
 -- only the queue's owner changes and ends what another role has scheduled
-SELECT aq.propagate('pp_g', 'pp_b', start_time => now() + '1 hour') > 0;
+SELECT aq.create_propagation('pp_g', 'pp_b', start_time => now() + '1 hour') > 0;
 SET ROLE pp_user;
 SELECT aq.alter_propagation('pp_g', 'pp_b', enabled => false);
-SELECT aq.end_propagation('pp_g', 'pp_b');
+SELECT aq.drop_propagation('pp_g', 'pp_b');
 RESET ROLE;
-SELECT aq.end_propagation('pp_g', 'pp_b');
+SELECT aq.drop_propagation('pp_g', 'pp_b');
 -- a rolled back batch is no attempt, of a sharded queue either
 CALL t.until($$failures = 0 FROM aq.propagations WHERE queue_name = 'pp_g'$$);
 SELECT aq.stop_queue('pp_h', dequeue => false);
@@ -168,33 +168,33 @@ SELECT t.arrived('pp_h', 1);
 BEGIN;
 SELECT aq.alter_propagation('pp_g', 'pp_h', latency => '0');
 PREPARE TRANSACTION 'pp';
-SELECT aq.propagate('pp_g', 'pp_h');
-SELECT aq.propagate('pp_none', 'pp_h');
-SELECT aq.propagate('pp_g', 'pp_none');
-SELECT aq.propagate('pp_g', 'pp_g');
-SELECT aq.propagate('pp_g', NULL);
-SELECT aq.propagate(NULL, 'pp_h');
-SELECT aq.propagate('pp_h', 'pp_b@elsewhere');
-SELECT aq.propagate('pp_h', 'pp_g_exceptions');
-SELECT aq.propagate('pp_h', 'pp_b', latency => '-1 s');
-SELECT aq.propagate('pp_h', 'pp_b', start_time => 'infinity');
-SELECT aq.propagate('pp_h', 'pp_b', rule => 'true');
+SELECT aq.create_propagation('pp_g', 'pp_h');
+SELECT aq.create_propagation('pp_none', 'pp_h');
+SELECT aq.create_propagation('pp_g', 'pp_none');
+SELECT aq.create_propagation('pp_g', 'pp_g');
+SELECT aq.create_propagation('pp_g', NULL);
+SELECT aq.create_propagation(NULL, 'pp_h');
+SELECT aq.create_propagation('pp_h', 'pp_b@elsewhere');
+SELECT aq.create_propagation('pp_h', 'pp_g_exceptions');
+SELECT aq.create_propagation('pp_h', 'pp_b', latency => '-1 s');
+SELECT aq.create_propagation('pp_h', 'pp_b', start_time => 'infinity');
+SELECT aq.create_propagation('pp_h', 'pp_b', rule => 'true');
 SELECT aq.create_queue('pp_json');
-SELECT aq.propagate('pp_h', 'pp_json');
+SELECT aq.create_propagation('pp_h', 'pp_json');
 SELECT aq.alter_propagation('pp_h', 'pp_b', enabled => true);
-SELECT aq.end_propagation('pp_h', 'pp_b');
+SELECT aq.drop_propagation('pp_h', 'pp_b');
 SELECT aq.create_queue_table('t.pp_groups', 'text', message_grouping => true);
 SELECT aq.create_queue('pp_group', queue_table => 't.pp_groups');
-SELECT aq.propagate('pp_group', 'pp_b');
+SELECT aq.create_propagation('pp_group', 'pp_b');
 -- a circle is refused, unless a rule can end it; then a message goes round at most 32 times, and stays
 \set VERBOSITY default
 SELECT aq.create_queue(q, 'text') FROM unnest(ARRAY['pp_r1', 'pp_r2', 'pp_r3']) q;
-SELECT aq.propagate('pp_r1', 'pp_r2') > 0, aq.propagate('pp_r2', 'pp_r3') > 0;
-SELECT aq.propagate('pp_r3', 'pp_r1');
+SELECT aq.create_propagation('pp_r1', 'pp_r2') > 0, aq.create_propagation('pp_r2', 'pp_r3') > 0;
+SELECT aq.create_propagation('pp_r3', 'pp_r1');
 SELECT aq.create_queue(q, 'text', multiple_consumers => true) FROM unnest(ARRAY['pp_s1', 'pp_s2']) q;
-SELECT aq.propagate('pp_s1', 'pp_s2') > 0;
-SELECT aq.propagate('pp_s2', 'pp_s1');
-SELECT aq.propagate('pp_s2', 'pp_s1', rule => 'true') > 0;
+SELECT aq.create_propagation('pp_s1', 'pp_s2') > 0;
+SELECT aq.create_propagation('pp_s2', 'pp_s1');
+SELECT aq.create_propagation('pp_s2', 'pp_s1', rule => 'true') > 0;
 SELECT aq.enqueue('pp_s1', 'round', properties => '{"k": 1, "aq$hops": 30}') AS first \gset
 CALL t.until($$count(*) = 1 FROM aq.propagations WHERE state = 'retrying' AND queue_name LIKE 'pp_s%'$$);
 SELECT state, last_error FROM aq.propagations WHERE queue_name LIKE 'pp_s%' ORDER BY state;
@@ -203,13 +203,13 @@ SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_r1', 'pp_r2', 'pp_r
 \set VERBOSITY terse
 -- a dead letter starts anew, whatever was written there when it was enqueued
 SELECT aq.create_queue(q, 'text') FROM unnest(ARRAY['pp_dead', 'pp_saved']) q;
-SELECT aq.propagate('pp_dead_exceptions', 'pp_saved') > 0;
+SELECT aq.create_propagation('pp_dead_exceptions', 'pp_saved') > 0;
 SELECT count(aq.enqueue('pp_dead', 'not stuck', expiration => '1 ms', properties => '{"aq$hops": 32}'));
 CALL t.until($$count(*) = 1 FROM aq.messages WHERE queue_name = 'pp_saved'$$);
 SELECT payload, properties FROM aq.messages WHERE queue_name = 'pp_saved';
 SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_dead', 'pp_saved']) q;
 -- a schedule goes with its queue, and the subscriber with the schedule
-SELECT aq.end_propagation('pp_t', 'pp_u');
+SELECT aq.drop_propagation('pp_t', 'pp_u');
 SELECT consumer, kind FROM aq.subscribers WHERE queue_name = 'pp_t' AND kind = 'subscriber' ORDER BY consumer COLLATE "C";
 SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['pp_a', 'pp_d', 'pp_e', 'pp_t', 'pp_u', 'pp_b', 'pp_c', 'pp_x', 'pp_g', 'pp_h', 'pp_json', 'pp_group']) q;
 SELECT count(*) FROM aq_internal.propagation;

@@ -95,12 +95,12 @@ RESET ROLE;
 SELECT t.pl_took('pl_in');
 -- schedules: the server, its mapping and the role's right on it are checked at once
 SELECT aq.create_queue('pl_out', 'text'), aq.create_queue('pl_topic', 'text', multiple_consumers => true);
-SELECT aq.propagate('pl_out', 'there@pl_server');
+SELECT aq.create_propagation('pl_out', 'there@pl_server');
 CREATE SERVER pl_server FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'false');
-SELECT aq.propagate('pl_out', 'there@pl_server');
+SELECT aq.create_propagation('pl_out', 'there@pl_server');
 CREATE USER MAPPING FOR CURRENT_USER SERVER pl_server;
-SELECT aq.propagate('pl_out', '@pl_server');
-SELECT aq.propagate('pl_out', 'there@pl_server') > 0, aq.propagate('pl_topic', 'there@pl_server') > 0, aq.propagate('pl_topic', '@pl_server', subscribe => false) > 0;
+SELECT aq.create_propagation('pl_out', '@pl_server');
+SELECT aq.create_propagation('pl_out', 'there@pl_server') > 0, aq.create_propagation('pl_topic', 'there@pl_server') > 0, aq.create_propagation('pl_topic', '@pl_server', subscribe => false) > 0;
 SELECT consumer FROM aq.subscribers WHERE queue_name = 'pl_topic';
 -- messages wait for the link, and count as not propagated; what the queues count of them follows the commit
 SELECT aq.enqueue('pl_out', 'one') IS NOT NULL, aq.enqueue('pl_topic', 'two', recipients => '{"-> there@pl_server", "x -> other@pl_server", "-> far@another"}') IS NOT NULL;
@@ -109,10 +109,10 @@ CALL t.until($$sum(lag) = 1 FROM aq.subscribers WHERE queue_name IN ('pl_out', '
 SELECT p.queue_name, p.destination, b.number, b.destination, b.recipient, b.payloads, p.lag, p.state FROM aq.propagations p JOIN aq_internal.propagation_batch b USING (schedule_id) ORDER BY 1, 2;
 SELECT consumer, lag FROM aq.subscribers WHERE queue_name = 'pl_topic' ORDER BY consumer COLLATE "C";
 -- a schedule with messages on their way does not end before somebody has decided
-SELECT aq.end_propagation('pl_out', 'there@pl_server');
-SELECT aq.end_propagation('pl_out', 'there@pl_server', unsubscribe => false);
+SELECT aq.drop_propagation('pl_out', 'there@pl_server');
+SELECT aq.drop_propagation('pl_out', 'there@pl_server', unsubscribe => false);
 \set VERBOSITY default
-SELECT aq.end_propagation('pl_out', 'there@pl_server');
+SELECT aq.drop_propagation('pl_out', 'there@pl_server');
 -- neither is its queue dropped without force
 SELECT aq.drop_queue('pl_out');
 \set VERBOSITY terse
@@ -124,7 +124,7 @@ UPDATE aq_internal.propagation_batch b SET number = 7 FROM aq.propagations p WHE
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', false);
 SELECT b.number, l.number, b.payloads FROM aq_internal.propagation_batch b JOIN aq_internal.propagation_link l USING (schedule_id) JOIN aq.propagations p USING (schedule_id) WHERE p.queue_name = 'pl_out';
 -- these messages are on their way still
-SELECT aq.end_propagation('pl_out', 'there@pl_server');
+SELECT aq.drop_propagation('pl_out', 'there@pl_server');
 SELECT aq.settle_propagation('pl_out', 'there@pl_server', true);
 -- DROP SERVER says that schedules use it, and does it
 BEGIN;
@@ -133,9 +133,9 @@ SET LOCAL log_min_messages = error;
 DROP SERVER pl_server CASCADE;
 \set VERBOSITY terse
 ROLLBACK;
-SELECT aq.end_propagation('pl_out', 'there@pl_server');
+SELECT aq.drop_propagation('pl_out', 'there@pl_server');
 -- with the subscriber, its messages go
-SELECT aq.end_propagation('pl_topic', 'there@pl_server');
+SELECT aq.drop_propagation('pl_topic', 'there@pl_server');
 SELECT count(*) FROM aq_internal.propagation_batch;
 SELECT aq.drop_queue(q, force => true) FROM unnest('{pl_in,pl_pairs,pl_x,pl_out,pl_topic}'::text[]) q;
 SELECT count(*) FROM aq_internal.propagation_batch, aq_internal.propagation_link;

@@ -9,8 +9,8 @@ SET ROLE regress_aq_eve;
 SELECT aq.schedule('one', 'to1', '1', every => '1 day') > now(), aq.schedule('two', 'to1', '2', every => '1 day') > now();
 SELECT t.error($$SELECT aq.schedule('three', 'to1', '3', every => '1 day')$$);
 SELECT aq.schedule('two', 'to1', '2', every => '1 day', if_not_exists => true);
-SELECT count(aq.propagate(q, 'to1')) FROM unnest('{from1,from2}'::text[]) q;
-SELECT t.error($$SELECT aq.propagate('from3', 'to1')$$);
+SELECT count(aq.create_propagation(q, 'to1')) FROM unnest('{from1,from2}'::text[]) q;
+SELECT t.error($$SELECT aq.create_propagation('from3', 'to1')$$);
 SELECT role, resource, used, role_limit, used_by_all, total, parameter FROM aq.role_usage WHERE resource IN ('schedules', 'propagations') ORDER BY 2;
 -- what a link calls on the other side leaves a row for good
 SELECT aq.propagation_begin(gen_random_uuid(), 1, 1, 0, 'to1') FROM generate_series(1, 2);
@@ -23,7 +23,7 @@ SELECT count(aq.schedule('more' || n, 'to1', '3', every => '1 day')) FROM genera
 SELECT role, used, role_limit, used_by_all FROM aq.role_usage WHERE resource = 'schedules' ORDER BY role;
 SELECT aq.unschedule(schedule_name) FROM aq.schedules;
 DELETE FROM aq_internal.propagation_arrival;
-SELECT aq.end_propagation(q, 'to1') FROM unnest('{from1,from2}'::text[]) q;
+SELECT aq.drop_propagation(q, 'to1') FROM unnest('{from1,from2}'::text[]) q;
 SELECT aq.drop_queue(q, true) FROM unnest('{from1,from2,from3,to1}'::text[]) q;
 RESET pgaq.role_schedules;
 DROP ROLE regress_aq_eve;

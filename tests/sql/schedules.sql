@@ -14,7 +14,7 @@ SELECT aq.schedule('once', 'plain', '{"n": 1}', every => '1 day', start_at => cl
 SELECT payload, priority, correlation, properties - 'scheduled_at' AS properties, jsonb_typeof(properties->'scheduled_at') AS at FROM aq.dequeue('plain', wait => '60 seconds');
 SELECT schedule_name, queue_name, state, cron, every, time_zone, next_run, retry_at, last_run IS NOT NULL AS has_run, runs, failures, last_error, catch_up, owner = current_user AS own,
 	payload, options, comment FROM aq.schedules;
-SELECT aq.resume_schedule('once');
+SELECT aq.start_schedule('once');
 SELECT aq.unschedule('once');
 
 -- What is stored does not depend on the session.
@@ -35,10 +35,10 @@ SELECT aq.drop_queue('events', force => true);
 SELECT count(*) FROM aq.schedules;
 SELECT count(*) FROM aq_internal.schedule;
 
--- Run now, also while it is paused; a message that no subscriber wants has no id.
+-- Run now, also while it is stopped; a message that no subscriber wants has no id.
 SELECT aq.schedule('small', 'news', '{"size": "small"}', '0 0 1 1 *') IS NOT NULL;
 SELECT aq.schedule('big', 'news', jsonb '{"size": "big"}', '0 0 1 1 *', recipients => NULL) IS NOT NULL;
-SELECT aq.pause_schedule('big');
+SELECT aq.stop_schedule('big');
 SELECT aq.run_schedule('small') IS NULL AS unwanted, aq.run_schedule('big') IS NOT NULL AS enqueued;
 SELECT payload, properties->>'schedule' FROM aq.dequeue('news', 'big', 10);
 SELECT schedule_name, state, runs FROM aq.schedules ORDER BY 1;
@@ -93,9 +93,9 @@ SELECT t.error($$ SELECT aq.alter_schedule('nowhere') $$);
 SELECT t.error($$ SELECT aq.alter_schedule('work', payload => 'no json') $$);
 SELECT t.error($$ SELECT aq.alter_schedule('work', cron => 'x') $$);
 SELECT t.error($$ SELECT aq.alter_schedule('work', until => '2000-01-01') $$);
-SELECT t.error($$ SELECT aq.pause_schedule('nowhere') $$);
-SELECT t.error($$ SELECT aq.pause_schedule(NULL) $$);
-SELECT t.error($$ SELECT aq.resume_schedule('nowhere') $$);
+SELECT t.error($$ SELECT aq.stop_schedule('nowhere') $$);
+SELECT t.error($$ SELECT aq.stop_schedule(NULL) $$);
+SELECT t.error($$ SELECT aq.start_schedule('nowhere') $$);
 SELECT t.error($$ SELECT aq.unschedule('nowhere') $$);
 SELECT t.error($$ SELECT aq.run_schedule('nowhere') $$);
 SELECT aq.stop_queue('plain');
@@ -107,7 +107,7 @@ DROP VIEW t.work;
 -- Transactions: a rollback leaves nothing, and changes nothing.
 BEGIN;
 SELECT aq.schedule('gone', 'plain', '1', '@daily') IS NOT NULL;
-SELECT aq.pause_schedule('work');
+SELECT aq.stop_schedule('work');
 SELECT aq.unschedule('words');
 ROLLBACK;
 SELECT schedule_name, state FROM aq.schedules ORDER BY 1;
@@ -127,17 +127,17 @@ SELECT schedule_name, owner, payload FROM aq.schedules;
 SELECT aq.run_schedule('mine') IS NOT NULL;
 SET ROLE regress_aq_other;
 SELECT count(*) FROM aq.schedules;
-SELECT t.error($$ SELECT aq.pause_schedule('mine') $$), t.error($$ SELECT aq.run_schedule('mine') $$);
+SELECT t.error($$ SELECT aq.stop_schedule('mine') $$), t.error($$ SELECT aq.run_schedule('mine') $$);
 SELECT t.error($$ SELECT * FROM aq_internal.schedule $$);
 SET ROLE regress_aq_owner;
 SELECT schedule_name, owner, payload FROM aq.schedules;
 SELECT t.error($$ SELECT aq.alter_schedule('mine', payload => '2') $$);
-SELECT aq.pause_schedule('mine');
+SELECT aq.stop_schedule('mine');
 RESET ROLE;
 -- what works with the privileges of a role goes with its queues
 SELECT aq.create_queue('news of mine', multiple_consumers => true), aq.grant_queue('news of mine', 'regress_aq_in', 'dequeue');
 SET ROLE regress_aq_in;
-SELECT aq.propagate('news of mine', 'owned', subscribe => false) IS NOT NULL;
+SELECT aq.create_propagation('news of mine', 'owned', subscribe => false) IS NOT NULL;
 RESET ROLE;
 BEGIN;
 REASSIGN OWNED BY regress_aq_in TO regress_aq_owner;

@@ -289,7 +289,7 @@ COMMANDS = (
     ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("the view aq.subscribers lists subscribers, and recipients while they have messages", "pgaq subscriber list shows subscribers, and recipients while they have messages"),
     ("see the view aq.snapshots", "see pgaq snapshot list"), ("Use a process id from pg_stat_activity", "pgaq top --view sessions shows them"),
     ("The view aq.schedules shows them", "pgaq schedule list shows them"), ("aq.unschedule", "pgaq schedule drop"), ("aq.alter_schedule", "pgaq schedule alter"),
-    ("aq.schedule_times", "pgaq schedule times"), ("aq.resume_schedule", "pgaq schedule resume"), ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
+    ("aq.schedule_times", "pgaq schedule times"), ("aq.start_schedule", "pgaq schedule start"), ("aq.unsubscribe", "pgaq subscriber remove"), ("aq.alter_subscriber", "pgaq subscriber alter"), ("aq.take_snapshot", "pgaq snapshot"),
 )  # fmt: skip
 
 

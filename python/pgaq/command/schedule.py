@@ -1,4 +1,4 @@
-"""pgaq schedule: list, show, times, create, alter, run, pause, resume, drop."""
+"""pgaq schedule: list, show, times, create, alter, run, start, stop, drop."""
 
 from __future__ import annotations
 
@@ -182,20 +182,22 @@ def run(name: str = NAME) -> None:
     output.say(f"Enqueued message {msgid}." if msgid else "No subscriber wants the message.", schedule=name, msgid=msgid)
 
 
-@command(app, "pause")
-def pause(name: str = NAME) -> None:
-    """Stop a schedule until it is resumed."""
+@command(app, "start")
+@command(app, "resume", hidden=True)  # its name in 0.1.0
+def start(name: str = NAME) -> None:
+    """Start a schedule that was stopped, or disabled after failures."""
     with asking() as conn:
-        db.execute(conn, "SELECT aq.pause_schedule(%s)", [name])
-    output.say(f"Paused schedule {name}.", schedule=name, paused=True)
+        next_run = db.value(conn, "SELECT aq.start_schedule(%s)", [name])
+    output.say(f"Started schedule {name}; {_next(next_run)}.", schedule=name, stopped=False, next_run=next_run)
 
 
-@command(app, "resume")
-def resume(name: str = NAME) -> None:
-    """Let a schedule go on that was paused, or disabled after failures."""
+@command(app, "stop")
+@command(app, "pause", hidden=True)  # its name in 0.1.0
+def stop(name: str = NAME) -> None:
+    """Stop a schedule until it is started."""
     with asking() as conn:
-        next_run = db.value(conn, "SELECT aq.resume_schedule(%s)", [name])
-    output.say(f"Resumed schedule {name}; {_next(next_run)}.", schedule=name, paused=False, next_run=next_run)
+        db.execute(conn, "SELECT aq.stop_schedule(%s)", [name])
+    output.say(f"Stopped schedule {name}.", schedule=name, stopped=True)
 
 
 @command(app, "drop")

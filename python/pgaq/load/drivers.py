@@ -197,7 +197,7 @@ LEASE2 = replace(
 def _propagated_setup(conn: db.Connection, queue: str, shape: Shape) -> None:
     for name in (queue, f"{queue}_target"):
         _pgaq_setup(conn, name, shape)
-    db.execute(conn, "SELECT aq.propagate(%s, %s)", [queue, f"{queue}_target"])
+    db.execute(conn, "SELECT aq.create_propagation(%s, %s)", [queue, f"{queue}_target"])
 
 
 def _propagated_teardown(conn: db.Connection, queue: str) -> None:

@@ -52,7 +52,7 @@ RULES: tuple[Rule, ...] = (
     Rule("schedule", "problem", "A schedule fails.",
          """SELECT schedule_name AS case, format('it is %s after %s errors in a row: %s', state, failures, last_error) AS found, schedule_name AS schedule
             FROM aq.schedules WHERE failures > 0 AND state <> 'stuck'""",
-         "Correct what the message says. To try it at once: pgaq schedule resume {schedule:word}"),
+         "Correct what the message says. To try it at once: pgaq schedule start {schedule:word}"),
     Rule("schedule_stuck", "problem", "A schedule waits for code that cannot be interrupted.",
          "SELECT schedule_name AS case, format('it is stuck: %s', last_error) AS found FROM aq.schedules WHERE state = 'stuck'",
          "It continues when the function returns."),
@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
     Rule("node_units", "problem", "A node that does not answer holds messages.",
          """SELECT n.server::text AS case, format('it is %s, and holds %s shards of distributed queues', n.state, count(*)) AS found
             FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
-         "Start it; if it does not come back, aq.break_lease takes them from it, at a price: see docs/cluster.md."),
+         "Start it; if it does not come back, aq.reclaim_unit takes them from it, at a price: see docs/cluster.md."),
     Rule("lost_tables", "problem", "Tables of a queue are missing.",
          "SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found, queue_name AS queue FROM aq.metrics() WHERE lag IS NULL",
          LOST),

@@ -242,7 +242,7 @@ FROM aq.schedules"""
 _COLUMNS = (
     Column("schedule", "Schedule", text="name"),
     Column("queue", "Queue", text="queue of its messages", rank=1),
-    Column("state", "State", text="active, paused, failing, disabled after failures, or ended"),
+    Column("state", "State", text="active, stopped, failing, disabled after failures, or ended"),
     Column("timing", "Timing", text="cron expression or interval"),
     Column("time_zone", "Time zone", text="of the expression, and of the interval's days and months", rank=4),
     Column("next_run", "Next", "time", "the first time without a message; none: no time is left"),

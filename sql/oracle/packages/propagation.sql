@@ -66,7 +66,7 @@ CREATE PROCEDURE dbms_aqadm.schedule_propagation(queue_name text, destination te
 	destination_queue text DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.propagate(dbms_aqadm._queue(queue_name), dbms_aqadm._destination(destination, destination_queue),
+	PERFORM aq.create_propagation(dbms_aqadm._queue(queue_name), dbms_aqadm._destination(destination, destination_queue),
 		latency => dbms_aqadm._seconds(coalesce(latency, 60)), start_time => start_time, duration => dbms_aqadm._seconds(duration),
 		every => dbms_aqadm._every(next_time, duration), subscribe => false);
 END $$;
@@ -82,7 +82,7 @@ latency: seconds after the queue was found empty';
 CREATE PROCEDURE dbms_aqadm.unschedule_propagation(queue_name text, destination text DEFAULT NULL, destination_queue text DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$
 BEGIN
-	PERFORM aq.end_propagation(dbms_aqadm._queue(queue_name), dbms_aqadm._destination(destination, destination_queue), unsubscribe => false);
+	PERFORM aq.drop_propagation(dbms_aqadm._queue(queue_name), dbms_aqadm._destination(destination, destination_queue), unsubscribe => false);
 END $$;
 COMMENT ON PROCEDURE dbms_aqadm.unschedule_propagation(text, text, text) IS 'Remove a propagation schedule; subscribers and their messages stay';
 

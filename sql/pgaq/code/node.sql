@@ -5,9 +5,9 @@ COMMENT ON FUNCTION aq_internal.nodes_changed() IS 'Internal: the link worker se
 CREATE TRIGGER changed AFTER INSERT OR DELETE ON aq_internal.node FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.nodes_changed();
 CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON aq_internal.node_identity FOR EACH STATEMENT EXECUTE FUNCTION aq_internal.nodes_changed();
 
-CREATE FUNCTION aq.node_add(server name)
+CREATE FUNCTION aq.add_node(server name)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_add';
-COMMENT ON FUNCTION aq.node_add(name) IS
+COMMENT ON FUNCTION aq.add_node(name) IS
 'Add the database of a link as a node: heartbeats are sent to it with the current role''s user
   mapping. It does not wait for the other server; aq.nodes shows the result. Call it on both nodes.
   The first call makes this database a node.
@@ -15,20 +15,20 @@ server: a foreign server of the wrapper pgaq_link
 For superusers, and roles to which they grant it.
 Errors 22004, 42501, 42704, 42710, 42809, AQ182';
 
-CREATE FUNCTION aq.node_remove(server name, force boolean DEFAULT false)
+CREATE FUNCTION aq.remove_node(server name, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_remove';
-COMMENT ON FUNCTION aq.node_remove(name, boolean) IS
+COMMENT ON FUNCTION aq.remove_node(name, boolean) IS
 'Stop the heartbeats to a node and forget its identity. Fails while one of the two nodes holds
   messages of the other: see aq.node_units.
 server: as in aq.nodes; the foreign server may have been dropped
 force: true removes the node although it is unreachable. Units lent to it return to this node, as
-  with aq.break_lease; its messages held here stay here
+  with aq.reclaim_unit; its messages held here stay here
 For superusers, and roles to which they grant it.
 Errors 22004, 42704, 55006';
 
-CREATE FUNCTION aq.node_reset(keep boolean DEFAULT false)
+CREATE FUNCTION aq.reset_node(keep boolean DEFAULT false)
 RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_calls_reset';
-COMMENT ON FUNCTION aq.node_reset(boolean) IS
+COMMENT ON FUNCTION aq.reset_node(boolean) IS
 'In a copy of a node: make this database a node of its own, and return its identity.
 keep: true keeps the identity, because this database replaces the original, for example after
   pg_upgrade; the original must never run again. false: units lent to other nodes return, so that
@@ -115,9 +115,9 @@ caller: identity of the calling node
 epoch: of the unit
 Errors 22004, 55000, AQ182';
 
-CREATE FUNCTION aq.break_lease(queue_name text, shard integer, consumer text DEFAULT NULL, force boolean DEFAULT false)
+CREATE FUNCTION aq.reclaim_unit(queue_name text, shard integer, consumer text DEFAULT NULL, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_unit_break';
-COMMENT ON FUNCTION aq.break_lease(text, integer, text, boolean) IS
+COMMENT ON FUNCTION aq.reclaim_unit(text, integer, text, boolean) IS
 'Take a unit of a distributed queue back from the node that holds it, when that node is down for
   good, or for too long: its messages are ready here again, at their positions. Messages that the
   node consumed but had not yet reported are delivered twice.

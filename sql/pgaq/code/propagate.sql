@@ -1,6 +1,6 @@
 -- Propagation: messages of a queue go on to another one.
 
-CREATE FUNCTION aq.propagate(queue_name text, destination text,
+CREATE FUNCTION aq.create_propagation(queue_name text, destination text,
 	latency interval DEFAULT NULL,
 	start_time timestamptz DEFAULT NULL,
 	duration interval DEFAULT NULL,
@@ -8,7 +8,7 @@ CREATE FUNCTION aq.propagate(queue_name text, destination text,
 	rule text DEFAULT NULL,
 	subscribe boolean DEFAULT true)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_propagation_calls_add';
-COMMENT ON FUNCTION aq.propagate(text, text, interval, timestamptz, interval, interval, text, boolean) IS
+COMMENT ON FUNCTION aq.create_propagation(text, text, interval, timestamptz, interval, interval, text, boolean) IS
 'Propagate messages of a queue to another queue from the commit on, each exactly once, by a
   background process with the privileges of the calling role; returns the number of the schedule. A
   single-consumer queue propagates every message. For a topic, the subscriber "-> destination" is
@@ -44,9 +44,9 @@ enabled: false stops the schedule after the batch that has begun; true starts it
 For the queue''s owner and the role that has scheduled it.
 Errors 22004, 22023, 42501, 42704';
 
-CREATE FUNCTION aq.end_propagation(queue_name text, destination text, unsubscribe boolean DEFAULT true)
+CREATE FUNCTION aq.drop_propagation(queue_name text, destination text, unsubscribe boolean DEFAULT true)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_propagation_calls_remove';
-COMMENT ON FUNCTION aq.end_propagation(text, text, boolean) IS
+COMMENT ON FUNCTION aq.drop_propagation(text, text, boolean) IS
 'Remove a propagation schedule; a batch that has begun is finished.
 unsubscribe: true also removes the subscriber "-> destination" of a topic, with the messages that were
   not propagated yet

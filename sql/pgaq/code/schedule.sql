@@ -29,7 +29,7 @@ cron: five fields: minute, hour, day of the month, month and day of the week; or
   @weekly, @monthly, @yearly
 every: an interval from one second to a hundred years
 time_zone: of the cron expression, and of the interval''s days and months (null: the session''s)
-catch_up: messages for times that are missed while the server is down or the schedule paused: one
+catch_up: messages for times that are missed while the server is down or the schedule stopped: one
   (a single message, at once), skip (none, unless it is less than a minute late) or all (one for
   each time, at most for the last 1000)
 start_at: earliest time. For an interval it is the first time, from which the others are counted
@@ -99,19 +99,19 @@ COMMENT ON FUNCTION aq.unschedule(text) IS
   the queue''s owner.
 Errors 22004, 42704';
 
-CREATE FUNCTION aq.pause_schedule(schedule_name text)
-RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_pause';
-COMMENT ON FUNCTION aq.pause_schedule(text) IS
-'Stop a schedule until aq.resume_schedule. For the role that made it, its members, and the queue''s
-  owner.
-Errors 22004, 42704';
-
-CREATE FUNCTION aq.resume_schedule(schedule_name text)
+CREATE FUNCTION aq.start_schedule(schedule_name text)
 RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_resume';
-COMMENT ON FUNCTION aq.resume_schedule(text) IS
-'Resume a schedule that was paused, or disabled after failures; returns its next time, null if none is
+COMMENT ON FUNCTION aq.start_schedule(text) IS
+'Start a schedule that was stopped, or disabled after failures; returns its next time, null if none is
   left. Missed times are handled as catch_up of aq.schedule says. For the role that made it, its
   members, and the queue''s owner.
+Errors 22004, 42704';
+
+CREATE FUNCTION aq.stop_schedule(schedule_name text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_schedule_calls_pause';
+COMMENT ON FUNCTION aq.stop_schedule(text) IS
+'Stop a schedule until aq.start_schedule. For the role that made it, its members, and the queue''s
+  owner.
 Errors 22004, 42704';
 
 CREATE FUNCTION aq.run_schedule(schedule_name text)
@@ -119,7 +119,7 @@ RETURNS uuid LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_sched
 COMMENT ON FUNCTION aq.run_schedule(text) IS
 'Enqueue a schedule''s message now, in the caller''s transaction and with its privileges; returns its
   id, or null when no subscriber of a topic wants it. The schedule''s times do not change; it may be
-  paused. For the role that made it, its members, and the queue''s owner.
+  stopped. For the role that made it, its members, and the queue''s owner.
 Errors 22004, 42704, and those of aq.enqueue';
 
 CREATE FUNCTION aq.schedule_times(cron text DEFAULT NULL, every interval DEFAULT NULL, time_zone text DEFAULT NULL,

@@ -31,7 +31,7 @@ CREATE TABLE aq_internal.node_identity (
 	database_id oid NOT NULL,
 	created timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.node_add';
+COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_identity.one IS 'always true';
 COMMENT ON COLUMN aq_internal.node_identity.node_id IS 'the identity';
 COMMENT ON COLUMN aq_internal.node_identity.system_identifier IS 'of the server for which it was made';
@@ -81,7 +81,7 @@ COMMENT ON COLUMN aq_internal.node_held.queue_id IS 'the queue here';
 COMMENT ON COLUMN aq_internal.node_held.shard IS 'shard with its messages here';
 COMMENT ON COLUMN aq_internal.node_held.consumer_number IS 'number of the consumer here; 0: the queue has one, without a name';
 COMMENT ON COLUMN aq_internal.node_held.returns IS 'it goes back: no session begins to dequeue its messages';
-COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.node_remove';
+COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
 COMMENT ON COLUMN aq_internal.node_held.epoch IS 'number of the grant there';
 COMMENT ON COLUMN aq_internal.node_held.origin_shard IS 'shard of the queue there';
 COMMENT ON COLUMN aq_internal.node_held.begun IS 'when its first messages came';

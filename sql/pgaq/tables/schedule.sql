@@ -44,7 +44,7 @@ COMMENT ON COLUMN aq_internal.schedule.start_at IS 'no message before this time;
 COMMENT ON COLUMN aq_internal.schedule.until IS 'no message after this time; null: no limit';
 COMMENT ON COLUMN aq_internal.schedule.next_run IS 'first time for which no message was enqueued yet; null: none is left';
 COMMENT ON COLUMN aq_internal.schedule.retry_at IS 'after a failure, when it is tried again';
-COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.pause_schedule';
+COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON COLUMN aq_internal.schedule.disabled IS 'after too many failures in a row';
 COMMENT ON COLUMN aq_internal.schedule.failures IS 'failures in a row';
 COMMENT ON COLUMN aq_internal.schedule.last_error IS 'SQLSTATE and message of the last failure';

@@ -10,7 +10,7 @@ CREATE FUNCTION aq_internal.node_own(OUT system_identifier bigint, OUT database_
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'aq_node_views_own';
 COMMENT ON FUNCTION aq_internal.node_own() IS 'Internal: this server and this database';
 
-CALL aq_internal.make_view('aq', 'nodes', 'Nodes: this database, and those that were added with aq.node_add and on whose foreign server the current role has USAGE; members of pg_monitor see all',
+CALL aq_internal.make_view('aq', 'nodes', 'Nodes: this database, and those that were added with aq.add_node and on whose foreign server the current role has USAGE; members of pg_monitor see all',
 	$$FROM (SELECT n.server_name, n.role, n.node_id, n.timeline, n.started, n.added, t.state, t.last_seen, t.contested, t.latency_us, t.failures, t.mutual, t.protocol, t.version,
 			t.error_time, t.sqlstate, t.error, t.hint, s.oid AS server, t.forwarded, t.batches, t.reported, t.granted, t.returned, t.queue_error, t.queue_error_time
 		FROM aq_internal.node n LEFT JOIN (pg_catalog.pg_foreign_server s JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link') ON s.srvname = n.server_name
@@ -21,7 +21,7 @@ CALL aq_internal.make_view('aq', 'nodes', 'Nodes: this database, and those that 
 		FROM aq_internal.node_identity i CROSS JOIN aq_internal.node_own() o) n$$, $$
 	server = n.server_name | foreign server of the link to it; null: this database
 	node_id = n.node_id | its identity, which survives restarts and failovers; null: it has never answered
-	state = CASE WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN 'unreachable' ELSE coalesce(n.state, 'unknown') END | this node; copy: this database is a copy of the node, and does not act as it: see aq.node_reset; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small
+	state = CASE WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN 'unreachable' ELSE coalesce(n.state, 'unknown') END | this node; copy: this database is a copy of the node, and does not act as it: see aq.reset_node; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small
 	mutual = n.mutual | has the other node added this one, too; null: it has not answered
 	last_seen = n.last_seen | when it last answered; null: not since this server was started
 	lag = pg_catalog.clock_timestamp() - n.last_seen | time since then
@@ -29,7 +29,7 @@ CALL aq_internal.make_view('aq', 'nodes', 'Nodes: this database, and those that 
 	failures = coalesce(n.failures, 0) | heartbeats without a good answer, in a row
 	sqlstate = CASE WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN '42704' ELSE n.sqlstate END | SQLSTATE of its latest error; null: none
 	error = CASE WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN 'there is no foreign server of this name and of the wrapper pgaq_link' ELSE n.error END | what it says; only for members of pg_monitor
-	hint = CASE WHEN n.state = 'copy' THEN 'Call aq.node_reset().' WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN 'Create it, or call aq.node_remove.' ELSE n.hint END | what helps; for the same roles
+	hint = CASE WHEN n.state = 'copy' THEN 'Call aq.reset_node().' WHEN n.server_name IS NOT NULL AND n.server IS NULL THEN 'Create it, or call aq.remove_node.' ELSE n.hint END | what helps; for the same roles
 	error_time = n.error_time | when that was
 	queue_error = n.queue_error | latest error with messages of distributed queues; null: there is none now; only for members of pg_monitor
 	queue_error_time = n.queue_error_time | when that was

@@ -15,7 +15,7 @@ CALL aq_internal.make_view('aq', 'schedules', 'Schedules of the current role, of
 WHERE s.shown OR pg_has_role('pg_monitor', 'USAGE')$$, $$
 	schedule_name = s.schedule_name | name
 	queue_name = s.queue_name | queue of its messages
-	state = CASE WHEN s.paused THEN 'paused' WHEN s.disabled THEN 'disabled' WHEN s.next_run IS NULL THEN 'ended' WHEN s.stuck IS NOT NULL THEN 'stuck' WHEN s.failures > 0 THEN 'failing' ELSE 'active' END | active; paused: by aq.pause_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.resume_schedule; ended: no time is left
+	state = CASE WHEN s.paused THEN 'stopped' WHEN s.disabled THEN 'disabled' WHEN s.next_run IS NULL THEN 'ended' WHEN s.stuck IS NOT NULL THEN 'stuck' WHEN s.failures > 0 THEN 'failing' ELSE 'active' END | active; stopped: by aq.stop_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.start_schedule; ended: no time is left
 	cron = s.cron | its cron expression; null: an interval
 	every = s.every | its interval; null: a cron expression
 	time_zone = s.time_zone | time zone of the expression, and of the interval's days and months

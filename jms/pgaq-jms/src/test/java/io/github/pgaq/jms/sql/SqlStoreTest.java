@@ -152,7 +152,7 @@ class SqlStoreTest extends ServerTest {
                     throw new IllegalStateException(e);
                 }
             });
-            until("SELECT query LIKE '%jms_acknowledge%' FROM pg_stat_activity WHERE pid = " + pid);
+            until("SELECT query LIKE '%aq_jms.acknowledge%' FROM pg_stat_activity WHERE pid = " + pid);
             other.rollback();
             until("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " + pid);
             assertEquals("0", value("SELECT count(*) FROM aq.messages WHERE queue_name = '" + queue

@@ -485,7 +485,7 @@ class XaSessionTest extends ServerTest {
                 }
             }).start();
             awaitValue("1", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND"
-                    + " query ~ 'jms_receive' AND backend_xid IS NOT NULL");
+                    + " query ~ 'aq_jms.receive' AND backend_xid IS NOT NULL");
             consumer.close();
             assertNull(received.get(30, TimeUnit.SECONDS));
             send(session, "b");
