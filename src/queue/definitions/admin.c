@@ -13,6 +13,7 @@
  */
 #include "queue/definitions/definitions_private.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -121,6 +122,19 @@ clear_properties(AqQueueDefinition *d, FunctionCallInfo fcinfo)
 	d->row = (AqQueueRow) {0};
 }
 
+/* In schema aq, a name qualified with a schema is one name: only dbms_aq looks it up in a schema. */
+static void
+note_qualified_name(const char *name)
+{
+	const char *dot = strchr(name, '.');
+	char	   *schema = dot != NULL ? pnstrdup(name, dot - name) : NULL;
+
+	if (schema != NULL && !aq_error_oracle && OidIsValid(get_namespace_oid(schema, true)))
+		ereport(NOTICE,
+				(errmsg("queue \"%s\" is not in schema \"%s\": this is its whole name", name, schema),
+				 errhint("Queues are not found by search_path: use the whole name in every call, or create the queue as '%s'.", dot + 1)));
+}
+
 PG_FUNCTION_INFO_V1(aq_admin_create_queue);
 Datum
 aq_admin_create_queue(PG_FUNCTION_ARGS)
@@ -165,7 +179,11 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	else
 		d.default_exception = d.queue_table_id == 0 && !d.exception && !d.non_persistent;
 	if (aq_definition_reserve_name(d.name) || !aq_args_if_not_exists(fcinfo, CREATE_IF_NOT_EXISTS, "queue", d.name))
+	{
+		if (d.queue_table_id == 0)
+			note_qualified_name(d.name);
 		aq_definition_create(&d);
+	}
 	PG_RETURN_DATUM(PG_GETARG_DATUM(CREATE_NAME));
 }
 
