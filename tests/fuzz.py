@@ -218,8 +218,12 @@ def guarded(server: Server) -> list[object]:
             ).fetchall(),
             conn.execute("SELECT roleid::regrole::text, member::regrole::text, admin_option FROM pg_auth_members ORDER BY 1, 2").fetchall(),
             conn.execute("SELECT rolname, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls FROM pg_roles ORDER BY 1").fetchall(),
-            conn.execute("SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace").fetchall(),
-            conn.execute("SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_jms|aq_internal|dbms_.*|sys)$' ORDER BY oid").fetchall(),
+            conn.execute(
+                "SELECT relname FROM pg_class WHERE relowner = 'fuzzed_stranger'::regrole AND relnamespace <> 'fuzzed_stranger'::regnamespace"
+            ).fetchall(),
+            conn.execute(
+                "SELECT proname, proowner::regrole::text, proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^(aq|aq_jms|aq_internal|dbms_.*|sys)$' ORDER BY oid"
+            ).fetchall(),
         ]
 
 

@@ -63,8 +63,12 @@ def hidden(server):
             conn, "SELECT aq.register(name, 'client://', context => convert_to(%s, 'UTF8')) FROM unnest('{alarms}'::text[]) name", [HIDDEN]
         )
         put(conn, "alarms", HIDDEN, **mine)
-        db.rows(conn, "SELECT aq.schedule('daily', 'q', %s::jsonb, every => '1 day', start_at => now() + interval '1 day')", [f'"{HIDDEN}"'])
-        conn.execute("CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1', enabled 'off'); CREATE USER MAPPING FOR CURRENT_USER SERVER there")
+        db.rows(
+            conn, "SELECT aq.schedule('daily', 'q', %s::jsonb, every => '1 day', start_at => now() + interval '1 day')", [f'"{HIDDEN}"']
+        )
+        conn.execute(
+            "CREATE SERVER there FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '127.0.0.1', port '1', enabled 'off'); CREATE USER MAPPING FOR CURRENT_USER SERVER there"
+        )
         conn.execute("SELECT aq.create_propagation('far', 'dest@there')")
         conn.execute(f"""UPDATE aq_internal.propagation SET last_error = '{HIDDEN}';
             INSERT INTO aq_internal.propagation_batch SELECT schedule_id, 99, gen_random_uuid(), 'dest', NULL, 'jsonb', 1, 1, '{{{HIDDEN}}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}' FROM aq_internal.propagation""")

@@ -68,7 +68,11 @@ def send(conn, queue, **options):
 
 def length(conn, queue, msgid, consumer=None):
     """Of the body as it can be read."""
-    return db.value(conn, "SELECT coalesce(sum(length(aq_jms.read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n", [queue, consumer, msgid, CHUNKS])
+    return db.value(
+        conn,
+        "SELECT coalesce(sum(length(aq_jms.read_chunk(%s, %s, %s, n))), 0) FROM generate_series(0, %s) n",
+        [queue, consumer, msgid, CHUNKS],
+    )
 
 
 def take(conn, queue, consumer=None, number=1):
@@ -306,7 +310,12 @@ def test_bodies_that_arrive_one_by_one(server, conn, bodies):
             msgid = db.value(conn, f"SELECT aq.enqueue(%s, {MESSAGE})", [queue])
             conn.execute("SELECT aq_jms.write_chunk(%s, %s, n, %s) FROM generate_series(0, %s) n", [queue, msgid, b"a chunk", CHUNKS - 1])
             conn.execute("COMMIT")
-            assert db.value(reader, "SELECT count(aq_jms.read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]) == CHUNKS
+            assert (
+                db.value(
+                    reader, "SELECT count(aq_jms.read_chunk(%s, NULL, %s, n)) FROM generate_series(0, %s) n", [queue, msgid, CHUNKS - 1]
+                )
+                == CHUNKS
+            )
         # about 100 rows are in a block; each body needed a scan of 480 rows on average
         assert rows_read(reader, queue) < 200 * 200
         late.execute("COMMIT")

@@ -439,7 +439,9 @@ def test_drop_extension(server, other):
             conn.execute("DROP EXTENSION pgaq CASCADE")
             left = "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data'))"
             assert db.value(conn, left) == 0
-            assert db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data', 'sys')") == 0
+            assert (
+                db.value(conn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data', 'sys')") == 0
+            )
 
 
 def test_drop_extension_without_cascade_when_empty(server, other):

@@ -11,8 +11,19 @@ from pgaq import db
 pytestmark = pytest.mark.own_tables
 
 SCHEMAS = ["aq", "aq_jms", "aq_internal", "aq_data"]
-ORACLE_SCHEMAS = ["sys", "dbms_aq", "dbms_aqadm", "dbms_transform", "dbms_aqmigtool", "dbms_aqelm", "dbms_aqjms", "dbms_jms_plsql", "dbms_shared_pool", "dbms_workload_repository",
-                  "dbms_application_info"]
+ORACLE_SCHEMAS = [
+    "sys",
+    "dbms_aq",
+    "dbms_aqadm",
+    "dbms_transform",
+    "dbms_aqmigtool",
+    "dbms_aqelm",
+    "dbms_aqjms",
+    "dbms_jms_plsql",
+    "dbms_shared_pool",
+    "dbms_workload_repository",
+    "dbms_application_info",
+]
 
 
 @pytest.fixture
@@ -171,7 +182,12 @@ def test_snapshots_have_native_names(native):
 
 def test_only_what_is_public_is_in_aq(native):
     """Internal functions are elsewhere; tables are in no public schema."""
-    assert native.execute("SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c') OR relnamespace = 'aq_jms'::regnamespace").fetchall() == []
+    assert (
+        native.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'aq'::regnamespace AND relkind NOT IN ('v', 'c') OR relnamespace = 'aq_jms'::regnamespace"
+        ).fetchall()
+        == []
+    )
     undocumented = native.execute("""SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_jms'::regnamespace)
         AND (p.proname LIKE '\\_%' OR obj_description(p.oid) IS NULL OR obj_description(p.oid) LIKE 'Internal%')""").fetchall()
     assert undocumented == []

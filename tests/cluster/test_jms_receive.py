@@ -306,7 +306,9 @@ def test_terminated_after_the_acknowledgement(server, conn, queues, receiver):
     conn.execute("SELECT pg_terminate_backend(%s)", [waiter.pid])
     until(lambda: db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [waiter.pid]) == 0, "it is gone")
     put(conn, "two")
-    assert db.value(conn, "SELECT aq_jms.acknowledge('{one}', '{NULL}', ARRAY[%s]::uuid[], ARRAY[%s])", [row["msgid"], row["receipt"]]) == [0]
+    assert db.value(conn, "SELECT aq_jms.acknowledge('{one}', '{NULL}', ARRAY[%s]::uuid[], ARRAY[%s])", [row["msgid"], row["receipt"]]) == [
+        0
+    ]
     with psycopg.connect(server.conninfo(), autocommit=True) as other:
         assert db.value(other, "SELECT (payload).text FROM aq.dequeue('two', NULL::aq.jms_message)") == "body"
 
@@ -339,8 +341,7 @@ def test_tries_leave_no_memory_behind(server, conn, queues):
         session.execute("CALL aq_jms.receive('{one}', NULL, '{priority = 7}', '{1}', '0')")
         before = peak(session)
         session.execute(
-            "CALL aq_jms.receive(%s::text[], NULL, %s::text[], %s::integer[], '0')",
-            [["one"] * n, ["priority = 7"] * n, [1] * n],
+            "CALL aq_jms.receive(%s::text[], NULL, %s::text[], %s::integer[], '0')", [["one"] * n, ["priority = 7"] * n, [1] * n]
         )
         assert peak(session) - before < 60
 

@@ -378,7 +378,9 @@ def test_grant_is_durable(new_server):
     own.expect_log(EXPECTED)
     holder = "00000000-0000-4000-8000-00000000000b"
     with own.connect() as conn:
-        conn.execute("CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')")
+        conn.execute(
+            "CREATE SERVER b FOREIGN DATA WRAPPER pgaq_link OPTIONS (enabled 'off'); CREATE USER MAPPING FOR postgres SERVER b OPTIONS (user 'u', password 'p')"
+        )
         conn.execute("SELECT aq.create_queue('q', distributed => true), aq.add_node('b')")
         conn.execute("UPDATE aq_internal.node SET node_id = %s", [holder])
         conn.execute("SET synchronous_commit = off")

@@ -40,7 +40,9 @@ def test_what_runs_has_no_superuser(server):
             "SELECT roleid::regrole::text, member::regrole::text FROM pg_auth_members WHERE 'pgaq'::regrole IN (roleid, member)"
         ).fetchall() == [("pg_monitor", "pgaq")]
         conn.execute(RECORD)
-        conn.execute("SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.create_propagation('t', 'made'), aq.set_snapshots(every => '1 hour')")
+        conn.execute(
+            "SELECT aq.create_queue('made'), aq.schedule('each', 'q', '1', every => '1 second'), aq.create_propagation('t', 'made'), aq.set_snapshots(every => '1 hour')"
+        )
         put(conn, "made", 2)
         put(conn, "t", 3)
         host, port = db.value(conn, "SHOW unix_socket_directories"), db.value(conn, "SHOW port")

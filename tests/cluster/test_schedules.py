@@ -474,7 +474,10 @@ def test_log_of_failures(server, clean, queue):
     clean.execute("SELECT aq.revoke_queue(%s, 'noisy', 'enqueue')", [queue])
     clean.execute("UPDATE aq_internal.schedule SET next_run = clock_timestamp() WHERE schedule_name LIKE 'noise%'")
     clean.execute("SELECT aq.stop_schedule('noise1'), aq.start_schedule('noise1')")
-    until(lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39, "the failures")
+    until(
+        lambda: db.value(clean, "SELECT count(*) FROM aq.schedules WHERE schedule_name LIKE 'noise%' AND last_error IS NOT NULL") >= 39,
+        "the failures",
+    )
     assert 1 <= server.log_text().count('schedule "noise') <= 11
     clean.execute("SELECT aq.unschedule(schedule_name) FROM aq.schedules WHERE schedule_name LIKE 'noise%'")
     clean.execute("DROP ROLE noisy")
