@@ -8,10 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Callable
 
+import pytest
+
 from conftest import until
 from pgaq import db
 from pgaq.server import Server
 from test_command import COMMAND, Result, client, pgaq, roles  # noqa: F401 (fixtures, too)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.autocompletion.:DeprecationWarning")  # typer 0.7 has no other name for it
 
 
 def test_status(pgaq: Callable[..., Result], queue: str, roles: None) -> None:
