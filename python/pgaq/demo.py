@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, demo_cluster, places, text
+from pgaq import db, demo_cluster, places, report, text
 from pgaq.load import machine
 from pgaq.load.drivers import DRIVERS, Driver, Shape
 from pgaq.load.ledger import Report
@@ -230,7 +230,7 @@ def save_report(server: Server, home: Path, first: int | None, last: int | None)
         return "(there is no report: a snapshot could not be taken)"
     file = home / "report.html"
     with server.connect(DATABASE) as conn:
-        file.write_text(db.value(conn, "SELECT aq.report_html(aq.report_awr(%s, %s))", [first, last]), encoding="utf-8")
+        file.write_text(report.page(db.value(conn, "SELECT aq.report_awr(%s, %s)", [first, last])), encoding="utf-8")
     return f"Where the time went, latches, waits and queues, with charts, for any browser:\n  {file}"
 
 

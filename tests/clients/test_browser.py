@@ -12,6 +12,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 from pgaq import db
+from pgaq.report import page
 
 HOSTILE = "<script>document.title = 'taken'</script> & \"x\" 'y' %s"
 TIMES = ["15:00", "15:05", "15:10", "15:15"]
@@ -108,17 +109,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     driver.quit()
 
 
-def save(tmp_path: Path, html: str) -> str:
-    """The address of the page."""
-    file = tmp_path / "report.html"
-    file.write_text(html, encoding="utf-8")
-    return file.as_uri()
-
-
-def page(server: Any, tmp_path: Path, model: dict[str, Any]) -> str:
+def save(tmp_path: Path, model: dict[str, Any] = MODEL) -> str:
     """The report as a page; its address."""
-    with server.connect() as conn:
-        return save(tmp_path, db.value(conn, "SELECT aq.report_html(%s)", [json.dumps(model)]))
+    file = tmp_path / "report.html"
+    file.write_text(page(model), encoding="utf-8")
+    return file.as_uri()
 
 
 def brightness(color: str) -> float:
@@ -140,9 +135,9 @@ def requested(browser: webdriver.Chrome) -> list[str]:
     return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
 
-def test_charts_are_drawn(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_charts_are_drawn(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Every chart with something to draw shows it, within its frame; the others say that there is nothing."""
-    show(browser, page(server, tmp_path, MODEL), "light")
+    show(browser, save(tmp_path), "light")
     marks = {
         "area": 6, "line": 3, "bar": 1, "pair": 4, "histogram": 3, "one": 2, "nothing": 0, "zero": 0, "wait classes": 10, "long": 2, "wide": 0, "table": 0, "advice": 0,
     }  # fmt: skip
@@ -151,9 +146,9 @@ def test_charts_are_drawn(server: Any, browser: webdriver.Chrome, tmp_path: Path
     assert browser.execute_script(CLIPPED) == []
 
 
-def test_bars_begin_at_zero(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_bars_begin_at_zero(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Bars of two series stand one below the other, all from zero: their length is the value, and each has its number."""
-    show(browser, page(server, tmp_path, MODEL), "light")
+    show(browser, save(tmp_path), "light")
     bars = browser.execute_script(
         "return Array.from(document.querySelectorAll('#pair svg rect')).map(b => ['x', 'y', 'width'].map(a => Number(b.getAttribute(a))))"
     )
@@ -165,17 +160,17 @@ def test_bars_begin_at_zero(server: Any, browser: webdriver.Chrome, tmp_path: Pa
     assert numbers == ["10 /s", "5 /s", "5 /s", "10 /s"]
 
 
-def test_colors_differ(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_colors_differ(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """No two parts of DB time have the same colour."""
-    show(browser, page(server, tmp_path, MODEL), "light")
+    show(browser, save(tmp_path), "light")
     script = "return Array.from(document.getElementById('wait classes').querySelectorAll('svg rect')).map(p => getComputedStyle(p).fill)"
     colors = browser.execute_script(script)
     assert len(colors) == len(set(colors)) == len(WAIT_CLASSES)
 
 
-def test_small_screen(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_small_screen(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """On a telephone the page is as wide as the screen, what is wider scrolls in itself, and the words in charts can still be read."""
-    address = page(server, tmp_path, MODEL)
+    address = save(tmp_path)
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False})
     try:
         show(browser, address, "light")
@@ -185,9 +180,9 @@ def test_small_screen(server: Any, browser: webdriver.Chrome, tmp_path: Path) ->
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_page_needs_nothing(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_page_needs_nothing(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """No script error, no script from a name, nothing fetched but the page itself."""
-    address = page(server, tmp_path, MODEL)
+    address = save(tmp_path)
     browser.get_log("browser"), browser.get_log("performance")
     show(browser, address, "light")
     assert browser.title == MODEL["title"]
@@ -196,34 +191,34 @@ def test_page_needs_nothing(server: Any, browser: webdriver.Chrome, tmp_path: Pa
     assert requested(browser) == [address]
 
 
-def test_numbers(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_numbers(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Thousands are separated, what is null is empty, names are shown as they are."""
-    show(browser, page(server, tmp_path, MODEL), "light")
+    show(browser, save(tmp_path), "light")
     cells = "return Array.from(document.querySelectorAll('#table td')).map(c => c.textContent)"
     assert browser.execute_script(cells) == [HOSTILE, "1,234,567", "14.5", "", "", "", "b", "-3", "130.0"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_color_schemes(server: Any, browser: webdriver.Chrome, tmp_path: Path, scheme: str) -> None:
+def test_color_schemes(browser: webdriver.Chrome, tmp_path: Path, scheme: str) -> None:
     """The page takes the reader's scheme, and its text can be read: a contrast of 7 (WCAG level AAA)."""
-    show(browser, page(server, tmp_path, MODEL), scheme)
+    show(browser, save(tmp_path), scheme)
     background, ink = map(brightness, browser.execute_script(COLORS))
     assert (background > ink) == (scheme == "light")
     assert (max(background, ink) + 0.05) / (min(background, ink) + 0.05) >= 7
     assert dict(browser.execute_script(MARKS))["area"] == 6
 
 
-def test_paper(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_paper(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Printed, also from a dark screen, it is dark on white and without the list of links."""
-    show(browser, page(server, tmp_path, MODEL), "dark", "print")
+    show(browser, save(tmp_path), "dark", "print")
     background, ink = map(brightness, browser.execute_script(COLORS))
     assert background == 1 and ink == 0
     assert browser.execute_script("return getComputedStyle(document.querySelector('nav')).display") == "none"
 
 
-def test_paper_holds_it_all(server: Any, browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_paper_holds_it_all(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Nothing runs off the narrower sheet, Letter, lying, with margins of a centimetre: 979 pixels."""
-    address = page(server, tmp_path, MODEL)
+    address = save(tmp_path)
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 979, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
     try:
         show(browser, address, "light", "print")
@@ -232,14 +227,7 @@ def test_paper_holds_it_all(server: Any, browser: webdriver.Chrome, tmp_path: Pa
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-SNAPSHOT = "SELECT dbms_workload_repository.create_snapshot()"
-REPORTS = {
-    "awr": ("dbms_workload_repository.awr_report_html({0}, {2})", "aq.report_awr({0}, {2})"),
-    "awr_diff": (
-        "dbms_workload_repository.awr_diff_report_html(NULL, 1, {0}, {1}, NULL, 1, {1}, {2})", "aq.report_awr_diff({0}, {1}, {1}, {2})",
-    ),
-    "rtpctx": ("string_to_table(aq.report_html(aq.report_rtpctx({0}, {2})), '\n') AS r(output)", "aq.report_rtpctx({0}, {2})"),
-}  # fmt: skip
+REPORTS = {"awr": "aq.report_awr({0}, {2})", "awr_diff": "aq.report_awr_diff({0}, {1}, {1}, {2})", "rtpctx": "aq.report_rtpctx({0}, {2})"}
 
 
 @pytest.fixture(scope="module")
@@ -247,28 +235,26 @@ def snapshots(server: Any) -> list[int]:
     """Three of them, with work in between."""
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('reported')")
-        taken = [db.value(conn, SNAPSHOT)]
+        taken = [db.value(conn, "SELECT aq.take_snapshot()")]
         for _ in range(2):
             for _ in range(20):
                 conn.execute("SELECT aq.enqueue('reported', '{}'::jsonb)")
                 conn.execute("SELECT aq.dequeue('reported')")
-            taken.append(db.value(conn, SNAPSHOT))
+            taken.append(db.value(conn, "SELECT aq.take_snapshot()"))
         return taken
 
 
 @pytest.mark.parametrize("kind", REPORTS)
 def test_real_report(server: Any, browser: webdriver.Chrome, tmp_path: Path, snapshots: list[int], kind: str) -> None:
     """Every report is drawn whole: its sections in order, a figure for each chart, marks in those that have values above zero."""
-    drawn, model = (call.format(*snapshots) for call in REPORTS[kind])
     with server.connect() as conn:
-        html = "\n".join(line for (line,) in conn.execute(f"SELECT output FROM {drawn}"))
-        sections = db.value(conn, f"SELECT {model} -> 'sections'")
-    address = save(tmp_path, html)
+        model = db.value(conn, f"SELECT {REPORTS[kind].format(*snapshots)}")
+    address = save(tmp_path, model)
     browser.get_log("browser"), browser.get_log("performance")
     show(browser, address, "light")
     marks = [tuple(found) for found in browser.execute_script(MARKS) if found[0] != "advice"]
-    assert [name for name, _ in marks] == [section["id"] for section in sections]
-    for section in sections:
+    assert [name for name, _ in marks] == [section["id"] for section in model["sections"]]
+    for section in model["sections"]:
         values = [value for one in (section["chart"] or {"series": []})["series"] for value in one["values"] if value]
         assert (dict(marks)[section["id"]] > 0) == bool(values), section["id"]
     assert browser.execute_script(CLIPPED) == []

@@ -12,6 +12,7 @@ import typer
 from pgaq import db, text
 from pgaq.command import output
 from pgaq.command.common import MISSING, USAGE, Failure, asking, chosen, command, duration, group, span
+from pgaq.report import page
 from pgaq.subjects import SNAPSHOTS
 
 app = group("Where the time went: reports between snapshots, from samples, of an interval.")
@@ -24,21 +25,20 @@ def add_to(root: typer.Typer) -> None:
 
 def _write(conn: db.Connection, model: Any, html: Path | None) -> None:
     """The model in the wanted form."""
-    document = text.to_json(model)
     if html is not None:
-        page = db.value(conn, "SELECT aq.report_html(%s::jsonb)", [document])
+        drawn = page(model)
         if str(html) == "-":
-            sys.stdout.write(page)
+            sys.stdout.write(drawn)
             return
         try:
-            html.write_text(page, encoding="utf-8")
+            html.write_text(drawn, encoding="utf-8")
         except OSError as error:
             raise Failure(f"{html}: {error.strerror}", code=USAGE) from None
-        output.say(f"Wrote {html}.", file=str(html), bytes=len(page))
+        output.say(f"Wrote {html}.", file=str(html), bytes=len(drawn.encode()))
     elif chosen().json:
         output.write_json(model)
     else:
-        for (line,) in conn.execute("SELECT * FROM aq.report_text(%s::jsonb)", [document]):
+        for (line,) in conn.execute("SELECT * FROM aq.report_text(%s::jsonb)", [text.to_json(model)]):
             text.say(line.rstrip())
 
 

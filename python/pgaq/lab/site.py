@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator
 
-from pgaq import db, text
+from pgaq import db
+from pgaq.report import page
 from pgaq.server import Server
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -89,7 +90,7 @@ def reported(server: Server) -> Iterator[Report]:
         yield report
         last = db.value(conn, "SELECT aq.take_snapshot()")
         report.model = db.value(conn, "SELECT aq.report_awr(%s, %s)", [first, last])
-        report.page = db.value(conn, "SELECT aq.report_html(%s::jsonb)", [text.to_json(report.model)])
+        report.page = page(report.model)
 
 
 @contextlib.contextmanager

@@ -110,3 +110,12 @@ $$;
 COMMENT ON FUNCTION aq.report_text(jsonb) IS
 'A report as lines of text.
 model: the result of aq.report_awr or a similar function';
+
+CREATE FUNCTION aq.report_html(model jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+RETURN (SELECT format(E'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>%s</title></head>\n<body><pre>%s</pre></body>\n</html>\n',
+		min(line) FILTER (WHERE n = 1), string_agg(line, E'\n' ORDER BY n))
+	FROM (SELECT replace(replace(replace(t, '&', '&amp;'), '<', '&lt;'), '>', '&gt;') AS line, n FROM aq.report_text(model) WITH ORDINALITY r(t, n)) l);
+COMMENT ON FUNCTION aq.report_html(jsonb) IS
+'The text of aq.report_text in an HTML page; pgaq report with the option --html makes one with charts
+  and tables.
+model: the result of aq.report_awr or a similar function';
