@@ -75,7 +75,8 @@ def _table(section: dict[str, Any]) -> str:
     if not rows:
         return '<p class="empty">no rows</p>'
     head = "".join(
-        f'<th scope="col"{"" if each["type"] == "text" else " class=n"}>{escaped(each["name"])}<small>{escaped(each.get("unit"))}</small></th>' for each in columns
+        f'<th scope="col"{"" if each["type"] == "text" else " class=n"}>{escaped(each["name"])}<small>{escaped(each.get("unit"))}</small></th>'
+        for each in columns
     )
     body = "\n".join(f"<tr>{''.join(map(_cell, row, columns))}</tr>" for row in rows)
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(section["title"])}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -105,7 +106,11 @@ def _chart(chart: dict[str, Any] | None) -> str:
     if not chart:
         return ""
     series = [
-        Series(each["name"], f"color:var(--c{CLASSES.get(each['name'], OTHERS[n % 12])})", [None if v is None else float(str(v)) for v in each["values"]])
+        Series(
+            each["name"],
+            f"color:var(--c{CLASSES.get(each['name'], OTHERS[n % 12])})",
+            [None if v is None else float(str(v)) for v in each["values"]],
+        )
         for n, each in enumerate(chart["series"])
     ]
     labels = [str(label) for label in chart["x"]["values"]]
@@ -155,7 +160,10 @@ def _upright(kind: str, labels: list[str], series: list[Series], unit: str) -> t
         return " ".join(f"{x * band:.1f},{y(values[x])}" for x in where)
 
     parts = [f'<text x="{-left}" y="-10">{escaped(unit)}</text>']
-    parts += [f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y(t)}" y2="{y(t)}"/><text class="y" x="-6" y="{y(t) + 4}">{_short(t)}</text>' for t in ticks]
+    parts += [
+        f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y(t)}" y2="{y(t)}"/><text class="y" x="-6" y="{y(t) + 4}">{_short(t)}</text>'
+        for t in ticks
+    ]
     for x in places[:: math.ceil(len(labels) * (max(map(_width, labels)) + 14) / WIDTH)]:
         half = _width(labels[x]) / 2  # outer labels stay within the frame
         at = max(half - left, min(WIDTH + RIGHT - half, (x + (0.5 if columns else 0)) * band))
@@ -164,7 +172,11 @@ def _upright(kind: str, labels: list[str], series: list[Series], unit: str) -> t
         over = [(value or 0) + low for value, low in zip(each.values, under)]
         if columns:
             width, offset = (0.8 * band, 0.0) if stacked else (0.8 * band / len(series), s * 0.8 * band / len(series))
-            parts += [_rect(each, labels[x], value, unit, x * band + 0.1 * band + offset, y(over[x]), width, HEIGHT - y(value)) for x in places if (value := each.values[x])]
+            parts += [
+                _rect(each, labels[x], value, unit, x * band + 0.1 * band + offset, y(over[x]), width, HEIGHT - y(value))
+                for x in places
+                if (value := each.values[x])
+            ]
         elif stacked:
             parts.append(f'<polygon style="{each.color}" points="{points(places, over)} {points(reversed(places), under)}"/>')
         else:
@@ -177,8 +189,12 @@ def _upright(kind: str, labels: list[str], series: list[Series], unit: str) -> t
     if not columns:
         # pointing at a place shows the values of all series
         for x in places:
-            values = "\n".join([escaped(labels[x]), *(f"{escaped(each.name)}: {_short(each.values[x])} {escaped(unit)}" for each in series)])
-            parts.append(f'<rect class="hover" x="{(x - 0.5) * band:.1f}" y="0" width="{band:.1f}" height="{HEIGHT}"><title>{values}</title></rect>')
+            values = "\n".join(
+                [escaped(labels[x]), *(f"{escaped(each.name)}: {_short(each.values[x])} {escaped(unit)}" for each in series)]
+            )
+            parts.append(
+                f'<rect class="hover" x="{(x - 0.5) * band:.1f}" y="0" width="{band:.1f}" height="{HEIGHT}"><title>{values}</title></rect>'
+            )
     return f"{-left} -22 {WIDTH + left + RIGHT} {HEIGHT + 44}", parts
 
 

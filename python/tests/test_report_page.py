@@ -6,12 +6,24 @@ from pgaq.report import page
 from pgaq.text import from_json
 
 EVIL = "\x1b]0;title\x07\x85\x9b31m\u202eorder\u2028\n<b onclick=\"x('y')\">&"
-COLUMNS = [{"name": EVIL, "unit": EVIL, "type": "text"}, {"name": "n", "unit": "s", "type": "number", "digits": 3}, {"name": "p", "unit": "%", "type": "percent", "digits": 1}]
-CHART = {"title": EVIL, "x": {"name": EVIL, "values": [EVIL, EVIL]}, "y": {"name": EVIL, "unit": EVIL}, "series": [{"name": EVIL, "values": [1, 2]}, {"name": EVIL, "values": [None, 2]}]}
+COLUMNS = [
+    {"name": EVIL, "unit": EVIL, "type": "text"},
+    {"name": "n", "unit": "s", "type": "number", "digits": 3},
+    {"name": "p", "unit": "%", "type": "percent", "digits": 1},
+]
+CHART = {
+    "title": EVIL,
+    "x": {"name": EVIL, "values": [EVIL, EVIL]},
+    "y": {"name": EVIL, "unit": EVIL},
+    "series": [{"name": EVIL, "values": [1, 2]}, {"name": EVIL, "values": [None, 2]}],
+}
 
 
 def report(*rows):
-    sections = [{"id": EVIL, "title": EVIL, "notes": [EVIL], "columns": COLUMNS, "rows": list(rows), "chart": {"kind": kind, **CHART}} for kind in ("area", "line", "bar", "histogram")]
+    sections = [
+        {"id": EVIL, "title": EVIL, "notes": [EVIL], "columns": COLUMNS, "rows": list(rows), "chart": {"kind": kind, **CHART}}
+        for kind in ("area", "line", "bar", "histogram")
+    ]
     advice = [{"severity": EVIL, "title": EVIL, "why": EVIL, "do": EVIL, "figures": [[EVIL, EVIL, EVIL]]}]
     return {"title": EVIL, "header": [[EVIL, EVIL]], "advice": advice, "sections": sections}
 

@@ -58,14 +58,16 @@ def test_two_snapshots_are_drawn_from_samples(server, conn, queue):
 
 
 def test_one_interval_is_drawn_by_queue(server, conn, queue, topic):
-    """Throughput of two snapshots: the averages of each queue; of three, the course."""
+    """Of two snapshots, the averages of each queue are drawn; of three, also the course."""
     begin = snapshot(conn)
     put_many(conn, queue, 1, 300)
     take(conn, queue, number=200)
     put_many(conn, topic, 1, 100)
     middle = snapshot(conn)
     end = snapshot(conn)
-    chart = section(report(conn, begin, middle), "throughput")["chart"]
+    model = report(conn, begin, middle)
+    assert section(model, "throughput")["chart"] is None
+    chart = section(model, "queues")["chart"]
     seconds = db.value(
         conn,
         "SELECT extract(epoch FROM e.taken - b.taken)::float8 FROM aq.snapshots b, aq.snapshots e WHERE b.snap_id = %s AND e.snap_id = %s",

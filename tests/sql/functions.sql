@@ -87,7 +87,7 @@ SELECT p.oid::regprocedure
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON e.oid = d.refobjid
 WHERE e.extname LIKE 'pgaq%' AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL AND NOT EXISTS (
-	SELECT FROM unnest(p.proconfig) c WHERE c IN ('search_path=pg_catalog, pg_temp', 'search_path=pg_catalog, pg_catalog, pg_temp'))
+	SELECT FROM unnest(p.proconfig) c WHERE c ~ '^search_path=(pg_catalog, )+(aq, aq_internal, )?pg_temp$')
 ORDER BY 1;
 
 -- The calls of dbms_aq are in C, without steps in SQL before those of schema aq.

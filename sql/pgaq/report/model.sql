@@ -48,37 +48,23 @@ CREATE FUNCTION aq_internal.advice_figure(value jsonb) RETURNS text LANGUAGE sql
 RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN aq_internal.report_number(value::numeric, least(scale(value::numeric), 3)) ELSE aq_internal.report_text(value #>> '{}') END;
 COMMENT ON FUNCTION aq_internal.advice_figure(jsonb) IS 'Internal: a figure that supports advice, as it is shown';
 
--- 'Waits|waits|number|0': name, unit, type, digits.
-CREATE FUNCTION aq_internal.columns(columns text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('name', split_part(c, '|', 1), 'unit', split_part(c, '|', 2),
-		'type', coalesce(nullif(split_part(c, '|', 3), ''), 'text'), 'digits', coalesce(nullif(split_part(c, '|', 4), ''), '0')::integer) ORDER BY n), '[]')
-	FROM unnest(columns) WITH ORDINALITY u(c, n));
-COMMENT ON FUNCTION aq_internal.columns(text[]) IS 'Internal: columns of a section, each as name|unit|type|digits';
-
-CREATE FUNCTION aq_internal.section(id text, title text, columns text[], lines jsonb, notes text[] DEFAULT '{}', chart jsonb DEFAULT NULL) RETURNS jsonb
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN jsonb_build_object('id', id, 'title', title, 'notes', to_jsonb(array_remove(notes, NULL)), 'columns', aq_internal.columns(columns), 'rows', coalesce(lines, '[]'),
-	'chart', coalesce(chart, 'null'));
-COMMENT ON FUNCTION aq_internal.section(text, text, text[], jsonb, text[], jsonb) IS 'Internal: a section of a report';
-
-CREATE FUNCTION aq_internal.chart_of(kind text, title text, x_name text, x_values jsonb, y_name text, y_unit text, series jsonb) RETURNS jsonb
-LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-RETURN CASE WHEN jsonb_array_length(x_values) > 0 AND jsonb_array_length(series) > 0 THEN jsonb_build_object('kind', kind, 'title', title,
-	'x', jsonb_build_object('name', x_name, 'values', x_values), 'y', jsonb_build_object('name', y_name, 'unit', y_unit), 'series', series) END;
-COMMENT ON FUNCTION aq_internal.chart_of(text, text, text, jsonb, text, text, jsonb) IS 'Internal: data of a chart; null when there is nothing to draw';
-
--- The growth of a source between the ends of a span.
+-- The growth of a source between the ends of a span; with a row of null, as rows of its type, for a source that is read from a view.
 CREATE FUNCTION aq_internal.growths(s aq_internal.span, source text) RETURNS SETOF jsonb LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 100
 RETURN aq_internal.growths(source, (s).earlier, (s).later);
 COMMENT ON FUNCTION aq_internal.growths(aq_internal.span, text) IS 'Internal: rows of a source, with what its counters have grown by over a span';
+
+CREATE FUNCTION aq_internal.growths(s aq_internal.span, source text, kind anyelement) RETURNS SETOF anyelement LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jsonb_populate_record(kind, g) FROM aq_internal.growths(source, (s).earlier, (s).later) g
+$$;
+COMMENT ON FUNCTION aq_internal.growths(aq_internal.span, text, anyelement) IS 'Internal: the same as rows of a view';
 
 CREATE FUNCTION aq_internal.stat(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ((s).stats ->> name)::numeric;
 COMMENT ON FUNCTION aq_internal.stat(aq_internal.span, text) IS 'Internal: what a statistic of aq.statistics has grown by; null where it is not counted';
 
-CREATE FUNCTION aq_internal.time(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+CREATE FUNCTION aq_internal.seconds(s aq_internal.span, name text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN ((s).times ->> name)::numeric;
-COMMENT ON FUNCTION aq_internal.time(aq_internal.span, text) IS 'Internal: seconds that a line of the time model has grown by; null where it is not counted';
+COMMENT ON FUNCTION aq_internal.seconds(aq_internal.span, text) IS 'Internal: seconds that a line of the time model has grown by; null where it is not counted';
 
 -- Completes a span that has its ends.
 CREATE FUNCTION aq_internal.span(s aq_internal.span) RETURNS aq_internal.span
@@ -87,7 +73,7 @@ BEGIN
 	s.elapsed := greatest(extract(epoch FROM s.end_time - s.begin_time), 0.000001);
 	SELECT coalesce(jsonb_object_agg(g ->> 'name', g -> 'value'), '{}') INTO s.stats FROM aq_internal.growths(s, 'statistics') g;
 	SELECT coalesce(jsonb_object_agg(g ->> 'name', (g ->> 'time_us')::numeric / 1000000), '{}') INTO s.times FROM aq_internal.growths(s, 'time_model') g;
-	s.db_time := aq_internal.time(s, 'DB time');
+	s.db_time := aq_internal.seconds(s, 'DB time');
 	s.transactions := aq_internal.stat(s, 'user commits') + aq_internal.stat(s, 'user rollbacks');
 	RETURN s;
 END $$;
@@ -155,9 +141,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION aq_internal.span(bigint, integer, integer) IS 'Internal: the span between two snapshots';
 
-CREATE FUNCTION aq_internal.when(moment timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
+CREATE FUNCTION aq_internal.moment(moment timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN to_char(moment, 'YYYY-MM-DD HH24:MI:SS');
-COMMENT ON FUNCTION aq_internal.when(timestamptz) IS 'Internal: a time as reports show it';
+COMMENT ON FUNCTION aq_internal.moment(timestamptz) IS 'Internal: a time as reports show it';
 
 CREATE FUNCTION aq_internal.minutes(seconds numeric) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
 RETURN to_char(seconds / 60, 'FM999,999,990.00') || ' min' || CASE WHEN seconds < 60 THEN to_char(seconds, ' (FM90.00 "s)"') ELSE '' END;
@@ -174,8 +160,8 @@ FROM (VALUES
 	(2, 'DB Id', (s).dbid::text),
 	(3, 'Instance', '1'),
 	(4, 'Release', format('pgaq %s on PostgreSQL %s', (SELECT extversion FROM pg_extension WHERE extname = 'pgaq'), current_setting('server_version'))),
-	(5, 'Begin', concat_ws(', ', 'snapshot ' || (s).begin_snap, aq_internal.when((s).begin_time))),
-	(6, 'End', concat_ws(', ', 'snapshot ' || (s).end_snap, aq_internal.when((s).end_time))),
+	(5, 'Begin', concat_ws(', ', 'snapshot ' || (s).begin_snap, aq_internal.moment((s).begin_time))),
+	(6, 'End', concat_ws(', ', 'snapshot ' || (s).end_snap, aq_internal.moment((s).end_time))),
 	(7, 'Elapsed', aq_internal.minutes((s).elapsed)),
 	(8, 'DB Time', aq_internal.minutes((s).db_time)),
 	(9, 'Average Active Sessions', to_char(aq_internal.ratio((s).db_time, (s).elapsed), 'FM999,990.00') || ' sessions'),
