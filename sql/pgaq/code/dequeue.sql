@@ -36,7 +36,7 @@ correlation: a LIKE pattern
 msgid: exactly this message
 condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload
   and the fields of a composite payload
-wait: null does not wait, a negative interval waits forever
+wait: null does not wait, a negative interval waits forever; a number without a unit is in seconds
 navigation: null and first_message start at the head; next_message continues behind the session''s last
   message; next_transaction continues with the next group; first_message_multi_group and
   next_message_multi_group do not stop at the end of a group

@@ -19,10 +19,15 @@ final class Names {
     /** SQLSTATE: undefined table. */
     private static final String UNDEFINED_TABLE = "42P01";
 
+    /** SQLSTATE: undefined schema. */
+    private static final String UNDEFINED_SCHEMA = "3F000";
+
     private static final int ATTEMPTS = 5;
 
+    /** Raises an error if the extension is older than 0.2.0, which has no schema aq_jms. */
     private static final String DESCRIBE = "SELECT q.queue_name, q.multiple_consumers, q.payload_type::text, "
-            + "coalesce(q.max_retries, -1) FROM aq.queues q WHERE q.queue_name = ?";
+            + "coalesce(q.max_retries, -1) FROM aq.queues q "
+            + "WHERE q.queue_name = ? AND 'aq_jms'::regnamespace IS NOT NULL";
 
     private static final String SUBSCRIBE = "SELECT aq.subscribe(?, ?, rule => ?)";
 
@@ -69,6 +74,10 @@ final class Names {
             if (UNDEFINED_TABLE.equals(e.getSQLState())) {
                 throw new SQLException("extension pgaq is not installed in this database: run CREATE EXTENSION pgaq",
                         UNDEFINED_TABLE, e);
+            }
+            if (UNDEFINED_SCHEMA.equals(e.getSQLState())) {
+                throw new SQLException("extension pgaq in this database is older than the provider:"
+                        + " run ALTER EXTENSION pgaq UPDATE", UNDEFINED_SCHEMA, e);
             }
             throw e;
         }

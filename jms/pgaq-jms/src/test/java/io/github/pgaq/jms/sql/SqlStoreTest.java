@@ -483,6 +483,17 @@ class SqlStoreTest extends ServerTest {
     }
 
     @Test
+    void anOlderExtensionIsNamedAsSuch() throws Exception {
+        try (Connection older = connect(); Statement statement = older.createStatement()) {
+            older.setAutoCommit(false);
+            statement.execute("ALTER SCHEMA aq_jms RENAME TO hidden");
+            SQLException e = assertThrows(SQLException.class, () -> new SqlStore(older, false).describe("q"));
+            assertTrue(e.getMessage().contains("ALTER EXTENSION pgaq UPDATE"), e.getMessage());
+            older.rollback();
+        }
+    }
+
+    @Test
     void whatIsTemporaryEndsWithASessionThatIsKilled() throws Exception {
         String topic = newTopic();
         String subscriber = newName("subscriber");
