@@ -12,7 +12,8 @@ Run it as tools/python tools/docs.py: the private server needs the package in py
 
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters GROUP", "function NAME",
-"views SCHEMA", "tables", "benchmark", "leases", "command NAME" or "compatibility AREA".
+"functions" (an index of those on the page), "views GROUP", "view-index PAGE GROUP", "benchmark", "leases",
+"command NAME" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
@@ -28,12 +29,13 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
 import commands
+import reference
+from tables import folded, table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -78,14 +80,6 @@ def private_server(dsn):
         yield Server(running.conninfo("postgres"))
 
 
-def folded(text, width=120):
-    """Markdown without tables and code blocks, its lines at most this long."""
-    return "\n".join(
-        textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "", break_long_words=False, break_on_hyphens=False)
-        for line in text.split("\n")
-    )
-
-
 # --- tables from list headers --------------------------------------------------
 
 
@@ -107,17 +101,6 @@ def list_rows(name):
                 start = at + 1
         fields.append(body[start:])
         yield [re.sub(r'^"|"$', "", f.strip()).replace('\\"', '"') for f in fields]
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in rows:
-        lines.append("| " + " | ".join(cell(value) for value in row) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def cell(value):
-    return re.sub(r"\s+", " ", str("" if value is None else value)).replace("|", "\\|").strip()
 
 
 def errors():
@@ -195,10 +178,6 @@ def settings():
 WAITS = {"statistics": statistics, "times": times, "events": wait_events, "latches": latches, "mutexes": mutexes, "locations": locations}
 
 
-def link_errors(text):
-    return re.sub(r"\b[0-9A-Z]{5}\b", lambda m: f"[{m[0]}](errors.md#{m[0].lower()})", text)
-
-
 # --- tables from the extension -------------------------------------------------
 
 PARAMETERS = """
@@ -258,168 +237,6 @@ def parameters(server, group):
             (f"`{p['name']}`", with_unit(p["boot_val"], p["unit"], p["vartype"]), allowed, CONTEXTS.get(p["context"], p["context"]), text)
         )
     return table(("parameter", "default", "allowed", "changed at", "meaning"), rows)
-
-
-FUNCTIONS = """
-SELECT p.oid, p.proname AS name, p.pronamespace::regnamespace::text AS schema, p.prokind AS kind,
-  pg_get_function_result(p.oid) AS result, obj_description(p.oid, 'pg_proc') AS comment,
-  (SELECT json_agg(json_build_object('name', a.name, 'type', format_type(a.type, NULL), 'mode', a.mode,
-     'initial', CASE WHEN a.mode IN ('i', 'b') THEN pg_get_function_arg_default(p.oid, a.input::int) END) ORDER BY n)
-   FROM (SELECT n, t AS type, p.proargnames[n] AS name, coalesce(p.proargmodes[n], 'i') AS mode,
-           count(*) FILTER (WHERE coalesce(p.proargmodes[n], 'i') IN ('i', 'b')) OVER (ORDER BY n) AS input
-         FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS u(t, n)) a) AS arguments
-FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE p.pronamespace IN ('aq'::regnamespace, 'aq_jms'::regnamespace, 'aq_lab'::regnamespace) AND p.proname NOT LIKE '\\_%'
-  AND obj_description(p.oid, 'pg_proc') NOT LIKE 'Deprecated%' ORDER BY p.oid"""
-
-DEPRECATED = """
-SELECT DISTINCT 'aq.' || p.proname AS name, substring(obj_description(p.oid, 'pg_proc') FROM 'use (.*)\\.$') AS instead
-FROM pg_proc p WHERE p.pronamespace = 'aq'::regnamespace AND obj_description(p.oid, 'pg_proc') LIKE 'Deprecated%' ORDER BY 1"""
-
-
-def deprecated(server):
-    return table(("deprecated", "instead"), [(f"`{row['name']}`", f"`{row['instead']}`") for row in server.rows(DEPRECATED)])
-
-
-TYPE_NAMES = {"timestamp with time zone": "timestamptz", "integer": "int", "boolean": "bool"}
-
-
-def type_name(name):
-    array = name.endswith("[]")
-    bare = name[:-2] if array else name
-    return TYPE_NAMES.get(bare, bare) + ("[]" if array else "")
-
-
-def initial_value(text):
-    text = re.sub(r"::[\w ]+(\[\])?$", "", text)
-    text = "'0'" if text == "'00:00:00'" else text
-    return text.lower() if text in ("NULL", "TRUE", "FALSE") else text
-
-
-def marked(text, arguments):
-    """The text, with the names of arguments that it begins with as code."""
-    pattern, result, at = re.compile(r"(, and |, | and |)(\w+)"), "", 0
-    while (found := pattern.match(text, at)) and found[2] in arguments and bool(found[1]) == bool(at):
-        result += f"{found[1]}`{found[2]}`"
-        at = found.end()
-    return result + text[at:]
-
-
-def prose(comment, arguments):
-    """A COMMENT ON text as Markdown.  Each of its lines is a paragraph, or begins with the names of arguments and is an
-    item of a list; the last one can be its errors.  A line that begins with blanks continues the one before it."""
-    lines, errors_line, in_list = [], "", False
-    for line in unfolded(comment):
-        if line.startswith("Errors "):
-            errors_line = "\n\nErrors: " + link_errors(line.removeprefix("Errors ")) + "."
-            continue
-        item = marked(line, arguments)
-        is_item = item != line
-        if lines and not (is_item and in_list):
-            lines.append("")
-        lines.append("- " + item if is_item else sentence(line))
-        in_list = is_item
-    return folded("\n".join(lines) + errors_line).strip() + "\n"
-
-
-def sentence(text):
-    return text if text.endswith((".", ":")) else text + "."
-
-
-def unfolded(comment):
-    """The lines of a COMMENT ON text, each whole."""
-    return re.sub(r"\n +", " ", comment).split("\n")
-
-
-class Functions:
-    """The overloads of one function, grouped by their arguments' names.  Names in aq stand without a schema."""
-
-    def __init__(self, server):
-        self.by_name = {}
-        for function in server.rows(FUNCTIONS):
-            function["arguments"] = function["arguments"] or []
-            schema = "" if function["schema"] == "aq" else function["schema"] + "."
-            self.by_name.setdefault(schema + function["name"], []).append(function)
-
-    def text(self, name):
-        groups = {}
-        for function in self.by_name[name]:
-            key = tuple(a["name"] for a in function["arguments"])
-            groups.setdefault(key, []).append(function)
-        return "\n".join(self.signature(group) + "\n" + self.comment(group) for group in groups.values())
-
-    def signature(self, group):
-        first = group[0]
-        procedure = first["kind"] == "p"
-        inputs, outputs = [], []
-        for at, argument in enumerate(first["arguments"]):
-            types = list(dict.fromkeys(type_name(f["arguments"][at]["type"]) for f in group))
-            described = (
-                argument["name"],
-                " | ".join(types),
-                initial_value(argument["initial"]) if argument["initial"] else None,
-                argument["mode"],
-            )
-            (outputs if argument["mode"] in "to" and not procedure else inputs).append(described)
-        width = max((len(a[0]) for a in inputs), default=0) + 1
-        lines = []
-        for argname, argtype, initial, mode in inputs:
-            prefix = "inout " if mode == "b" else ""
-            lines.append(f"    {argname:<{width}}{prefix}{argtype}" + (f" = {initial}" if initial else ""))
-        call = "CALL " if procedure else ""
-        text = f"{call}{first['schema']}.{first['name']}(" + ",\n".join(["", *lines])[1:] + ")"
-        if outputs:
-            columns = ", ".join(f"{argname} {argtype}" for argname, argtype, _, _ in outputs)
-            text += "\n-> table (" + columns + ")"
-        elif not procedure:
-            text += " -> " + type_name(first["result"])
-        return "```text\n" + wrap(text) + "\n```\n"
-
-    def comment(self, group):
-        texts = [f["comment"] or "" for f in group]
-        names = {a["name"] for a in group[0]["arguments"]}
-        if len(texts) == 2 and texts[1].startswith("The same "):
-            at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != group[1]["arguments"][n]["type"])
-            other = type_name(group[1]["arguments"][at]["type"])
-            return prose(texts[0], names) + "\n" + folded(f"`{other}`: {sentence(texts[1][:1].lower() + texts[1][1:])}") + "\n"
-        rest = unfolded(texts[0])[1:]
-        if len(set(texts)) == 1:
-            return prose(texts[0], names)
-        at = next(n for n, a in enumerate(group[0]["arguments"]) if a["type"] != group[1]["arguments"][n]["type"])
-        own = [f"- `{type_name(f['arguments'][at]['type'])}`: {sentence(unfolded(text)[0])}" for f, text in zip(group, texts)]
-        return folded("\n".join(own)) + "\n\n" + prose("\n".join(rest), names)
-
-
-def wrap(text, limit=110):
-    """Breaks the long result line of a signature at commas."""
-    done = []
-    for line in text.split("\n"):
-        while len(line) > limit:
-            at = line.rfind(", ", 0, limit)
-            done.append(line[: at + 1])
-            line = "          " + line[at + 2 :]
-        done.append(line)
-    return "\n".join(done)
-
-
-RELATIONS = """
-SELECT c.relname AS name, obj_description(c.oid, 'pg_class') AS comment,
-  (SELECT json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, NULL),
-     'comment', col_description(c.oid, a.attnum)) ORDER BY a.attnum)
-   FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
-FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
-WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = '{kind}' ORDER BY c.relname"""
-
-
-def relations(server, schema, kind):
-    text = []
-    for relation in server.rows(RELATIONS.format(schema=schema, kind=kind)):
-        name = relation["name"]
-        shown = f'{schema}."{name}"' if re.search(r"[^a-z0-9_]", name) else f"{schema}.{name}"
-        text.append(f"### {shown}\n\n{folded(relation['comment'] or '')}\n")
-        rows = [(f"`{c['name']}`", type_name(c["type"]), c["comment"]) for c in relation["columns"]]
-        text.append(table(("column", "type", "meaning"), rows))
-    return "\n".join(text)
 
 
 # --- the benchmark -------------------------------------------------------------
@@ -581,10 +398,13 @@ def leases():
 class Generator:
     def __init__(self, server):
         self.server = server
-        self.functions = Functions(server) if server else None
+        if server:
+            self.functions, self.relations = reference.Functions(server), reference.Relations(server)
+            texts = {path.name: path.read_text(encoding="utf-8") for path in pages()}
+            self.places = reference.Places(self.functions, self.relations, texts)
 
-    def content(self, key):
-        """The text for a key, or None where it needs the server that we were told not to use."""
+    def content(self, key, name, page):
+        """The text for a key on the page of this name, or None where it needs the server that we were told not to use."""
         kind, _, rest = key.partition(" ")
         if kind == "errors":
             return errors()
@@ -607,18 +427,20 @@ class Generator:
         if kind == "parameters":
             return parameters(self.server, rest)
         if kind == "deprecated":
-            return deprecated(self.server)
+            return reference.deprecated(self.server)
         if kind == "function":
-            return self.functions.text(rest)
+            return self.functions.text(rest, self.places.linked(name))
+        if kind == "functions":
+            return reference.function_index(self.functions, page)
         if kind == "views":
-            return relations(self.server, rest, "v")
-        if kind == "tables":
-            return relations(self.server, "aq_internal", "r")
+            return self.relations.text(rest, self.places.linked(name))
+        if kind == "view-index":
+            return self.relations.index(*reversed(rest.split(" ", 1)))
         raise KeyError(key)
 
-    def page(self, text):
+    def page(self, name, text):
         def replace(match):
-            new = self.content(match[2])
+            new = self.content(match[2], name, text)
             return match[0] if new is None else f"{match[1]}\n{new}\n{match[4]}"
 
         return BLOCK.sub(replace, text)
@@ -644,12 +466,14 @@ def pages():
 
 
 def missing(generator):
-    """Functions of aq without a place in the reference."""
+    """Functions of aq, and groups of views, without a place in the reference."""
     text = "".join(page.read_text(encoding="utf-8") for page in pages())
-    if generator.functions:
-        for name in generator.functions.by_name:
-            if f"<!-- begin function {name} -->" not in text:
-                yield f"docs: function {name} is described on no page"
+    keys = [f"views {group}" for group in reference.GROUPS]
+    if generator.server:
+        keys += [f"function {name}" for name in generator.functions.by_name]
+    for key in keys:
+        if f"<!-- begin {key} -->" not in text:
+            yield f"docs: {key} is described on no page"
     yield from commands.missing(text)
 
 
@@ -672,7 +496,7 @@ def write(generator, check):
     problems = list(missing(generator))
     for path in [*pages(), *WHOLE]:
         old = path.read_text(encoding="utf-8") if path.exists() else ""
-        new = WHOLE[path]() if path in WHOLE else generator.page(old)
+        new = WHOLE[path]() if path in WHOLE else generator.page(path.name, old)
         if old != new and check:
             problems.append(f"{path.relative_to(ROOT)}: out of date; run tools/docs.py")
         elif old != new:
