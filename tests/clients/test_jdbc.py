@@ -57,3 +57,19 @@ def test_call_forms(server, tmp_path, capsys):
 def test_packages(server, tmp_path, capsys):
     """dbms_aq and dbms_aqadm by CallableStatement."""
     assert run("PackageCalls", server, tmp_path, capsys) == 92
+
+
+def test_junit(server, tmp_path):
+    """The test for JUnit in docs/testing.md passes, with the server of these tests in place of a container."""
+    page = (Path(__file__).resolve().parents[2] / "docs/testing.md").read_text()
+    [program] = re.findall(r"```java OrderTest.java\n(.*?)```", page, re.S)
+    (tmp_path / "OrderTest.java").write_text(program)
+    jars = ":".join(map(str, [os.environ.get("PGJDBC", DRIVERS[0]), *sorted(Path("/usr/share/java").glob("junit-*.jar")), tmp_path]))
+    subprocess.run(["javac", "-cp", jars, "OrderTest.java"], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        ["java", "-cp", jars, "org.junit.platform.console.ConsoleLauncher", "--select-class=OrderTest"],
+        env={**os.environ, "TEST_JDBC_URL": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user=postgres&password={PASSWORD}"},
+        capture_output=True,
+        text=True,
+    )
+    assert "1 tests successful" in done.stdout, done.stdout + done.stderr
