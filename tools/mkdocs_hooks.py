@@ -2,6 +2,9 @@
 
 The navigation is that of docs/README.md: its headings, and the pages in their tables.
 A file outside docs/ that a page links to is part of the site, below source/.
+
+Each version has a folder in the site, beside those of other versions that are already there.  versions.json and the
+folders are laid out as the theme and the program mike expect them, so a web server of files is enough.
 """
 
 import json
@@ -16,6 +19,7 @@ FENCE = re.compile(r"(\s*(?:```+|~~~+))\s*(\w*)[^`]*$")
 LINK = re.compile(r"`[^`]*`|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)")  # code, which has no links, or a link's target
 ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 log = logging.getLogger("mkdocs.hooks")
+building = False
 
 
 def groups(index=ROOT / "docs/README.md"):
@@ -69,10 +73,20 @@ def linked(path):
     return {target(path, match[1]) for line, outside in prose(text) if outside for match in LINK.finditer(line) if match[1]}
 
 
+def version():
+    return re.search(r"default_version = '(.*)'", (ROOT / "pgaq.control").read_text(encoding="utf-8"))[1]
+
+
+def on_startup(command, **_):
+    global building
+    building = command == "build"
+
+
 def on_config(config):
+    if building:            # mkdocs serve shows this version only
+        config["site_dir"] = posixpath.join(config["site_dir"], version())
+    config["site_name"] += " " + version()
     config["nav"] = [{"Overview": "README.md"}, *({group: pages} for group, pages in groups().items())]
-    version = re.search(r"default_version = '(.*)'", (ROOT / "pgaq.control").read_text(encoding="utf-8"))[1]
-    config["copyright"] = f"pgaq {version}"
     config["mdx_configs"].setdefault("toc", {}).update(slugify=slug, permalink=True)
     return config
 
@@ -118,6 +132,16 @@ def on_page_markdown(markdown, page, **_):
     return "\n".join(lines)
 
 
+def list_versions(folder):
+    """versions.json, which the selector in the header reads, and a first page that leads to the newest version."""
+    found = sorted((p.name for p in folder.iterdir() if (p / "index.html").exists()), reverse=True,
+                   key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+    entries = [{"version": name, "title": name, "aliases": ["latest"] if name == found[0] else []} for name in found]
+    (folder / "versions.json").write_text(json.dumps(entries), encoding="utf-8")
+    page = f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={found[0]}/index.html"><title>pgaq</title>\n'
+    (folder / "index.html").write_text(page, encoding="utf-8")
+
+
 def on_post_build(config):
     """The search finds the pages of docs/ only.  MkDocs looks at the files that links lead to, this at the places in them."""
     site = Path(config["site_dir"])
@@ -132,3 +156,5 @@ def on_post_build(config):
             goal = (page.parent / name).resolve() if name else page
             if place not in places.get(goal, ()):
                 log.warning("%s: no place %s#%s", page.relative_to(site), name, place)
+    if building:
+        list_versions(site.parent)

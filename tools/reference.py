@@ -206,7 +206,7 @@ def deprecated(server):
     return table(("deprecated", "instead"), [(f"`{row['name']}`", f"`{row['instead']}`") for row in server.rows(DEPRECATED)])
 
 
-def wrap(text, limit=110):
+def wrap(text, limit=88):
     """Breaks a long signature at commas, and before its result."""
     done = []
     while len(text) > limit:
