@@ -1,4 +1,4 @@
-"""The tables of docs/command.md and the man page python/pgaq.1, from the command itself."""
+"""The tables of docs/command-options.md and docs/command.md, and the man page python/pgaq.1, from the command itself."""
 
 import re
 import sys

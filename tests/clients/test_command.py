@@ -142,7 +142,7 @@ def test_rule_is_complete(rule: Any, server: Server) -> None:
         and "..." not in rule.do
     )
     for words in re.findall("pgaq ((?:queue|subscriber|schedule|dead) [a-z]+)", rule.do):
-        assert f"### pgaq {words}\n" in (places.ROOT / "docs/command.md").read_text()
+        assert f"### pgaq {words}\n" in (places.ROOT / "docs/command-options.md").read_text()
 
 
 def test_values() -> None:
