@@ -229,6 +229,8 @@ STUMBLES = {
         (r"\bhas it that\b|\bof old\b", "a verb that does the work; legacy"),
     )
 }
+# and in pages, which include the comments on functions and columns
+STUMBLES_OF_PAGES = STUMBLES | {re.compile(r"\bRights\b|\brights\b|\bthe right (?:on|of|to)\b"): "privileges"}
 # generated from what is checked itself, or by runs of other versions
 NOT_WRITTEN = re.compile(r"<!-- results of the lab: begin -->.*?<!-- results of the lab: end -->", re.S)
 
@@ -272,7 +274,7 @@ def check_words():
                 continue
             text = NOT_WRITTEN.sub(lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"))
             for number, line in enumerate(text.split("\n"), 1):
-                for stumble, better in STUMBLES.items():
+                for stumble, better in (STUMBLES_OF_PAGES if folder == "docs" else STUMBLES).items():
                     if match := stumble.search(line):
                         yield f'{relative(path)}:{number}: "{match[0].strip()}": {better}'
 

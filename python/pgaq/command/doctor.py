@@ -56,7 +56,7 @@ def write_findings(found: list[dict[str, Any]], most: int | None = None, more: s
 
 
 def doctor() -> int:
-    """Look for what is wrong: versions, settings, sizes, workers, rights."""
+    """Look for what is wrong: versions, settings, sizes, workers, privileges."""
     with asking() as conn:
         server = output.ask(conn, SERVER)[0]
         cache, note = output.ask_or_note(conn, CACHE)
@@ -108,7 +108,7 @@ def doctor() -> int:
         [
             *([note] if note else []),
             *([worker_note] if worker_note else []),
-            *([f"Not examined, for lack of rights: {', '.join(unasked)}."] if unasked else []),
+            *([f"Not examined, for lack of privileges: {', '.join(unasked)}."] if unasked else []),
         ]
     )
     return FAILURE if bad else 0

@@ -85,7 +85,7 @@ ROLE = typer.Argument(
 
 @command(app, "grant")
 def grant(queue: str = QUEUE, name: str = NAME, role: str = ROLE) -> None:
-    """Grant a role the right to receive the messages of this subscriber only."""
+    """Grant a role the privilege to receive the messages of this subscriber only."""
     with asking() as conn:
         db.execute(conn, "SELECT aq.grant_consumer(%s, %s, %s)", [queue, name, role])
     output.say(f"Granted {name} of {queue} to {role}.", queue=queue, consumer=name, role=role, granted=True)
@@ -93,7 +93,7 @@ def grant(queue: str = QUEUE, name: str = NAME, role: str = ROLE) -> None:
 
 @command(app, "revoke")
 def revoke(queue: str = QUEUE, name: str = NAME, role: str = ROLE) -> None:
-    """Revoke the right of a role to receive the messages of this subscriber."""
+    """Revoke the privilege of a role to receive the messages of this subscriber."""
     with asking() as conn:
         db.execute(conn, "SELECT aq.revoke_consumer(%s, %s, %s)", [queue, name, role])
     output.say(f"Revoked {name} of {queue} from {role}.", queue=queue, consumer=name, role=role, revoked=True)

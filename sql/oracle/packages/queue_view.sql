@@ -18,7 +18,7 @@ COMMENT ON FUNCTION sys._seconds_between(timestamptz, timestamptz) IS 'Internal:
 
 CREATE FUNCTION sys._payload(queue_id integer, payload text, as_type anyelement) RETURNS anyelement
 LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_enqueue_payload_of_text';
-COMMENT ON FUNCTION sys._payload(integer, text, anyelement) IS 'Internal: a payload given as text, with the rights of the queue''s owner';
+COMMENT ON FUNCTION sys._payload(integer, text, anyelement) IS 'Internal: a payload given as text, with the privileges of the queue''s owner';
 
 -- aq.messages of one queue: as a view's join the condition would not reach the functions that read the messages.
 CREATE FUNCTION sys._messages(queue_name text) RETURNS SETOF aq.messages

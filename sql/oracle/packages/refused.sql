@@ -17,24 +17,24 @@ COMMENT ON PROCEDURE dbms_aq.unbind_agent(sys.aq$_agent) IS 'Not supported: ORA-
 
 CREATE PROCEDURE dbms_aqadm.create_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.create_aq_agent', 'secure queues', 'Grant privileges to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.create_aq_agent(text, text, boolean, boolean, boolean) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.alter_aq_agent(agent_name text, certificate_location text DEFAULT NULL, enable_http boolean DEFAULT false,
 	enable_smtp boolean DEFAULT false, enable_anyp boolean DEFAULT false)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.alter_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.alter_aq_agent', 'secure queues', 'Grant privileges to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.alter_aq_agent(text, text, boolean, boolean, boolean) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.drop_aq_agent(agent_name text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.drop_aq_agent', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.drop_aq_agent', 'secure queues', 'Grant privileges to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.drop_aq_agent(text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.enable_db_access(agent_name text, db_username text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.enable_db_access', 'secure queues', 'Grant privileges to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.enable_db_access(text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.disable_db_access(agent_name text, db_username text)
-LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_db_access', 'secure queues', 'Grant rights to roles with dbms_aqadm.grant_queue_privilege.') $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_catalog, pg_temp SET pgaq.oracle_errors = on AS $$ SELECT sys._refuse('dbms_aqadm.disable_db_access', 'secure queues', 'Grant privileges to roles with dbms_aqadm.grant_queue_privilege.') $$;
 COMMENT ON PROCEDURE dbms_aqadm.disable_db_access(text, text) IS 'Not supported: ORA-24205';
 
 CREATE PROCEDURE dbms_aqadm.create_database_kafka_topic(topicname text, partition_num numeric DEFAULT 1, retentiontime numeric DEFAULT 604800)

@@ -234,7 +234,7 @@ CREATE FUNCTION aq.revoke_queue(queue_name text, grantee text, privilege text DE
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke';
 COMMENT ON FUNCTION aq.revoke_queue(text, text, text) IS
 'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role or PUBLIC (also:
-  null), and what the role has granted by its grant option. Subscribers of the role and rights on
+  null), and what the role has granted by its grant option. Subscribers of the role and privileges on
   single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes
   grants made in the owner''s name; any other role revokes its own grants.
 Errors 22023, 42501, 42704';
@@ -251,7 +251,7 @@ Errors 42501, 42602, 42704, 42809';
 CREATE FUNCTION aq.revoke_consumer(queue_name text, consumer text, grantee text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_rights_revoke_consumer';
 COMMENT ON FUNCTION aq.revoke_consumer(text, text, text) IS
-'Revoke the right of a role or PUBLIC (also: null) on one consumer; its sessions that wait for this
+'Revoke the privilege of a role or PUBLIC (also: null) on one consumer; its sessions that wait for this
   consumer get an error. For the queue''s owner.
 Errors 42501, 42704, 42809';
 

@@ -99,5 +99,5 @@ COMMENT ON FUNCTION aq_jms.read_chunk(text, text, uuid, integer) IS
 'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer
   (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has
   fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or
-  the right on the consumer.
+  the privilege on the consumer.
 Errors 22004, 22023, 42501, 42704';

@@ -165,7 +165,7 @@ CREATE INDEX consumer_grant_queue_id ON aq_internal.consumer_grant (queue_id);
 CREATE UNIQUE INDEX consumer_grant_key ON aq_internal.consumer_grant (queue_id, consumer, (role::oid)) NULLS NOT DISTINCT
 	WHERE role::oid IS DISTINCT FROM 0::oid;
 ALTER TABLE aq_internal.consumer_grant REPLICA IDENTITY FULL;
-COMMENT ON TABLE aq_internal.consumer_grant IS 'Rights on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
+COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.consumer_grant.queue_id IS 'the queue';
 COMMENT ON COLUMN aq_internal.consumer_grant.consumer IS 'name of the consumer, which need not exist';
 COMMENT ON COLUMN aq_internal.consumer_grant.role IS 'role that can dequeue for it; null: PUBLIC; empty: dropped, and without effect';

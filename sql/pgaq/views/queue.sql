@@ -183,7 +183,7 @@ COMMENT ON COLUMN aq.queues.exception_queue IS 'queue for expired and failed mes
 COMMENT ON COLUMN aq.queues.enqueue_enabled IS 'false while stopped for enqueue';
 COMMENT ON COLUMN aq.queues.dequeue_enabled IS 'false while stopped for dequeue';
 COMMENT ON COLUMN aq.queues.may_enqueue IS 'the current role can enqueue';
-COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows rights on single consumers';
+COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows privileges on single consumers';
 COMMENT ON COLUMN aq.queues.may_subscribe IS 'the current role can subscribe consumers';
 COMMENT ON COLUMN aq.queues.created IS 'when it was created';
 COMMENT ON COLUMN aq.queues.comment IS 'comment given at creation';
@@ -477,7 +477,7 @@ FROM aq_internal.queue q
 			AND CASE WHEN g.role IS NULL THEN a.grantee = 0 ELSE a.grantee = nullif(g.role::oid, 0::oid) END) p
 WHERE q.rights_id = q.queue_id AND a.grantee <> c.relowner AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE') OR pg_has_role(c.relowner, 'USAGE')
 	OR pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may_any('TRIGGER'));
-COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues, and rights granted on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
+COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues and on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
 COMMENT ON COLUMN aq.privileges.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.privileges.grantee IS 'role that has the privilege; null: PUBLIC';
 COMMENT ON COLUMN aq.privileges.privilege IS 'enqueue, dequeue, subscribe, or consumer: dequeue for one consumer';
