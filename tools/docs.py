@@ -510,7 +510,7 @@ def write(generator, check):
 # --- running the examples --------------------------------------------------------
 
 # pages on which the output of each example follows it
-OUTPUTS = {"start.md", "jobs.md", "topics.md", "schedules.md", "cheatsheet.md"}
+OUTPUTS = {"start.md", "jobs.md", "moving.md", "topics.md", "schedules.md", "cheatsheet.md"}
 
 # what differs from run to run
 MASKS = [

@@ -83,7 +83,7 @@ def on_startup(command, **_):
 
 
 def on_config(config):
-    if building:            # mkdocs serve shows this version only
+    if building:  # mkdocs serve shows this version only
         config["site_dir"] = posixpath.join(config["site_dir"], version())
     config["site_name"] += " " + version()
     config["nav"] = [{"Overview": "README.md"}, *({group: pages} for group, pages in groups().items())]
@@ -134,8 +134,11 @@ def on_page_markdown(markdown, page, **_):
 
 def list_versions(folder):
     """versions.json, which the selector in the header reads, and a first page that leads to the newest version."""
-    found = sorted((p.name for p in folder.iterdir() if (p / "index.html").exists()), reverse=True,
-                   key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+    found = sorted(
+        (p.name for p in folder.iterdir() if (p / "index.html").exists()),
+        reverse=True,
+        key=lambda name: [int(number) for number in re.findall(r"\d+", name)],
+    )
     entries = [{"version": name, "title": name, "aliases": ["latest"] if name == found[0] else []} for name in found]
     (folder / "versions.json").write_text(json.dumps(entries), encoding="utf-8")
     page = f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={found[0]}/index.html"><title>pgaq</title>\n'

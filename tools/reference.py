@@ -113,7 +113,7 @@ class Comment:
     """A COMMENT ON a function: what it does, what its arguments and results mean, more paragraphs, errors."""
 
     def __init__(self, comment, arguments, linked=str):
-        first, *lines = linked(re.sub(r"\n +", " ", comment or "")).split("\n")   # a line that begins with blanks continues one
+        first, *lines = linked(re.sub(r"\n +", " ", comment or "")).split("\n")  # a line that begins with blanks continues one
         self.summary, self.meanings, self.paragraphs, self.errors = sentence(first), {}, [], ""
         for line in lines:
             names, text = named(line, arguments)
@@ -162,7 +162,11 @@ class Functions:
         arguments = [row[0] for row in inputs]
         yield self.signature(first, arguments, outputs)
         yield self.does(form, comments)
-        rows = [(f"`{name}`", *row, meanings.get(name) or self.meaning(first["name"], name, linked)) for name, *row in inputs if not said or name in meanings]
+        rows = [
+            (f"`{name}`", *row, meanings.get(name) or self.meaning(first["name"], name, linked))
+            for name, *row in inputs
+            if not said or name in meanings
+        ]
         if rows:
             yield table(("argument", "type", "default", "meaning"), rows)
         rows = [(f"`{name}`", types, meanings[name]) for name, types, _ in outputs if name in meanings and name not in arguments]

@@ -9,13 +9,7 @@ TYPE_NAMES = {"timestamp with time zone": "timestamptz", "integer": "int", "bool
 def folded(text, width=120):
     """Markdown without tables and code blocks, its lines at most this long."""
     return "\n".join(
-        textwrap.fill(
-            line,
-            width,
-            subsequent_indent="  " if line.startswith("- ") else "",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "", break_long_words=False, break_on_hyphens=False)
         for line in text.split("\n")
     )
 
