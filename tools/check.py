@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
-from mkdocs_hooks import groups
+from mkdocs_hooks import groups, slug
 from symbols import Symbols
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -592,6 +592,16 @@ def check_links():
                     yield f"{relative(path)}:{number}: no heading for {target}"
 
 
+def check_mentions():
+    """Pages that code, comments and hints name are there, and the headings in them: "Divergence" in docs/propagation.md."""
+    for folder in ("src", "sql", "python/pgaq", "jms", "tests", "tools"):
+        for path in written(ROOT / folder, ".c", ".h", ".sql", ".py", ".java"):
+            for heading, name in re.findall(r'(?:\\*"([A-Z][^"\\]*)\\*" in )?\bdocs/([\w-]+\.md)', path.read_text(encoding="utf-8")):
+                page = ROOT / "docs" / name
+                if not page.exists() or heading and slug(heading) not in anchors(page):
+                    yield f"{relative(path)}: there is no {heading or name} in docs/{name}"
+
+
 def check_columns():
     """Lines of the pages have at most 120 characters, tables and code excepted; a table's rows have the cells of its head."""
     for path in [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]:
@@ -854,6 +864,7 @@ CHECKS = [
     check_product,
     check_format,
     check_links,
+    check_mentions,
     check_columns,
     check_lengths,
     check_problems,

@@ -168,7 +168,7 @@ def hints(cluster: Cluster) -> str:
         "  SELECT server, state, forwarded, reported, granted, returned, queue_error FROM aq.nodes WHERE server IS NOT NULL;",
         "  SELECT queue_name, shard, direction, server, since, returns, sent, ready FROM aq.node_units;",
         f"  SELECT aq.enqueue('{QUEUE}', 'hello');          SELECT payload FROM aq.dequeue('{QUEUE}', as_type => NULL::text, wait => '5 s');",
-        "How it works: docs/cluster.md. ./demo stop stops the servers, ./demo remove removes them.",
+        "How it works: docs/distributed.md. ./demo stop stops the servers, ./demo remove removes them.",
     ]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@
  * library starts, and its callback for the end of a transaction runs after
  * that of base/xact.c: PostgreSQL calls the one registered last first.
  *
- * docs/cluster.md describes what users see.
+ * docs/citus.md describes what users see.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -48,7 +48,7 @@ aq_citus_find(void)
 		ereport(WARNING,
 				errmsg("messages and distributed rows of a transaction are not committed atomically"),
 				errdetail("The library \"citus\" has no function %s.", TWO_PHASE),
-				errhint("Use a version of Citus that pgaq is tested with, see docs/cluster.md."));
+				errhint("Use a version of Citus that pgaq is tested with, see docs/citus.md."));
 }
 
 /*

@@ -4,7 +4,7 @@
  *	  aq_jms.send: the messages of a session of the Jakarta Messaging provider,
  *	  and the acknowledgements of the transaction that sends them.
  *
- * Both are one binary value each, which docs/aq.md describes: a commit of the
+ * Both are one binary value each, which docs/aq-jms.md describes: a commit of the
  * provider is one statement, and the server reads it without arrays and rows of
  * the executor.
  *

@@ -269,7 +269,7 @@ install_tags(const Contents *p, Frame *frame)
 /*
  * The number of chunks that install_frame takes, and not much more: with
  * hundreds of consumers, a generous estimate might exceed the cache although
- * the partition fits. docs/operations.md tells how large a cache must be.
+ * the partition fits. docs/sizing.md tells how large a cache must be.
  */
 static uint32
 chunks_needed(Contents *p)

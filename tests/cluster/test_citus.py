@@ -418,7 +418,7 @@ WHERE srvname LIKE 'node\\_%' AND srvname <> 'node_' || groupid AND srvname NOT 
 
 
 def join(nodes: Nodes) -> None:
-    """Each node of Citus is a node for the others, with the commands of docs/cluster.md; also once more."""
+    """Each node of Citus is a node for the others, with the commands of docs/citus.md; also once more."""
     with nodes.connect() as conn:
         for (command,) in conn.execute(SERVERS).fetchall():
             conn.execute(command)

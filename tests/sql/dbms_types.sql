@@ -160,7 +160,7 @@ BEGIN
 	RAISE NOTICE '% % %', props, purge, errors;
 END $$;
 
--- the messages that the table in docs/oracle.md explains
+-- the messages that the table in docs/oracle-symptoms.md explains
 SELECT t.error(statement) FROM unnest(ARRAY[
 	'DO $do$ DECLARE o dbms_aq.enqueue_options_t; BEGIN o.visibility := dbms_aq.immediate; END $do$',
 	'DO $do$ DECLARE l_list dbms_aq.aq$_agent_list_t; BEGIN RAISE NOTICE ''%'', l_list.count; END $do$',

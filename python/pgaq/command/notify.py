@@ -47,7 +47,7 @@ def notify(
     try:
         allowed = settings.read(path)
     except settings.Mistake as error:
-        raise Failure(str(error), "docs/notification.md describes the file", USAGE) from None
+        raise Failure(str(error), "docs/delivery.md describes the file", USAGE) from None
     with asking() as conn, asking() as settling:
         kind = common.queue_type(conn, queue)
         if kind["payload_type"] != "jsonb":

@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
     Rule("node_units", "problem", "A node that does not answer holds messages.",
          """SELECT n.server::text AS case, format('it is %s, and holds %s shards of distributed queues', n.state, count(*)) AS found
             FROM aq.nodes n JOIN aq.node_units u USING (node_id) WHERE n.state IN ('unreachable', 'refused') AND u.direction = 'lent' GROUP BY n.server, n.state""",
-         "Start it; if it does not come back, aq.reclaim_unit takes them from it, at a price: see docs/cluster.md."),
+         "Start it; if it does not come back, aq.reclaim_unit takes them from it, at a price: see docs/distributed.md."),
     Rule("lost_tables", "problem", "Tables of a queue are missing.",
          "SELECT queue_name AS case, 'a table of its messages was dropped, or left out of a restore' AS found, queue_name AS queue FROM aq.metrics() WHERE lag IS NULL",
          LOST),

@@ -1,4 +1,4 @@
--- Methods of Oracle's JMS types: constructors, header, properties, text and bytes. docs/oracle.md says how a program calls them.
+-- Methods of Oracle's JMS types: constructors, header, properties, text and bytes. docs/oracle-jms.md says how a program calls them.
 --
 -- A method that only reads takes an aq.jms_message, over which the types are domains. One that changes the message is a procedure with INOUT self. PL/pgSQL
 -- assigns an INOUT argument only if the variable has exactly its type, so self is any type, and the function below that does it is found by that type.

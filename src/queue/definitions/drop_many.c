@@ -28,7 +28,7 @@
 /* more locks than these in a transaction make the drop of a queue no faster */
 #define MOST_LOCKS 1000
 
-/* the locks of a queue and its default exception queue without tables, and of a pair of tables; see docs/operations.md */
+/* the locks of a queue and its default exception queue without tables, and of a pair of tables; see docs/sizing.md */
 #define QUEUE_LOCKS 20
 #define PAIR_LOCKS 8
 
