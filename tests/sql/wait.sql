@@ -57,6 +57,10 @@ CALL aq.wait('t', NULL, '60 s', NULL);
 SELECT payload FROM aq.dequeue('t', wait => '60 s');
 SELECT payload FROM aq.dequeue('t', wait => '10 ms');
 SELECT payload FROM aq.dequeue('t', wait => '0');
+-- a number is in seconds; the session is told once
+SELECT t.put('t', 6, 7);
+SELECT payload FROM aq.dequeue('t', wait => '1000');
+SELECT payload FROM aq.dequeue('t', wait => '1 hour');
 SELECT aq.enqueue('t', '5', delay => '0.1 s') IS NOT NULL;
 SELECT payload FROM aq.dequeue('t', wait => '60 s');
 -- waiting together with other options: allowed or refused, never stuck

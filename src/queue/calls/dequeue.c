@@ -711,6 +711,7 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	if (!PG_ARGISNULL(first + ARG_ACKNOWLEDGE) || !PG_ARGISNULL(first + ARG_RECEIPT))
 		if (acknowledge(&request, fcinfo, first + ARG_ACKNOWLEDGE))
 			timeout = 0;
+	aq_notice_long_wait(timeout);
 	if (request.helped != NULL)
 		run_in_helper(&request, timeout);
 	else

@@ -149,6 +149,7 @@ extern bool aq_grants_exist(AqQueue *queue, const char *consumer);
 /* --- notice.c */
 extern void aq_notice_unknown_consumer(AqQueue *queue, const char *consumer);
 extern void aq_notice_no_subscriber(const AqQueue *queue);
+extern void aq_notice_long_wait(int64 wait_us);
 
 /* --- privilege.c */
 extern bool aq_privilege_manages_any(void);

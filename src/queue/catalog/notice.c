@@ -23,6 +23,9 @@
 /* names that a session is told of */
 #define NAMES_MAX 32
 
+/* a wait that may be a mistake */
+#define LONG_WAIT_S 300
+
 /* Hashes: of topics without subscribers, and of queue and consumer. */
 typedef struct Told
 {
@@ -80,4 +83,22 @@ aq_notice_no_subscriber(const AqQueue *queue)
 					"queue \"%s\" has no subscriber, so the message is not kept", queue->name),
 			 errdetail("A subscriber gets only messages that are enqueued after it was added."),
 			 errhint("Add subscribers with aq.subscribe first, or name recipients.")));
+}
+
+/*
+ * A number without a unit, as the text of an interval, is in seconds, which
+ * the call cannot see.  Programs that count in milliseconds would wait long.
+ */
+void
+aq_notice_long_wait(int64 wait_us)
+{
+	static bool told;
+
+	if (told || wait_us < LONG_WAIT_S * USECS_PER_SEC)
+		return;
+	told = true;
+	ereport(NOTICE,
+			(errmsg("the call waits for up to " INT64_FORMAT " seconds", wait_us / USECS_PER_SEC),
+			 errdetail("A number without a unit is in seconds. While the call waits, it holds its snapshot."),
+			 errhint("Specify the unit, for example '500 ms'. CALL aq.receive waits without a snapshot.")));
 }
