@@ -35,6 +35,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
 import commands
 import reference
+from mkdocs_hooks import groups
 from tables import folded, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -477,6 +478,16 @@ def missing(generator):
     yield from commands.missing(text)
 
 
+def created_twice():
+    """Queues that two pages create which a reader may try one after the other, in one database."""
+    seen = {}
+    for page in (page for group in ("Start", "Jobs", "Topics") for page in groups()[group] if page != "drivers.md"):
+        for _, words, text, _ in examples(DOCS / page):
+            for name in re.findall(r"aq\.create_queue\('(\w+)'(?!.*if_not_exists)", text if "no-run" not in words else ""):
+                if seen.setdefault(name, page) != page:
+                    yield f"docs/{page}: the queue {name} is created in {seen[name]}, too"
+
+
 def llms():
     """docs/llms.txt (llmstxt.org): the pages of docs/README.md, for language models."""
     lines = ["# pgaq", "", "> Advanced Queuing for PostgreSQL: message queues and topics inside the database, an extension in C."]
@@ -493,7 +504,7 @@ WHOLE = {DOCS / "llms.txt": llms, ROOT / "python/pgaq.1": commands.man}  # nothi
 
 
 def write(generator, check):
-    problems = list(missing(generator))
+    problems = [*missing(generator), *created_twice()]
     for path in [*pages(), *WHOLE]:
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         new = WHOLE[path]() if path in WHOLE else generator.page(path.name, old)
