@@ -23,7 +23,9 @@ VALUES
 			ELSE format('Mark it hot, so that sessions use copies of their own: SELECT aq.mark_hot(%L); pgaq.hot_object_copies sets their number. Also keep sessions connected: they pin a queue once.', h.object) END,
 		w.waits AS "waits for mutexes of objects|waits", w.seconds AS "time|s", round(w.share, 1) AS "share|% of DB time", round(w.active, 2) AS "sessions that waited|on average",
 		h.sleeps AS "sleeps for this object|sleeps", h.gets AS "gets of its mutex|gets", h.hash::text AS "hash"
-	FROM waited(s, '^library cache: mutex') w, (SELECT * FROM object_growths(s) WHERE sleeps > 0 ORDER BY sleeps DESC LIMIT 1) h
+	FROM waited(s, '^library cache: mutex') w,
+		(SELECT coalesce(queue_name, 'hash ' || hash) AS object, property, hash, mutex_gets AS gets, mutex_sleeps AS sleeps, mutex_sleeps / sum(mutex_sleeps) OVER () AS part
+			FROM growths(s, 'cached_objects', NULL::cached_objects) WHERE mutex_sleeps > 0 ORDER BY mutex_sleeps DESC LIMIT 1) h
 	WHERE w.share >= 5 AND w.active >= 0.05 AND h.part >= 0.5$$),
 
 ('listen_herd', $$
@@ -44,7 +46,9 @@ VALUES
 			ELSE 'Create the queue with more shards, or change them while it is not used yet, with aq.set_shards; or enqueue and dequeue arrays.' END,
 		w.waits AS "waits for latches of shards|waits", w.seconds AS "time|s", round(w.share, 1) AS "share|% of DB time", h.enqueued AS "messages into the shard|messages",
 		round(h.part * 100, 1) AS "share of the queue|% of messages", q.shards AS "shards of the queue|shards", h.shards AS "shards in use|shards"
-	FROM waited(s, '^latch: shard stream$') w, (SELECT * FROM shard_growths(s) ORDER BY enqueued DESC LIMIT 1) h
+	FROM waited(s, '^latch: shard stream$') w,
+		(SELECT queue_name, enqueued, enqueued / sum(enqueued) OVER q AS part, count(*) OVER q AS shards FROM growths(s, 'shard', NULL::shards)
+			WHERE enqueued > 0 WINDOW q AS (PARTITION BY queue_name) ORDER BY enqueued DESC LIMIT 1) h
 		LEFT JOIN jsonb_to_recordset((s).later -> 'queue') q(queue_name text, shards integer) USING (queue_name)
 	WHERE w.share >= 5 AND w.active >= 0.05 AND h.part >= 0.8$$),
 
@@ -68,7 +72,9 @@ VALUES
 		format('Let more sessions dequeue for it, or more messages with each call; if they are not needed, SELECT aq.unsubscribe(%L, %L).', c.queue_name, c.consumer),
 		c.lag_before AS "lag at begin|messages", c.lag AS "lag at end|messages", c.fastest AS "smallest lag of the topic|messages", round(ratio(c.enqueued, (s).elapsed), 1) AS "for it|messages/s",
 		round(ratio(c.dequeued, (s).elapsed), 1) AS "done|messages/s", p.partitions AS "partitions of the topic|partitions"
-	FROM (SELECT *, min(lag) OVER (PARTITION BY queue_name) AS fastest FROM consumer_growths(s)) c
+	FROM (SELECT e.*, coalesce(b.lag, 0) AS lag_before, min(e.lag) OVER (PARTITION BY e.queue_name) AS fastest
+			FROM growths(s, 'subscriber', NULL::subscribers) e LEFT JOIN jsonb_populate_recordset(NULL::subscribers, (s).earlier -> 'subscriber') b USING (queue_name, consumer)
+			WHERE e.consumer IS NOT NULL) c
 		LEFT JOIN jsonb_to_recordset((s).later -> 'partition') p(queue_name text, partitions integer) USING (queue_name)
 	WHERE c.lag >= 32768 AND c.lag >= c.lag_before AND c.fastest <= c.lag / 10 ORDER BY c.lag DESC LIMIT 3$$),
 

@@ -1,4 +1,4 @@
--- Figures between two snapshots that sections and advice share: DB time, by what it was spent on; consumers, shards, objects, waits.
+-- Figures between two snapshots that sections and advice share: DB time, by what it was spent on; parameters; waits by their duration.
 
 CREATE FUNCTION aq_internal.parameters(capture jsonb) RETURNS TABLE (name text, setting text, unit text, source text, boot_val text)
 LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 60 SET search_path = pg_catalog, pg_temp AS $$
@@ -90,32 +90,6 @@ RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_pat
 	GROUP BY 1, 2, 3, 4
 $$;
 COMMENT ON FUNCTION aq_internal.course(aq_internal.span) IS 'Internal: DB time by wait class, for each snapshot of a span';
-
-CREATE FUNCTION aq_internal.consumer_growths(s aq_internal.span, OUT queue_name text, OUT consumer text, OUT enqueued bigint, OUT dequeued bigint, OUT lag_before bigint, OUT lag bigint,
-	OUT waiting integer, OUT consumed bigint, OUT latency_us bigint)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
-	SELECT c.queue_name, c.consumer, c.enqueued, c.dequeued, coalesce(o.lag, 0), c.lag, c.waiting, c.consumed, c.latency_us
-	FROM aq_internal.growths(s, 'subscriber', NULL::aq.subscribers) c LEFT JOIN jsonb_populate_recordset(NULL::aq.subscribers, (s).earlier -> 'subscriber') o USING (queue_name, consumer)
-	WHERE c.consumer IS NOT NULL
-$$;
-COMMENT ON FUNCTION aq_internal.consumer_growths(aq_internal.span) IS 'Internal: consumers of topics over a span';
-
-CREATE FUNCTION aq_internal.shard_growths(s aq_internal.span, OUT queue_name text, OUT shard integer, OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT part numeric, OUT shards bigint)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
-	SELECT h.queue_name, h.shard, h.enqueued, h.partitions, h.resident, h.enqueued / nullif(sum(h.enqueued) OVER w, 0), count(*) FILTER (WHERE h.enqueued > 0) OVER w
-	FROM aq_internal.growths(s, 'shard', NULL::aq.shards) h WINDOW w AS (PARTITION BY h.queue_name)
-$$;
-COMMENT ON FUNCTION aq_internal.shard_growths(aq_internal.span) IS 'Internal: shards over a span, with their part of the queue''s messages';
-
--- Objects of the object cache, with their share of the sleeps.
-CREATE FUNCTION aq_internal.object_growths(s aq_internal.span, OUT object text, OUT property text, OUT full_hash text, OUT hash bigint, OUT locks bigint, OUT pins bigint,
-	OUT gets bigint, OUT sleeps bigint, OUT loads bigint, OUT invalidations bigint, OUT part numeric)
-RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
-	SELECT coalesce(o.queue_name, 'hash ' || o.hash), o.property, o.full_hash, o.hash,
-		o.locked_total, o.pinned_total, o.mutex_gets, o.mutex_sleeps, o.loads, o.invalidations, o.mutex_sleeps / nullif(sum(o.mutex_sleeps) OVER (), 0)
-	FROM aq_internal.growths(s, 'cached_objects', NULL::aq.cached_objects) o
-$$;
-COMMENT ON FUNCTION aq_internal.object_growths(aq_internal.span) IS 'Internal: objects of the object cache over a span';
 
 CREATE FUNCTION aq_internal.wait_durations(s aq_internal.span, OUT event text, OUT wait_class text, OUT less_than_us bigint, OUT waits numeric, OUT b integer)
 RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$

@@ -98,7 +98,6 @@ DECLARE
 	s aq_internal.span;
 	b aq_internal.snapshot;
 	e aq_internal.snapshot;
-	asked aq_internal.snapshot;
 	reset text;
 BEGIN
 	SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = begin_snap;
@@ -109,7 +108,6 @@ BEGIN
 	ELSIF b.taken >= e.taken THEN
 		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is not a range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
 	END IF;
-	asked := b;
 	s.notes := '{}';
 	IF b.startup_time <> e.startup_time THEN
 		s.notes := ARRAY[format('The server was restarted between snapshots %s and %s; the last time it began with its counters at zero at %s.', begin_snap, end_snap,

@@ -108,15 +108,16 @@ VALUES
 	'bar|Rates by queue|queue|messages|messages/s', $$SELECT * FROM points(lines, 0, '{enqueued,done}', '{3,5}')$$),
 
 ('{awr}', NULL, 'subscribers', 'Subscribers', ARRAY['Consumers of topics, the first 40 by lag. Avg Latency: from the enqueue to the commit of the dequeue, of the messages consumed; a delay counts.'], $$
-	SELECT queue_name AS "Queue", consumer AS "Consumer", enqueued AS "For It|messages|0", dequeued AS "Done|messages|0", ratio(dequeued, (s).elapsed) AS "Done Rate|messages/s|1",
-		lag_before AS "Lag Begin|messages|0", lag AS "Lag End|messages|0", ratio(lag - lag_before, (s).elapsed) AS "Lag Growth|messages/s|1",
-		ratio(latency_us, consumed, 0.001) AS "Avg Latency|ms|3", waiting AS "Waiting at End|sessions|0"
-	FROM consumer_growths(s) WHERE enqueued + dequeued + lag > 0 ORDER BY lag DESC, dequeued DESC, queue_name, consumer LIMIT 40$$, NULL, NULL),
+	SELECT c.queue_name AS "Queue", c.consumer AS "Consumer", c.enqueued AS "For It|messages|0", c.dequeued AS "Done|messages|0", ratio(c.dequeued, (s).elapsed) AS "Done Rate|messages/s|1",
+		coalesce(b.lag, 0) AS "Lag Begin|messages|0", c.lag AS "Lag End|messages|0", ratio(c.lag - coalesce(b.lag, 0), (s).elapsed) AS "Lag Growth|messages/s|1",
+		ratio(c.latency_us, c.consumed, 0.001) AS "Avg Latency|ms|3", c.waiting AS "Waiting at End|sessions|0"
+	FROM growths(s, 'subscriber', NULL::subscribers) c LEFT JOIN jsonb_populate_recordset(NULL::subscribers, (s).earlier -> 'subscriber') b USING (queue_name, consumer)
+	WHERE c.consumer IS NOT NULL AND c.enqueued + c.dequeued + c.lag > 0 ORDER BY c.lag DESC, c.dequeued DESC, 1, 2 LIMIT 40$$, NULL, NULL),
 
 ('{awr}', NULL, 'shards', 'Shards', ARRAY['The first 40. A session enqueues into one shard, so as many are in use as sessions enqueue, up to the queue''s number of shards.'], $$
-	SELECT queue_name AS "Queue", shard AS "Shard|#|0", enqueued AS "Enqueued|messages|0", part * 100 AS "% of Queue|%|1", partitions AS "Partitions at End|partitions|0",
+	SELECT queue_name AS "Queue", shard AS "Shard|#|0", enqueued AS "Enqueued|messages|0", ratio(enqueued, sum(enqueued) OVER (PARTITION BY queue_name), 100) AS "% of Queue|%|1", partitions AS "Partitions at End|partitions|0",
 		resident AS "In Cache at End|partitions|0"
-	FROM shard_growths(s) WHERE enqueued + partitions > 0 ORDER BY enqueued DESC, queue_name, shard LIMIT 40$$, NULL, NULL),
+	FROM growths(s, 'shard', NULL::shards) WHERE enqueued + partitions > 0 ORDER BY enqueued DESC, queue_name, shard LIMIT 40$$, NULL, NULL),
 
 ('{awr}', NULL, 'message_cache', 'Message Cache', ARRAY['A hit: a partition that a session checked was in memory.'], $$
 	SELECT label AS "Figure", unit AS "Unit", was AS "Begin|see unit|0", now AS "End|see unit|0", grown AS "In Between|see unit|0"
@@ -152,9 +153,10 @@ VALUES
 
 ('{awr}', NULL, 'objects', 'Objects by Mutex Sleeps',
 	ARRAY['The first 20. Sessions lock and pin a queue at its first use and keep that, so gets are few; Property HOT: it has copies. Objects of other databases have no name here.'], $$
-	SELECT object AS "Object", property AS "Property", gets AS "Mutex Gets|gets|0", sleeps AS "Mutex Sleeps|sleeps|0", part * 100 AS "% of Sleeps|%|1", locks AS "Locks|locks|0",
-		pins AS "Pins|pins|0", loads AS "Loads|loads|0", invalidations AS "Invalidations|changes|0", full_hash AS "Full Hash"
-	FROM object_growths(s) WHERE gets > 0 ORDER BY sleeps DESC, gets DESC, object LIMIT 20$$, NULL, NULL),
+	SELECT coalesce(queue_name, 'hash ' || hash) AS "Object", property AS "Property", mutex_gets AS "Mutex Gets|gets|0", mutex_sleeps AS "Mutex Sleeps|sleeps|0",
+		ratio(mutex_sleeps, sum(mutex_sleeps) OVER (), 100) AS "% of Sleeps|%|1", locked_total AS "Locks|locks|0", pinned_total AS "Pins|pins|0", loads AS "Loads|loads|0",
+		invalidations AS "Invalidations|changes|0", full_hash AS "Full Hash"
+	FROM growths(s, 'cached_objects', NULL::cached_objects) WHERE mutex_gets > 0 ORDER BY mutex_sleeps DESC, mutex_gets DESC, 1 LIMIT 20$$, NULL, NULL),
 
 ('{awr}', NULL, 'hot_mutexes', 'Mutexes That Were Waited for Last', ARRAY['Requests that waited and ended between begin and end, of the latest 256 that aq.mutex_waits held at the end; the first 10.'], $$
 	SELECT m.mutex_type AS "Mutex Type", m.identifier::text AS "Identifier", count(*) AS "Requests|waits|0", sum((r ->> 1)::numeric) AS "Sleeps|sleeps|0", moment(max((r ->> 0)::timestamptz)) AS "Latest"
