@@ -1,0 +1,122 @@
+# Servers for tests, beside the one of the system: read by tools/setup, which defines fail() and $cache.
+# Package lists, programs and libraries are kept apart; nothing of the system changes.
+
+suites_of() {
+	case $1 in
+		15) echo bookworm bookworm-security ;;
+		17) echo trixie ;;
+		18) echo forky ;;
+		19) echo sid experimental ;;
+	esac
+}
+
+# private_apt DIR MAJOR: the package lists of the suite that has the version, in DIR; sets "apt", the options for them.
+private_apt() {
+	local dir=$1 major=$2 suite
+	mkdir -p "$dir"/{parts,lists/partial,cache/archives/partial} && : >"$dir/status" || return
+	for suite in $(suites_of "$major"); do
+		printf '%s\n' "Types: deb deb-src" "URIs: http://deb.debian.org/debian${suite#"${suite%-security}"}" "Suites: $suite" \
+			"Components: main" "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >"$dir/parts/$suite.sources"
+	done
+	apt=(-qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$dir/parts" -o "Dir::State::lists=$dir/lists"
+		-o "Dir::Cache=$dir/cache" -o "Dir::State::status=$dir/status" -o "APT::Sandbox::User=root")
+	apt-get "${apt[@]}" update
+}
+
+# unpack_server DIR MAJOR PREFIX: the server of Debian's packages with its headers and with the libraries that it
+# needs.  The C library is among them: programs of a newer Debian do not start with this system's.
+unpack_server() {
+	local dir=$1 major=$2 prefix=$3 file libraries
+	local server=(postgresql-"$major" postgresql-client-"$major" postgresql-server-dev-"$major" libpq-dev)
+	private_apt "$dir" "$major" || return
+	# LLVM is large, and only JIT needs it
+	mapfile -t libraries < <(apt-cache "${apt[@]}" --important depends "${server[@]:0:2}" |
+		sed -n 's/.*Depends: \(lib.*\)/\1/p' | sort -u | grep -v llvm |
+		xargs apt-cache "${apt[@]}" --important --recurse depends zlib1g | grep -E '^(lib|zlib1g$)' | sort -u)
+	mkdir "$dir/debs" && cd "$dir/debs" || return
+	apt-get "${apt[@]}" download "${server[@]}" "${libraries[@]}" || return
+	for file in *.deb; do
+		case $file in
+			postgresql-*|libpq-dev_*) dpkg -x "$file" "$dir/server" || return ;;
+			*) dpkg -x "$file" "$dir/libraries" || return ;;
+		esac
+	done
+	rm -rf "$prefix" && mkdir -p "$prefix/libraries" && cp -a "$dir/server/usr" "$prefix/" || return
+	find "$dir"/libraries/usr/lib/*-linux-gnu -maxdepth 1 ! -type d -exec cp -a -t "$prefix/libraries" {} + || return
+	# what programs are linked with is this system's libpq
+	rm -rf "$prefix"/usr/lib/*-linux-gnu "$prefix"/usr/lib/postgresql/*/lib/llvmjit*.so
+	# what this system's compiler and C library do not know
+	sed -i 's/-Wmissing-variable-declarations//' "$prefix"/usr/lib/postgresql/*/lib/pgxs/src/Makefile.global || return
+	sed -i -e 's/\(define HAVE_DECL_STRLC[A-Z]*\) 1/\1 0/' -e 's/.*define HAVE_TYPEOF_UNQUAL.*//' \
+		"$prefix"/usr/include/postgresql/*/server/pg_config.h || return
+	bind_programs "$prefix" "$prefix/libraries"
+}
+
+# bind_programs PREFIX LIBRARIES: tells each program and library below PREFIX where its libraries are.
+bind_programs() {
+	local file loader
+	loader=$(compgen -G "$2/ld-linux*.so.*") || return
+	find "$1/usr/lib" -type f \( -name '*.so' -o -perm -u+x \) -print0 | while read -rd '' file; do
+		case $(head -c 4 "$file" | tr -d '\0') in $'\x7fELF') ;; *) continue ;; esac
+		case $file in
+			*.so) patchelf --force-rpath --set-rpath "$2" "$file" || return ;;
+			*) patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$2" "$file" || return ;;
+		esac
+	done
+}
+
+# unpack_wheel DIR PREFIX: PostgreSQL 16 is in no suite of Debian, but in a package for Python.
+unpack_wheel() {
+	local dir=$1 prefix=$2
+	python3 -m pip download -q --no-deps --only-binary :all: --implementation cp --python-version 3.11 \
+		--platform manylinux2014_x86_64 -d "$dir" pgserver==0.1.4 && python3 -m zipfile -e "$dir"/pgserver-*.whl "$dir/wheel" || return
+	rm -rf "$prefix" && mkdir -p "$prefix" && cp -a "$dir"/wheel/pgserver{,.libs} "$prefix/" || return
+	chmod -R a+rX "$prefix" && chmod a+x "$prefix"/pgserver/pginstall/bin/* "$prefix"/pgserver/pginstall/lib/postgresql/pgxs/src/test/*/*
+}
+
+# fetch_source DIR MAJOR: Debian's source package, unpacked in DIR/source: the newest version that can be fetched.
+fetch_source() {
+	local dir=$1 package=postgresql-$2 version
+	private_apt "$dir" "$2" || return
+	for version in $(apt-cache "${apt[@]}" showsrc "$package" | sed -n 's/^Version: //p' | sort -rVu); do
+		(cd "$dir" && apt-get "${apt[@]}" source --download-only "$package=$version") &&
+			dpkg-source -x "$dir/$package"_*.dsc "$dir/source" && return
+		rm -f "$dir/$package"_*
+	done
+	echo "the source package $package could not be fetched"
+	return 1
+}
+
+# build_server DIR PREFIX: with assertions
+build_server() {
+	local dir=$1 prefix=$2 make="make -s -j$(nproc)"
+	mkdir "$dir/build" && cd "$dir/build" || return
+	../source/configure -q --prefix="$prefix" --enable-cassert --enable-debug --with-libxml --with-icu --with-openssl \
+		--with-lz4 --with-zstd --with-system-tzdata=/usr/share/zoneinfo CFLAGS='-O1 -g -fno-omit-frame-pointer' || return
+	rm -rf "$prefix"
+	$make && $make -C contrib && make -s install && make -s -C contrib install &&
+		make -s -C src/test/regress install && make -s -C src/test/isolation install
+}
+
+# make_server KIND MAJOR: makes the server unless it is there, and prints its pg_config
+make_server() {
+	local kind=$1 major=$2 prefix=$cache/postgresql-$2 dir log
+	[ "$kind" = server ] || prefix+=-$kind
+	# it takes long: what builds the extension need not wait for it
+	exec 9>"${TMPDIR:-/tmp}/pgaq-server-$(id -u).lock" && flock 9
+	if [ ! -e "$prefix/complete" ]; then
+		dir=$(mktemp -d "/var/tmp/pgaq-$kind-XXXXXX")
+		log=$dir/log
+		echo "making PostgreSQL $major ($kind) in $prefix; see $log" >&2
+		mkdir -p "$prefix" || fail "$prefix cannot be made."
+		case $kind-$major in
+			server-16) (unpack_wheel "$dir" "$prefix") ;;
+			server-*) (unpack_server "$dir" "$major" "$prefix") ;;
+			*) (fetch_source "$dir" "$major" && build_server "$dir" "$prefix") ;;
+		esac >"$log" 2>&1 </dev/null || fail "PostgreSQL $major was not made: $(tail -n 1 "$log") See $log."
+		touch "$prefix/complete"
+		rm -rf "$dir"
+	fi
+	compgen -G "$prefix/bin/pg_config" || compgen -G "$prefix/pgserver/pginstall/bin/pg_config" ||
+		compgen -G "$prefix/usr/lib/postgresql/*/bin/pg_config"
+}
