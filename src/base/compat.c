@@ -48,7 +48,7 @@ forget_rows(Relation rel, TransactionId frozen, MultiXactId min_multi)
 void
 aq_compat_after_truncate(Relation rel, int32 freeze_age)
 {
-	TransactionId frozen = GetOldestActiveTransactionId();
+	TransactionId frozen = aq_oldest_running_xid();
 
 	if ((int32) (frozen - rel->rd_rel->relfrozenxid) > freeze_age)
 	{
@@ -63,7 +63,9 @@ aq_compat_after_truncate(Relation rel, int32 freeze_age)
 			table_close(toast, NoLock);
 		}
 	}
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+	pgstat_report_vacuum(rel, 0, 0, 0);
+#elif PG_VERSION_NUM >= 180000
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0, 0);
 #else
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0);
@@ -117,7 +119,11 @@ aq_compat_slot_look(int i, AqSlotLook *look)
 		SpinLockAcquire(&slot->mutex);
 		look->xmin = slot->effective_xmin;
 		look->database = slot->data.database;
+#if PG_VERSION_NUM >= 190000
+		look->active = slot->active_proc != INVALID_PROC_NUMBER;
+#else
 		look->active = slot->active_pid != 0;
+#endif
 		SpinLockRelease(&slot->mutex);
 	}
 	LWLockRelease(ReplicationSlotControlLock);
@@ -193,4 +199,29 @@ aq_compat_io_times(uint64 *times)
 #endif
 	for (int io = 0; io < AQ_IO_COUNT; io++)
 		times[io] *= 1000;
+}
+
+/*
+ * The role that grants, if the given role calls GRANT: the one of its roles that
+ * has most of the privileges' grant options.  From PostgreSQL 19 on the server
+ * finds it for the current role only.
+ */
+Oid
+aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner)
+{
+	Oid			grantor;
+	AclMode		options;
+#if PG_VERSION_NUM >= 190000
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(role, context);
+	select_best_grantor(NULL, privileges, acl, owner, &grantor, &options);
+	SetUserIdAndSecContext(user, context);
+#else
+
+	select_best_grantor(role, privileges, acl, owner, &grantor, &options);
+#endif
+	return grantor;
 }

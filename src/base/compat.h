@@ -26,11 +26,16 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/tuplestore.h"
+#include "utils/typcache.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -40,6 +45,11 @@
 /* PostgreSQL 18 has renamed pg_attribute_noreturn(). */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
+#endif
+
+/* PostgreSQL 19 has this itself. */
+#ifndef pg_fallthrough
+#define pg_fallthrough __attribute__((fallthrough))
 #endif
 
 /*
@@ -233,6 +243,9 @@ aq_send_counted_text(StringInfo buffer, const char *string, int length)
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
+/* The role that grants privileges, if role calls GRANT: see compat.c. */
+extern Oid	aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner);
+
 /* The oldest xmin of a snapshot that can read this database's tables: see compat.c. */
 extern TransactionId aq_compat_oldest_xmin(void);
 
@@ -250,12 +263,25 @@ typedef struct AqSlotLook
  */
 extern bool aq_compat_slot_look(int i, AqSlotLook *look);
 
+/* A scan of the whole table. */
+static inline TableScanDesc
+aq_table_beginscan(struct RelationData *rel, struct SnapshotData *snapshot)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan(rel, snapshot, 0, NULL, SO_NONE);
+#else
+	return table_beginscan(rel, snapshot, 0, NULL);
+#endif
+}
+
 /* An index scan without order-by operators. */
 static inline IndexScanDesc
 aq_index_beginscan(struct RelationData *heap, struct RelationData *index, struct SnapshotData *snapshot,
 				   int nkeys)
 {
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0, SO_NONE);
+#elif PG_VERSION_NUM >= 180000
 	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
 #else
 	return index_beginscan(heap, index, snapshot, nkeys, 0);
@@ -275,16 +301,101 @@ aq_table_update(struct RelationData *rel, ItemPointer tid, TupleTableSlot *slot,
 	TM_Result	result;
 #if PG_VERSION_NUM >= 160000
 	TU_UpdateIndexes which;
+#else
+	bool		which;
+#endif
 
-	result = table_tuple_update(rel, tid, slot, command, InvalidSnapshot, InvalidSnapshot, wait,
-								&failure, &mode, &which);
+	result = table_tuple_update(rel, tid, slot, command,
+#if PG_VERSION_NUM >= 190000
+								0,
+#endif
+								InvalidSnapshot, InvalidSnapshot, wait, &failure, &mode, &which);
+#if PG_VERSION_NUM >= 160000
 	*indexes = which == TU_All;
 #else
-
-	result = table_tuple_update(rel, tid, slot, command, InvalidSnapshot, InvalidSnapshot, wait,
-								&failure, &mode, indexes);
+	*indexes = which;
 #endif
 	return result;
+}
+
+/* Deletes a row; waits for other transactions only if wait is true. */
+static inline TM_Result
+aq_table_delete(struct RelationData *rel, ItemPointer tid, CommandId command, bool wait)
+{
+	TM_FailureData failure;
+
+#if PG_VERSION_NUM >= 190000
+	return table_tuple_delete(rel, tid, command, 0, InvalidSnapshot, InvalidSnapshot, wait, &failure);
+#else
+	return table_tuple_delete(rel, tid, command, InvalidSnapshot, InvalidSnapshot, wait, &failure, false);
+#endif
+}
+
+/* The oldest transaction of all databases that has an id and has not ended. */
+static inline TransactionId
+aq_oldest_running_xid(void)
+{
+#if PG_VERSION_NUM >= 190000
+	return GetOldestActiveTransactionId(false, true);
+#else
+	return GetOldestActiveTransactionId();
+#endif
+}
+
+static inline bool
+aq_domain_has_constraints(Oid domain)
+{
+#if PG_VERSION_NUM >= 190000
+	return DomainHasConstraints(domain, NULL);
+#else
+	return DomainHasConstraints(domain);
+#endif
+}
+
+/* Is the process a background worker? */
+static inline bool
+aq_proc_is_worker(const PGPROC *proc)
+{
+#if PG_VERSION_NUM >= 190000
+	return proc->backendType == B_BG_WORKER;
+#else
+	return proc->isBackgroundWorker;
+#endif
+}
+
+/* From PostgreSQL 19 on a backslash in a plain string always stands for itself. */
+#if PG_VERSION_NUM >= 190000
+#define AQ_STANDARD_STRINGS true
+#else
+#define AQ_STANDARD_STRINGS standard_conforming_strings
+#endif
+
+/* An argument of post_parse_analyze_hook. */
+#if PG_VERSION_NUM >= 190000
+typedef const struct JumbleState AqJumbleState;
+#else
+typedef struct JumbleState AqJumbleState;
+#endif
+
+/* A value of type jsonb that is being built; its result is set when it is complete. */
+#if PG_VERSION_NUM >= 190000
+typedef JsonbInState AqJsonbState;
+#else
+typedef struct AqJsonbState
+{
+	JsonbParseState *state;
+	JsonbValue *result;
+} AqJsonbState;
+#endif
+
+static inline void
+aq_jsonb_push(AqJsonbState *state, JsonbIteratorToken token, JsonbValue *value)
+{
+#if PG_VERSION_NUM >= 190000
+	pushJsonbValue(state, token, value);
+#else
+	state->result = pushJsonbValue(&state->state, token, value);
+#endif
 }
 
 /*

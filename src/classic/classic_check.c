@@ -233,7 +233,7 @@ check_rows(AqQueue *queue, AqFindings *findings)
 	if (queue->multi)
 		aq_row_scan_open(&leases.messages, queue, queue->table.messages, AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	scan = table_beginscan(rel, snapshot, 0, NULL);
+	scan = aq_table_beginscan(rel, snapshot);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		Key			key = aq_table_row_key(slot);

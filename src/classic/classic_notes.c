@@ -361,7 +361,7 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 		case NOTE_MOVE:
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
 			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case NOTE_PURGE:
 			count_done(shm, effect);
 			break;
@@ -376,7 +376,7 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 			break;
 		case NOTE_RELEASE:
 			aq_traffic_lease(AQ_MODE_RELEASE, effect->n);
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case NOTE_READY:
 			aq_traffic_ready(shm, effect->n, now);
 			break;

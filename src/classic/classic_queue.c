@@ -148,7 +148,7 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 	rel = table_open(table, AccessShareLock);
 	slot = table_slot_create(rel, NULL);
 	InitDirtySnapshot(dirty);
-	scan = table_beginscan(rel, &dirty, 0, NULL);
+	scan = aq_table_beginscan(rel, &dirty);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		bool		put = TransactionIdIsValid(dirty.xmin);

@@ -141,11 +141,9 @@ is_own(TupleTableSlot *slot)
 TM_Result
 aq_table_row_delete(Relation rel, TupleTableSlot *slot)
 {
-	TM_FailureData failure;
 	TM_Result	result;
 
-	result = table_tuple_delete(rel, &slot->tts_tid, GetCurrentCommandId(true), InvalidSnapshot,
-								InvalidSnapshot, aq_table_row_locked_here(aq_table_row_header(slot)), &failure, false);
+	result = aq_table_delete(rel, &slot->tts_tid, GetCurrentCommandId(true), aq_table_row_locked_here(aq_table_row_header(slot)));
 	if (result == TM_Ok)
 		aq_body_row_delete(rel, slot);
 	return result;

@@ -76,11 +76,11 @@ Datum
 aq_notification_bytes(Oid type, Datum payload)
 {
 	Oid			output;
-	bool		varlena;
+	bool		is_varlena;
 
 	if (type == BYTEAOID)
 		return PointerGetDatum(PG_DETOAST_DATUM_COPY(payload));
-	getTypeOutputInfo(type, &output, &varlena);
+	getTypeOutputInfo(type, &output, &is_varlena);
 	return PointerGetDatum(cstring_to_text(OidOutputFunctionCall(output, payload)));
 }
 

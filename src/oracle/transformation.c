@@ -202,7 +202,7 @@ Datum
 aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull)
 {
 	Oid			function;
-	bool		varlena;
+	bool		is_varlena;
 	Cast		cast = {
 		.to_text = {.queue = "", .given = type, .wanted = TEXTOID, .statement = "SELECT $2::pg_catalog.text"},
 		.payload = {.value = payload, .isnull = *isnull}
@@ -218,7 +218,7 @@ aq_transformation_to_text(Oid type, Oid role, Datum payload, bool *isnull)
 			*isnull = cast.payload.isnull;
 			return cast.payload.value;
 		default:
-			getTypeOutputInfo(type, &function, &varlena);
+			getTypeOutputInfo(type, &function, &is_varlena);
 			return CStringGetTextDatum(OidOutputFunctionCall(function, payload));
 	}
 }

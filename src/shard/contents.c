@@ -458,7 +458,7 @@ scan_table(Contents *p, Oid relid, void (*row) (Contents *, HeapTuple, TupleDesc
 
 	if (rel == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_QUEUE_UNDEFINED, "the queue was dropped"));
-	scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	scan = aq_table_beginscan(rel, SnapshotAny);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -98,7 +98,7 @@ add_row(Story *story, const LogRow *row)
 			break;
 		case LOG_UNSEEN:
 			story->death.attempts--;
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case LOG_RELEASED:
 			set_error(story, row, 0);
 			break;
@@ -138,7 +138,7 @@ aq_dead_letter_read(Partition *partition, const uint16 *slots, uint32 n)
 	AqStories  *stories = palloc0(offsetof(AqStories, of) + n * sizeof(stories->of[0]));
 	Relation	log = table_open(partition->log, AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	TableScanDesc scan = table_beginscan(log, snapshot, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(log, snapshot);
 	HeapTuple	tuple;
 
 	stories->n = n;

@@ -275,7 +275,7 @@ static List *
 read_takes(Partition *partition, TransactionId xid, const Bitmapset *slots, bool others, bool own)
 {
 	Relation	rel = table_open(partition->log, AccessShareLock);
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple;
 	List	   *takes = NIL;
 
@@ -346,7 +346,7 @@ without_marks_of_others(Partition *partition, TransactionId xid, Bitmapset *mark
 	TransactionId *xids = palloc(aq_area->max_doubts * sizeof(TransactionId));
 	uint32		nxids = aq_doubt_table_xids(partition, xids);
 	Relation	rel = table_open(partition->log, AccessShareLock);
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple;
 
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)

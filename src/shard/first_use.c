@@ -28,7 +28,7 @@
 static bool
 first_row(Relation rel, int64 *ordinal, int *stream)
 {
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
 	bool		found = HeapTupleIsValid(tuple);
 

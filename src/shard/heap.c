@@ -154,7 +154,7 @@ relocate(Partition *partition, Relation rel)
 	ItemPointerData *places = palloc0(PARTITION_SLOTS * sizeof(ItemPointerData));
 	int64		number = partition->number;
 	Stream	   *stream = stream_at(partition->stream);
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple;
 
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
@@ -292,7 +292,7 @@ aq_heap_open_numbered(const AqQueue *queue, char letter, int table_no, LOCKMODE 
 int64
 aq_heap_partition_number(Relation rel)
 {
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple = heap_getnext(scan, ForwardScanDirection);
 	int64		number = -1;
 	bool		isnull;

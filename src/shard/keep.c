@@ -79,7 +79,7 @@ keepers(int session, const AqWaitNow *now)
 		PGPROC	   *proc = aq_session_proc(i);
 
 		if (i != session && proc != NULL &&
-			(aq_users_are_keeping(i) || (proc->isBackgroundWorker && aq_session_in_transaction(i))))
+			(aq_users_are_keeping(i) || (aq_proc_is_worker(proc) && aq_session_in_transaction(i))))
 			found = bms_add_member(found, i);
 	}
 	return found;

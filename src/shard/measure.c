@@ -253,7 +253,7 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 static HeapTuple
 find_row(Relation rel, int64 ordinal)
 {
-	TableScanDesc scan = table_beginscan(rel, SnapshotAny, 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(rel, SnapshotAny);
 	HeapTuple	tuple,
 				found = NULL;
 	bool		isnull;

@@ -437,7 +437,7 @@ read_table(MessageRows *rows, Relation rel, Relation log, int64 number)
 		return;
 	rows->log = palloc0(sizeof(LogPicture));
 	rows->log->number = number;
-	scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
+	scan = aq_table_beginscan(log, GetActiveSnapshot());
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 		read_log_row(rows->log, tuple, RelationGetDescr(log));
 	table_endscan(scan);

@@ -48,7 +48,7 @@ read_log_row(Consumed *p, const LogRow *row)
 static void
 read_log(Consumed *p, Relation log)
 {
-	TableScanDesc scan = table_beginscan(log, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = aq_table_beginscan(log, GetActiveSnapshot());
 	HeapTuple	tuple;
 
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)

@@ -55,14 +55,14 @@ ids_argument(FunctionCallInfo fcinfo, int arg)
 	Oid			type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, arg));
 	Datum		id = PG_GETARG_DATUM(arg);
 	Oid			output;
-	bool		varlena;
+	bool		is_varlena;
 	char	   *text;
 
 	if (type == UUIDARRAYOID)
 		return PG_GETARG_ARRAYTYPE_P(arg);
 	if (type != UUIDOID)
 	{
-		getTypeOutputInfo(type, &output, &varlena);
+		getTypeOutputInfo(type, &output, &is_varlena);
 		text = OidOutputFunctionCall(output, id);
 		if (strchr(text, '{') != NULL)
 			return DatumGetArrayTypeP(read_text(UUIDARRAYOID, text));

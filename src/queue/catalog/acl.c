@@ -37,7 +37,6 @@ aq_acl_change(Oid relation, Oid role, Oid grantee, AclMode mode, bool grant, boo
 	bool		nulls[Natts_pg_class] = {0};
 	bool		replace[Natts_pg_class] = {0};
 	AclItem		item = {.ai_grantee = grantee};
-	AclMode		options;
 	Acl		   *acl;
 	Oid			owner;
 	Oid		   *old_members,
@@ -53,7 +52,7 @@ aq_acl_change(Oid relation, Oid role, Oid grantee, AclMode mode, bool grant, boo
 	old = SysCacheGetAttr(RELOID, stored, Anum_pg_class_relacl, &isnull);
 	acl = isnull ? acldefault(OBJECT_TABLE, owner) : DatumGetAclPCopy(old);
 	nold = isnull ? 0 : aclmembers(acl, &old_members);
-	select_best_grantor(OidIsValid(role) ? role : owner, mode, acl, owner, &item.ai_grantor, &options);
+	item.ai_grantor = aq_compat_best_grantor(OidIsValid(role) ? role : owner, mode, acl, owner);
 	ACLITEM_SET_PRIVS_GOPTIONS(item, mode, grant && !option ? ACL_NO_RIGHTS : mode);
 	acl = aclupdate(acl, &item, grant ? ACL_MODECHG_ADD : ACL_MODECHG_DEL, owner, DROP_CASCADE);
 	nnew = aclmembers(acl, &new_members);

@@ -171,12 +171,12 @@ aq_args_timeout(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	Oid			type = getBaseType(get_fn_expr_argtype(fcinfo->flinfo, arg));
 	Oid			output;
-	bool		varlena;
+	bool		is_varlena;
 	char	   *text;
 
 	if (type == INTERVALOID)
 		return aq_interval_to_us(PG_GETARG_DATUM(arg));
-	getTypeOutputInfo(type, &output, &varlena);
+	getTypeOutputInfo(type, &output, &is_varlena);
 	text = OidOutputFunctionCall(output, PG_GETARG_DATUM(arg));
 	if (is_plain_number(text))
 		ereport(ERROR,

@@ -360,7 +360,7 @@ check_relation(Oid relation)
 static void
 check_domain(Oid domain, Oid owner)
 {
-	if (DomainHasConstraints(domain) && !is_trusted(owner))
+	if (aq_domain_has_constraints(domain) && !is_trusted(owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for type %s", format_type_be(domain)),

@@ -30,7 +30,7 @@ X(TEXT_SEARCH, "default_text_search_config", "pg_catalog.simple", strcmp(TSCurre
 X(EXTRA_FLOAT_DIGITS, "extra_float_digits", "1", extra_float_digits == 1, false)
 X(BYTEA_OUTPUT, "bytea_output", "hex", bytea_output == BYTEA_OUTPUT_HEX, false)
 X(XMLBINARY, "xmlbinary", "base64", xmlbinary == XMLBINARY_BASE64, false)
-X(STRINGS, "standard_conforming_strings", "on", standard_conforming_strings, false)
+X(STRINGS, "standard_conforming_strings", "on", AQ_STANDARD_STRINGS, false)
 X(BACKSLASH_QUOTE, "backslash_quote", "safe_encoding", backslash_quote == BACKSLASH_QUOTE_SAFE_ENCODING, false)
 X(NULL_EQUALS, "transform_null_equals", "off", !Transform_null_equals, false)
 X(FUZZY_SEARCH, "gin_fuzzy_search_limit", "0", GinFuzzySearchLimit == 0, false)

@@ -477,7 +477,7 @@ is_settled(AqQueueShm *shm)
 {
 	if (!TransactionIdIsValid(shm->horizon))
 		shm->horizon = ReadNextTransactionId();
-	if (!shm->settled && !TransactionIdPrecedes(GetOldestActiveTransactionId(), shm->horizon))
+	if (!shm->settled && !TransactionIdPrecedes(aq_oldest_running_xid(), shm->horizon))
 		shm->settled = true;
 	return shm->settled;
 }

@@ -428,7 +428,7 @@ is_free(AqQueue *queue, AqRemoved *r)
 	/* the process that takes messages of other nodes is no user */
 	r->settled = r->settled ||
 		(aq_users_outlived(queue->shm, r->generation) &&
-		 !(queue->distributed && TransactionIdPrecedes(GetOldestActiveTransactionId(), r->horizon)));
+		 !(queue->distributed && TransactionIdPrecedes(aq_oldest_running_xid(), r->horizon)));
 	return r->settled && counts_all(queue) && counts_all(queue->buffered) &&
 		(queue->buffered == NULL || queue->buffered->store->free_position(queue->buffered, r)) &&
 		queue->store->free_position(queue, r);	/* this one writes to logs, so it comes last */

@@ -300,7 +300,7 @@ query_of_command(Query *query)
 }
 
 static void
-analyzed_hook(ParseState *pstate, Query *query, JumbleState *jumble)
+analyzed_hook(ParseState *pstate, Query *query, AqJumbleState *jumble)
 {
 	Query	   *checked = query_of_command(query);
 

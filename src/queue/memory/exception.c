@@ -68,18 +68,18 @@ aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOpt
 /* --- what a dead letter says ------------------------------------------------------------ */
 
 static void
-push_key(JsonbParseState **state, const char *key)
+push_key(AqJsonbState *state, const char *key)
 {
 	JsonbValue	value = {.type = jbvString};
 
 	value.val.string.val = unconstify(char *, key);
 	value.val.string.len = strlen(key);
-	(void) pushJsonbValue(state, WJB_KEY, &value);
+	aq_jsonb_push(state, WJB_KEY, &value);
 }
 
 /* text NULL: the key is left out. */
 static void
-push_text(JsonbParseState **state, const char *key, const char *text, int length)
+push_text(AqJsonbState *state, const char *key, const char *text, int length)
 {
 	JsonbValue	value = {.type = jbvString};
 
@@ -88,27 +88,27 @@ push_text(JsonbParseState **state, const char *key, const char *text, int length
 	push_key(state, key);
 	value.val.string.val = unconstify(char *, text);
 	value.val.string.len = length;
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
+	aq_jsonb_push(state, WJB_VALUE, &value);
 }
 
 static void
-push_string(JsonbParseState **state, const char *key, const char *text)
+push_string(AqJsonbState *state, const char *key, const char *text)
 {
 	push_text(state, key, text, text != NULL ? strlen(text) : 0);
 }
 
 static void
-push_number(JsonbParseState **state, const char *key, int64 number)
+push_number(AqJsonbState *state, const char *key, int64 number)
 {
 	JsonbValue	value = {.type = jbvNumeric, .val.numeric = int64_to_numeric(number)};
 
 	push_key(state, key);
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
+	aq_jsonb_push(state, WJB_VALUE, &value);
 }
 
 /* time 0: the key is left out. */
 static void
-push_time(JsonbParseState **state, const char *key, TimestampTz time)
+push_time(AqJsonbState *state, const char *key, TimestampTz time)
 {
 	int			utc = 0;
 
@@ -183,7 +183,7 @@ is_key(const JsonbValue *key, const char *name)
 
 /* The letter's own keys.  All values but that of "before" are scalars. */
 static void
-push_letter(JsonbParseState **state, JsonbContainer *letter)
+push_letter(AqJsonbState *state, JsonbContainer *letter)
 {
 	JsonbIterator *it = JsonbIteratorInit(letter);
 	JsonbIteratorToken token;
@@ -196,8 +196,8 @@ push_letter(JsonbParseState **state, JsonbContainer *letter)
 		(void) JsonbIteratorNext(&it, &value, true);
 		if (is_key(&key, "before") || is_key(&key, "omitted"))
 			continue;
-		(void) pushJsonbValue(state, WJB_KEY, &key);
-		(void) pushJsonbValue(state, WJB_VALUE, &value);
+		aq_jsonb_push(state, WJB_KEY, &key);
+		aq_jsonb_push(state, WJB_VALUE, &value);
 	}
 }
 
@@ -205,8 +205,7 @@ push_letter(JsonbParseState **state, JsonbContainer *letter)
 static JsonbValue *
 shortened(const List *chain)
 {
-	JsonbParseState *state = NULL;
-	JsonbValue *result = NULL;
+	AqJsonbState state = {0};
 	int			n = list_length(chain);
 	int64		omitted = n - BEFORE_KEPT;
 
@@ -216,7 +215,7 @@ shortened(const List *chain)
 	{
 		bool		last = i == BEFORE_KEPT - 1;
 
-		(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		aq_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
 		push_letter(&state, list_nth(chain, last ? n - 1 : i));
 		if (i == BEFORE_KEPT - 2)
 			push_number(&state, "omitted", omitted);
@@ -224,12 +223,12 @@ shortened(const List *chain)
 			push_key(&state, "before");
 	}
 	for (int i = 0; i < BEFORE_KEPT; i++)
-		result = pushJsonbValue(&state, WJB_END_OBJECT, NULL);
-	return result;
+		aq_jsonb_push(&state, WJB_END_OBJECT, NULL);
+	return state.result;
 }
 
 static void
-push_before(JsonbParseState **state, JsonbContainer *letter)
+push_before(AqJsonbState *state, JsonbContainer *letter)
 {
 	List	   *chain = chain_of(letter);
 	JsonbValue	before = {.type = jbvBinary};
@@ -242,7 +241,7 @@ push_before(JsonbParseState **state, JsonbContainer *letter)
 		letter = &jsonb->root;
 	}
 	before.val.binary.data = letter;
-	(void) pushJsonbValue(state, WJB_VALUE, &before);
+	aq_jsonb_push(state, WJB_VALUE, &before);
 }
 
 /*
@@ -253,9 +252,9 @@ push_before(JsonbParseState **state, JsonbContainer *letter)
 static struct varlena *
 dead_letter_of(AqQueue *source, const AqMessage *m, const AqDeath *death)
 {
-	JsonbParseState *state = NULL;
+	AqJsonbState state = {0};
 
-	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	aq_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
 	push_string(&state, "queue", source->name);
 	push_number(&state, "queue_id", abs(source->id));
 	push_string(&state, "consumer", source->multi ? consumer_name(source, death->position) : NULL);
@@ -272,7 +271,8 @@ dead_letter_of(AqQueue *source, const AqMessage *m, const AqDeath *death)
 		push_text(&state, "exception_queue", VARDATA_ANY(m->exception_queue), VARSIZE_ANY_EXHDR(m->exception_queue));
 	if (m->dead_letter != NULL)
 		push_before(&state, &((Jsonb *) PG_DETOAST_DATUM(PointerGetDatum(m->dead_letter)))->root);
-	return (struct varlena *) JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+	aq_jsonb_push(&state, WJB_END_OBJECT, NULL);
+	return (struct varlena *) JsonbValueToJsonb(state.result);
 }
 
 /* The options of the dead letter for one consumer for which the message has failed. */
