@@ -105,13 +105,14 @@ def list_rows(name):
 
 
 def errors():
-    """By SQLSTATE; the first error of each has the anchor."""
+    """By SQLSTATE; the first error of each has the anchor.  Above the table, a link to each."""
     rows, anchored = [], set()
     for sqlstate, code, text in sorted((row[2], row[1], row[4]) for row in list_rows("errors_list") if row[2]):
         anchor = "" if sqlstate in anchored else f'<a id="{sqlstate.lower()}"></a>'
         anchored.add(sqlstate)
         rows.append((f"{anchor}`{sqlstate}`", code, text))
-    return table(("SQLSTATE", "code", "meaning"), rows)
+    links = " ".join(f"[{sqlstate}](#{sqlstate.lower()})" for sqlstate in sorted(anchored))
+    return folded(links) + "\n\n" + table(("SQLSTATE", "code", "meaning"), rows)
 
 
 def oracle_errors():
