@@ -1,5 +1,5 @@
 -- Names of the previous version. Each is a function with the arguments, the body and the privileges of the one that replaces it, and is dropped in the next
--- version.
+-- version. Rules of subscribers (aq_internal.subscriber) can call those of aq_jms by these names: the script that drops them must change the rules.
 DO $$
 DECLARE
 	function record;
