@@ -12,7 +12,7 @@ MODULE_big = pgaq
 PARTS = base sync cache jobs queue shard classic jms move oracle notify schedule link propagate node monitor lab
 OBJS = src/module.o $(patsubst %.c,%.o,$(sort $(foreach part,$(PARTS),$(wildcard src/$(part)/*.c src/$(part)/*/*.c))))
 
-# from one version to the next, from 0.1.0 on; tests/cluster/test_versions.py compares
+# from one version to the next, see tools/upgrade; tests/cluster/test_versions.py compares
 DATA = $(wildcard sql/upgrade/*.sql)
 DATA_built = sql/pgaq--$(EXTVERSION).sql sql/pgaq_oracle--$(EXTVERSION).sql sql/pgaq_lab--$(EXTVERSION).sql
 # sql/pgaq/order and sql/oracle/order say of which files an extension's script is made
@@ -54,17 +54,23 @@ SHLIB_LINK += $(libpq) $(PTHREAD_LIBS)
 override with_llvm = no
 include $(PGXS)
 
-sql/pgaq--$(EXTVERSION).sql: $(PGAQ_PARTS) sql/pgaq/order pgaq.control
-	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq" to load this file. \quit' > $@
+src/base/version.o: override CPPFLAGS += -DAQ_VERSION='"$(EXTVERSION)"'
+src/base/version.o: pgaq.control
+
+# what a script begins with: psql does not run it, and it refuses a server on which it would not work
+BEGIN = { printf '\\echo Use "$(1)" to load this file. \\quit\n'; sed 's/@EXTENSION@/$(2)/g; s/@VERSION@/$(EXTVERSION)/g' $(3); }
+
+sql/pgaq--$(EXTVERSION).sql: sql/library_version.sql $(PGAQ_PARTS) sql/pgaq/order pgaq.control
+	$(call BEGIN,CREATE EXTENSION pgaq,pgaq,$<) > $@
 	cat $(PGAQ_PARTS) >> $@
 
-sql/pgaq_oracle--$(EXTVERSION).sql: $(ORACLE_PARTS) sql/oracle/order pgaq_oracle.control
-	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_oracle CASCADE" to load this file. \quit' > $@
+sql/pgaq_oracle--$(EXTVERSION).sql: sql/pgaq_version.sql $(ORACLE_PARTS) sql/oracle/order pgaq_oracle.control
+	$(call BEGIN,CREATE EXTENSION pgaq_oracle CASCADE,pgaq_oracle,$<) > $@
 	cat $(ORACLE_PARTS) >> $@
 
-sql/pgaq_lab--$(EXTVERSION).sql: sql/lab.sql
-	printf '%s\n' '\echo Use "CREATE EXTENSION pgaq_lab" to load this file. \quit' > $@
-	cat $< >> $@
+sql/pgaq_lab--$(EXTVERSION).sql: sql/pgaq_version.sql sql/lab.sql pgaq_lab.control
+	$(call BEGIN,CREATE EXTENSION pgaq_lab,pgaq_lab,$<) > $@
+	cat sql/lab.sql >> $@
 
 # a changed header: what includes it is built again, and an object whose headers are not known
 KNOWN = $(wildcard $(DEPENDENCIES))

@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
 from mkdocs_hooks import groups, slug
 from symbols import Symbols
+from version import check_version
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
@@ -869,6 +870,7 @@ CHECKS = [
     check_lengths,
     check_problems,
     check_site,
+    check_version,
     check_docs,
     check_examples,
 ]

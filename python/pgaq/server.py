@@ -389,7 +389,7 @@ class Server:
         target.mkdir(mode=0o700, exist_ok=True)
         target.chmod(0o700)
         places.give_to_server(target)
-        copy = Server(target, name=name, port=self.port, settings={**self.settings, **(settings or {})})
+        copy = Server(target, name=name, port=self.port, bindir=self.bindir, settings={**self.settings, **(settings or {})})
         command = ["-D", str(copy.data), "-d", self.conninfo("postgres"), "-X", "stream", "-c", "fast", "--no-sync"]
         result = self._run("pg_basebackup", *command, *(["-R"] if standby else []))
         if result.returncode != 0:

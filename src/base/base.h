@@ -52,6 +52,9 @@ extern void aq_session_require_preload(void);
  */
 extern void aq_session_require_write(const char *command);
 
+/* Raises an error if the extension in the database is newer than the library. */
+extern void aq_version_check(void);
+
 /* --- Citus: see citus.c --------------------------------------------------- */
 
 extern void aq_citus_find(void);

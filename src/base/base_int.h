@@ -20,6 +20,9 @@ extern Size aq_session_shmem_size(void);
 extern void aq_session_shmem_init(void *area, bool found);
 extern void aq_session_set_claims(uint32 claims);
 
+/* version.c */
+extern void aq_version_define_parameters(void);
+
 /* claim.c */
 extern void aq_claim_init(void);
 

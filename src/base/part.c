@@ -49,6 +49,7 @@ static const AqPart base_part = {
 static void
 base_parameters(void)
 {
+	aq_version_define_parameters();
 	aq_error_define_parameters();
 	aq_point_define_parameters();
 	aq_citus_find();

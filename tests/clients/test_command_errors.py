@@ -47,7 +47,12 @@ def test_old_extension(pgaq: Callable[..., Result], server: Server) -> None:
         conn.execute("ALTER EXTENSION pgaq DROP FUNCTION aq.grant_queue; DROP FUNCTION aq.grant_queue")
         conn.execute("UPDATE pg_extension SET extversion = '0.0.9' WHERE extname = 'pgaq'")
     for arguments in (("queue", "show", "q"), ("queue", "grant", "q", "nothing")):
-        one_line(pgaq("-d", "old", *arguments, ok=False), 4, "has version 0.0.9, the command needs 0.1.0", "ALTER EXTENSION pgaq UPDATE")
+        one_line(
+            pgaq("-d", "old", *arguments, ok=False),
+            4,
+            f"has version 0.0.9, the command needs {common.VERSION}",
+            "ALTER EXTENSION pgaq UPDATE",
+        )
 
 
 def test_stranger(pgaq: Callable[..., Result], queue: str, roles: None) -> None:

@@ -1,110 +1,49 @@
-"""From one version of the extensions to the next: ALTER EXTENSION ... UPDATE, with messages inside, comes to what a new installation has.
+"""From one version of the extensions to the next: the new library serves the old catalog, and ALTER EXTENSION ... UPDATE comes to what a new installation
+has, with messages inside and beside programs that run.
 
-The next version is made up here, of changes of the kinds that versions have, in a copy of the installed server. A real one brings its upgrade scripts
-(sql/upgrade), and those are tried in the same way.
+The scripts of released versions are in tests/released, and a copy of the installed server has them.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import tempfile
-from dataclasses import dataclass
+import contextlib
+import threading
+from collections import defaultdict
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from catalog import differences, members
-from conftest import end_server, look, put, put_many, take
-from pgaq import db, places
+from conftest import arrived, end_server, look, put, put_many, ready, take, until
+from pgaq import db
+from pgaq.load.drivers import LEASE1, PGAQ, Shape
+from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
+from pgaq_proof import upgrade
+from pgaq_proof.catalog import differences, members
+from pgaq_proof.upgrade import EXTENSIONS, create, update
 
 pytestmark = pytest.mark.own_tables
 
-OLD, NEW = "0.1.0", "0.1.1"
-EXTENSIONS = ["pgaq", "pgaq_oracle"]
+NEW = upgrade.version()
+OLD = [version for version in upgrade.released() if version != NEW][-1]
+NEXT = NEW + "1"  # a version that is not there yet
 
-# What the made-up version changes. A column comes last in both, and a view's new one, too.
-UPGRADE = {
-    "pgaq": """
-ALTER TABLE aq_internal.queue ADD COLUMN colour text CHECK (colour <> '');
-COMMENT ON COLUMN aq_internal.queue.colour IS 'made up';
-ALTER TABLE aq_internal.subscriber ADD COLUMN colour text DEFAULT 'red';
-ALTER TABLE aq_internal.queue_table ADD COLUMN colour text DEFAULT 'red';
-ALTER TABLE aq_internal.consumer_grant ADD COLUMN colour text DEFAULT 'red';
-COMMENT ON COLUMN aq_internal.subscriber.colour IS 'made up';
-COMMENT ON COLUMN aq_internal.queue_table.colour IS 'made up';
-COMMENT ON COLUMN aq_internal.consumer_grant.colour IS 'made up';
-CREATE TABLE aq_internal.made_up (queue_id integer PRIMARY KEY, note text NOT NULL);
-COMMENT ON TABLE aq_internal.made_up IS 'made up';
-SELECT pg_catalog.pg_extension_config_dump('aq_internal.made_up', '');
-GRANT SELECT ON aq_internal.made_up TO pg_database_owner;
-INSERT INTO aq_internal.made_up SELECT queue_id, 'was there' FROM aq_internal.queue;
-CREATE OR REPLACE VIEW aq.errors AS SELECT code, "sqlstate", meaning, upper(meaning) AS loud FROM aq_internal.errors();
-COMMENT ON COLUMN aq.errors.loud IS 'made up';
-DROP FUNCTION aq.conversion_obstacles(text);
-CREATE FUNCTION aq.conversion_obstacles(queue_name text, "limit" integer DEFAULT 10, OUT obstacle text, OUT hint text)
-RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_convert_obstacles';
-COMMENT ON FUNCTION aq.conversion_obstacles IS 'made up';
-CREATE OR REPLACE FUNCTION aq_internal.severity(share numeric) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL UNSAFE RETURN 'made up';
-""",
-    "pgaq_oracle": """
-CREATE VIEW sys.v$made_up AS SELECT queue_id, note FROM aq_internal.made_up;
-COMMENT ON VIEW sys.v$made_up IS 'made up';
-GRANT SELECT ON sys.v$made_up TO pg_monitor;
-CREATE OR REPLACE FUNCTION dbms_aq.never() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN -2;
-""",
-}
+PGAQ_ONLY = EXTENSIONS[:1]
 
-
-@dataclass
-class Installation:
-    bindir: Path
-    scripts: Path  # folder of control files and scripts
-
-
-def script(folder: Path, extension: str, versions: str) -> Path:
-    return folder / f"{extension}--{versions}.sql"
-
-
-def made_up_version(folder: Path) -> None:
-    """The scripts that install it and that lead to it."""
-    for extension, change in UPGRADE.items():
-        header = f'\\echo Use "ALTER EXTENSION {extension} UPDATE" to load this file. \\quit\n'
-        script(folder, extension, f"{OLD}--{NEW}").write_text(header + change)
-        # an installation has no rows yet
-        fresh = re.sub(r"INSERT INTO .*?;\n", "", change)
-        script(folder, extension, NEW).write_text(script(folder, extension, OLD).read_text() + fresh)
+# C functions whose arguments or results are not those of the version before, and which serve both
+SERVE_BOTH: set[str] = set()
 
 
 @pytest.fixture(scope="module")
 def installation():
-    """A copy of the server's installation, in which files may be added.  Programs find their files by their own place."""
-    parts = {name: Path(places.pg_config(name)) for name in ("bindir", "sharedir", "pkglibdir")}
-    root = Path(os.path.commonpath(list(parts.values())))
-    copy = Path(tempfile.mkdtemp(prefix="pgaq-versions-", dir=os.environ.get("PGAQ_RUN_DIR") or "/tmp"))
-    copy.chmod(0o755)
-    there = {name: copy / path.relative_to(root) for name, path in parts.items()}
-    try:
-        there["bindir"].mkdir(parents=True)
-        for program in parts["bindir"].iterdir():
-            # these ask where they are; the others may be links
-            shutil.copy(program, there["bindir"]) if program.name in ("postgres", "initdb") else (
-                there["bindir"] / program.name
-            ).symlink_to(program)
-        shutil.copytree(parts["sharedir"], there["sharedir"], ignore=shutil.ignore_patterns("man", "doc", "locale"), symlinks=True)
-        there["pkglibdir"].parent.mkdir(parents=True, exist_ok=True)
-        there["pkglibdir"].symlink_to(parts["pkglibdir"])
-        made_up_version(there["sharedir"] / "extension")
-        yield Installation(there["bindir"], there["sharedir"] / "extension")
-    finally:
-        shutil.rmtree(copy)
+    with upgrade.installation() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def server(installation):
-    made = Server.temporary("versions", bindir=installation.bindir)
+    made = Server.temporary("versions", bindir=installation.bindir, settings={"pgaq.node_heartbeat": "100ms"})
     yield made
     end_server(made)
 
@@ -114,11 +53,14 @@ def database(server):
     """Makes databases, and drops them."""
     names = []
 
-    def make(name):
+    def make(name, version=None, extensions=PGAQ_ONLY):
         with server.connect() as conn:
             conn.execute(f"CREATE DATABASE {name}")
         names.append(name)
-        return server.connect(name)
+        made = server.connect(name)
+        if version is not None:
+            create(made, version, extensions)
+        return made
 
     yield make
     with server.connect() as conn:
@@ -126,97 +68,340 @@ def database(server):
             conn.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def create(conn, version):
-    for extension in EXTENSIONS:
-        conn.execute(f"CREATE EXTENSION {extension} VERSION '{version}'")
+def link(server, conn, name):
+    """A link to another database of the server, with the name of that database."""
+    conn.execute(
+        f"CREATE SERVER {name} FOREIGN DATA WRAPPER pgaq_link OPTIONS (host '{server.socket_dir}', port '{server.port}', dbname '{name}')"
+    )
+    conn.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres')")
 
 
-def update(conn):
-    for extension in EXTENSIONS:
-        conn.execute(f"ALTER EXTENSION {extension} UPDATE TO '{NEW}'")
-
-
-def test_upgraded_is_as_installed(database):
-    with database("installed") as installed, database("upgraded") as upgraded:
-        create(installed, NEW)
-        create(upgraded, OLD)
-        old = {extension: members(upgraded, extension) for extension in EXTENSIONS}
-        update(upgraded)
-        for extension in EXTENSIONS:
-            now = members(upgraded, extension)
-            assert len(now) > 100 and differences(old[extension], now) != {}
-            assert differences(members(installed, extension), now) == {}
-
-
-def test_a_difference_is_seen(database):
-    """Things that an upgrade script could miss: privileges, comments, a constraint, whether rows are dumped."""
-    with database("installed") as conn:
-        create(conn, NEW)
-        before = members(conn, "pgaq")
-        for change, seen in (
-            ("COMMENT ON VIEW aq.queues IS 'other'", "view aq.queues"),
-            ("GRANT SELECT ON aq_internal.made_up TO PUBLIC", "table aq_internal.made_up"),
-            ("ALTER TABLE aq_internal.made_up ALTER note DROP NOT NULL", "table aq_internal.made_up"),
-            ("COMMENT ON COLUMN aq.queues.owner IS NULL", "view aq.queues"),
-            ("REVOKE EXECUTE ON FUNCTION aq.report_text FROM PUBLIC", "function aq.report_text(pg_catalog.jsonb)"),
-            ("ALTER EXTENSION pgaq DROP VIEW aq.errors", "view aq.errors"),
-        ):
-            conn.execute("BEGIN")
-            conn.execute(change)
-            assert seen in differences(before, members(conn, "pgaq")), change
-            conn.execute("ROLLBACK")
-
-
-def test_messages_survive(server, database):
-    """Dequeued before and after, also in a session that continues, with a running worker."""
-    with database("filled") as conn, server.connect("filled") as other:
-        create(conn, OLD)
-        conn.execute(
-            "SELECT aq.create_queue('q', max_retries => 3, shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true), aq.create_queue_table('public.tab')"
-        )
+def test_update(server, database):
+    """What a database of the version before holds is used before, in a session that goes on, and after the update, with a running worker; then the catalog
+    is the same as an installed one."""
+    with (
+        database("installed", NEW, EXTENSIONS) as installed,
+        database("filled", OLD, EXTENSIONS) as conn,
+        server.connect("filled") as other,
+    ):
+        installed.execute("SELECT aq.create_queue('target')")
+        link(server, conn, "installed")
+        conn.execute("""SELECT aq.create_queue('q', retry_delay => '0', shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true),
+            aq.create_queue_table('public.tab'), aq.create_queue('source'), aq.create_queue('ticks')""")
         conn.execute(
             "SELECT aq.create_queue('tabled', queue_table => 'public.tab'), aq.subscribe('t', 'ann', 'priority < 5'), aq.subscribe('t', 'bob')"
         )
+        conn.execute("SELECT aq.propagate('source', 'target@installed'), aq.schedule('tick', 'ticks', '0', every => '1 second')")
         put_many(conn, "q", 1, 100)
         put_many(conn, "tabled", 1, 10)
         put(conn, "t", 1, 2)
         put(conn, "q", "b", delivery_mode="buffered")
+        put(conn, "source", 1)
         assert take(other, "q", number=50) == list(range(1, 51)) and take(other, "t", "ann", 1) == [1]
-        update(conn)
-        assert db.value(conn, "SELECT count(*) = (SELECT count(*) FROM aq_internal.queue) FROM aq_internal.made_up")
+        assert arrived(installed, "target", 1) == [1]
+        leased = conn.execute("SELECT msgid, receipt FROM aq.dequeue('q', lease => '1 hour')").fetchone()
+        for gid, command in {"put": "SELECT aq.enqueue('q', '\"prepared\"')", "take": "SELECT * FROM aq.dequeue('q')"}.items():
+            conn.execute(f"BEGIN; {command}; PREPARE TRANSACTION '{gid}'")
+
+        update(conn, NEW)
+
+        for extension in EXTENSIONS:
+            found = differences(members(installed, extension), members(conn, extension))
+            assert found == {}, f"{upgrade.shown(found)}\ntools/upgrade --write writes what is mechanical of it into sql/upgrade"
+        conn.execute("COMMIT PREPARED 'put'")
+        conn.execute("ROLLBACK PREPARED 'take'")
+        assert db.value(other, "SELECT result FROM aq.acknowledge('q', %s, %s)", leased) == "done"
         for session in (other, conn):
             put(session, "q", "new")
             put(session, "t", "new")
-        assert take(other, "q") == [*range(51, 101), "new", "new"] and take(conn, "tabled") == list(range(1, 11))
+        assert arrived(other, "q", 52) == [*range(52, 101), "prepared", "new", "new"] and take(conn, "tabled") == list(range(1, 11))
         assert take(conn, "t", "ann") == [2, "new", "new"] and look(other, "t", "bob") == [1, 2, "new", "new"]
         assert db.value(conn, "SELECT payload FROM aq.dequeue('q', delivery_mode => 'buffered')") == "b"
+        put(conn, "source", 2)
+        assert arrived(installed, "target", 1) == [2]
+        take(conn, "ticks")
+        assert ready(conn, "ticks", timeout="1 minute")
+        conn.execute("SELECT aq.unschedule('tick'), aq.alter_propagation('source', 'target@installed', enabled => false)")
+
+
+def test_a_difference_is_seen(database):
+    """Things that an upgrade script could miss: privileges, comments, a constraint, whether rows are dumped."""
+    with database("installed", NEW) as conn:
+        before = members(conn, "pgaq")
+        for change, seen, aspect in (
+            ("COMMENT ON VIEW aq.queues IS 'other'", "view aq.queues", "comment"),
+            ("COMMENT ON COLUMN aq.queues.owner IS NULL", "view aq.queues", "comment of column owner"),
+            ("GRANT SELECT ON aq_internal.registration TO PUBLIC", "table aq_internal.registration", "rights"),
+            ("ALTER TABLE aq_internal.queue ALTER key DROP NOT NULL", "table aq_internal.queue", "columns"),
+            ("ALTER TABLE aq_internal.queue ALTER retention SET DEFAULT '1 s'", "table aq_internal.queue", "columns"),
+            ("ALTER TABLE aq_internal.queue DROP CONSTRAINT queue_shards_check", "table aq_internal.queue", "definition"),
+            (
+                "UPDATE pg_extension SET extconfig = extconfig[2:], extcondition = extcondition[2:] WHERE extname = 'pgaq'",
+                "table aq_internal.property",
+                "dumped",
+            ),
+            ("ALTER EXTENSION pgaq DROP VIEW aq.errors", "view aq.errors", "definition"),
+        ):
+            conn.execute("BEGIN")
+            conn.execute(change)
+            assert aspect in differences(before, members(conn, "pgaq"))[seen], change
+            conn.execute("ROLLBACK")
+
+
+SYMBOLS = """SELECT p.prosrc, concat_ws(' ', p.prokind, p.proisstrict, p.proretset, p.prorettype::regtype, coalesce(p.proallargtypes, p.proargtypes)::regtype[], p.proargmodes)
+    FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname = 'c' AND p.probin = 'pgaq'"""
+
+
+def test_functions_of_the_library(database):
+    """A C function that the old catalog calls has the arguments and results that it had: another form needs another C function.
+    (That it exists is checked by CREATE EXTENSION.)"""
+    forms = {OLD: defaultdict(set), NEW: defaultdict(set)}
+    for number, version in enumerate(forms):
+        with database(f"forms{number}", version, EXTENSIONS) as conn:
+            for symbol, form in conn.execute(SYMBOLS):
+                forms[version][symbol].add(form)
+    changed = {symbol for symbol, old in forms[OLD].items() if symbol in forms[NEW] and not old <= forms[NEW][symbol]}
+    assert len(forms[OLD]) > 200 and changed == SERVE_BOTH
 
 
 def test_a_failed_update_changes_nothing(server, database, installation):
     """It is one transaction: queues are used as before."""
-    script(installation.scripts, "pgaq", f"{OLD}--0.1.2").write_text(UPGRADE["pgaq"] + "SELECT 1 / 0;\n")
-    with database("failing") as conn:
-        create(conn, OLD)
+    (installation.scripts / f"pgaq--{OLD}--{NEXT}.sql").write_text(
+        (installation.scripts / f"pgaq--{OLD}--{NEW}.sql").read_text() + "SELECT 1 / 0;\n"
+    )
+    with database("failing", OLD) as conn:
         before = members(conn, "pgaq")
         conn.execute("SELECT aq.create_queue('q')")
         put(conn, "q", 1)
         with pytest.raises(db.Error):
-            conn.execute("ALTER EXTENSION pgaq UPDATE TO '0.1.2'")
+            conn.execute(f"ALTER EXTENSION pgaq UPDATE TO '{NEXT}'")
         assert differences(before, members(conn, "pgaq")) == {}
         assert take(conn, "q") == [1]
     server.expect_log("division by zero")
 
 
-def real_upgrades():
-    return sorted((places.ROOT / "sql" / "upgrade").glob("*--*--*.sql"))
+def test_dump_of_the_old_catalog(server, database, tmp_path):
+    """It is restored into the new one."""
+    dump = tmp_path / "dump"
+    with database("dumped", OLD) as conn:
+        conn.execute("SELECT aq.create_queue('q', shards => 1), aq.create_queue('t', shards => 1, multiple_consumers => true)")
+        conn.execute("SELECT aq.subscribe('t', 'ann', 'priority < 5'), aq.schedule('tick', 'q', '0', cron => '@yearly')")
+        put(conn, "q", 1, 2)
+        put(conn, "t", 1)
+        dump.write_text(server.run("pg_dump", dbname="dumped").stdout)
+    with database("restored") as conn:
+        done = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(dump), dbname="restored")
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert db.value(conn, "SELECT extversion FROM pg_extension WHERE extname = 'pgaq'") == NEW
+        assert take(conn, "q") == [1, 2] and take(conn, "t", "ann") == [1]
+        assert db.value(conn, "SELECT count(*) FROM aq.schedules") == 1
 
 
-@pytest.mark.parametrize("path", real_upgrades(), ids=lambda path: getattr(path, "stem", "none"))
-def test_each_upgrade_script(database, path):
-    """The upgrade scripts of a released version to the next one."""
-    extension, old, new = path.stem.split("--")
-    with database("installed") as installed, database("upgraded") as upgraded:
-        installed.execute(f"CREATE EXTENSION {extension} VERSION '{new}' CASCADE")
-        upgraded.execute(f"CREATE EXTENSION {extension} VERSION '{old}' CASCADE")
-        upgraded.execute(f"ALTER EXTENSION {extension} UPDATE TO '{new}'")
-        assert differences(members(installed, extension), members(upgraded, extension)) == {}
+# -- the wrong order
+
+
+def of_next_version(folder: Path, name: str) -> Path:
+    """The script of this name, as the next version will have it."""
+    path = folder / name.replace(NEW, NEXT)
+    path.write_text((folder / name).read_text().replace(f"'{NEW}'", f"'{NEXT}'").replace(f" {NEW} ", f" {NEXT} "))
+    return path
+
+
+def refused(conn, command, *words):
+    with pytest.raises(db.Error) as error:
+        conn.execute(command)
+    text = "\n".join(filter(None, (error.value.diag.message_primary, error.value.diag.message_detail, error.value.diag.message_hint)))
+    assert all(word in text for word in words), text
+
+
+def test_a_new_catalog_needs_the_new_library(database, installation):
+    """Files of the next version are installed, and the server has not been restarted: nothing is updated or created."""
+    made = [of_next_version(installation.scripts, name) for name in (f"pgaq--{NEW}.sql", f"pgaq--{OLD}--{NEW}.sql")]
+    said = (
+        f'version {NEXT} of the extension "pgaq" needs the library of this version',
+        f"the library of version {NEW}",
+        "Restart the server.",
+    )
+    with database("early", OLD) as conn, database("earlier") as empty:
+        before = members(conn, "pgaq")
+        refused(conn, f"ALTER EXTENSION pgaq UPDATE TO '{NEXT}'", *said)
+        refused(empty, f"CREATE EXTENSION pgaq VERSION '{NEXT}'", *said)
+        assert differences(before, members(conn, "pgaq")) == {}
+    for path in made:
+        path.unlink()
+
+
+def test_an_old_library_refuses_a_new_catalog(server, database):
+    """As after a return to old files: sessions that begin then do nothing."""
+    server.expect_log("needs a newer library")
+    with database("late", NEW) as conn:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("UPDATE pg_extension SET extversion = %s WHERE extname = 'pgaq'", [NEXT])
+        with server.connect("late") as other:
+            refused(
+                other,
+                "SELECT aq.enqueue('q', '1')",
+                f'version {NEXT} of the extension "pgaq" needs a newer library than version {NEW}',
+                f"Install version {NEXT}",
+            )
+        conn.execute("UPDATE pg_extension SET extversion = %s WHERE extname = 'pgaq'", [NEW])
+        put(conn, "q", 1)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS[1:])
+def test_pgaq_is_first(database, extension):
+    """The other extensions need the new pgaq."""
+    with database("first", OLD, ["pgaq", extension]) as conn:
+        refused(
+            conn,
+            f"ALTER EXTENSION {extension} UPDATE TO '{NEW}'",
+            f'version {NEW} of the extension "{extension}" needs version {NEW} of the extension "pgaq"',
+            "ALTER EXTENSION pgaq UPDATE",
+        )
+        conn.execute(f"DROP EXTENSION {extension}")
+        refused(conn, f"CREATE EXTENSION {extension}", "ALTER EXTENSION pgaq UPDATE")
+
+
+# -- beside programs
+
+
+class Readers:
+    """Sessions that read views in transactions of several statements; the errors that they get."""
+
+    QUERIES = (
+        "SELECT * FROM aq.queues",
+        "SELECT * FROM aq.subscribers",
+        "SELECT * FROM aq.metrics()",
+        "SELECT * FROM aq.waits",
+        "SELECT * FROM aq.messages LIMIT 5",
+    )
+
+    def __init__(self, server, dbname, number):
+        self.server, self.dbname = server, dbname
+        self.errors, self.rounds, self.ended = [], 0, threading.Event()
+        self.threads = [threading.Thread(target=self.read, args=(n,)) for n in range(number)]
+
+    def read(self, number):
+        queries = self.QUERIES if number % 2 else self.QUERIES[::-1]
+        try:
+            with self.server.connect(self.dbname) as conn:
+                while not self.ended.wait(0.01):
+                    with conn.transaction():
+                        for query in queries:
+                            conn.execute(query, prepare=True).fetchall()
+                    self.rounds += 1
+        except db.Error as error:
+            self.errors.append(error)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        until(lambda: self.rounds >= len(self.threads), "readers")
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def update_beside(conn):
+    """The update takes its locks within half a second, or fails and is repeated, as docs/upgrade.md says."""
+    for extension in EXTENSIONS:
+        until(lambda: updated(conn, extension), f"update of {extension}")
+
+
+def updated(conn, extension):
+    try:
+        conn.execute(f"ALTER EXTENSION {extension} UPDATE TO '{NEW}'")
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        return False
+    return True
+
+
+def test_beside_programs(server, database):
+    """Producers, consumers, sessions with leases and sessions that read views get no error while the extensions are updated, and each message comes once."""
+    server.expect_log("lock timeout|deadlock")
+    options = Options(rollback=5, savepoint=10, fsync="none")
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(database("busy", OLD, EXTENSIONS))
+        topic = Workload(server, PGAQ, Shape(kind="topic", sessions=2, subscribers=2, batch=2), options, queue="topic", dbname="busy")
+        leased = Workload(server, LEASE1, Shape(sessions=2, batch=2), Options(fsync="none"), queue="leased", dbname="busy")
+        works = [stack.enter_context(work) for work in (topic, leased)]
+        for work in works:
+            work.setup()
+            work.start()
+        with Readers(server, "busy", 2) as readers:
+            update_beside(conn)
+            done, delivered = readers.rounds, [work.control.delivered for work in works]
+            until(lambda: readers.errors or readers.rounds > done + 2, "readers")
+            for work, before in zip(works, delivered, strict=True):
+                work.until(lambda work=work, before=before: work.control.delivered > before + 100, 60, "no messages come after the update")
+        for work in works:
+            drained = work.drain()
+            work.stop()
+            report = work.check()
+            assert drained and report.ok and report.committed > 100, str(report)
+            assert work.control.errors == 0, work.said()
+        assert readers.errors == []
+
+
+def test_standby(installation, throw_away):
+    """A synchronous standby is promoted with the old catalog, and is updated afterwards; or its primary is updated, and it is promoted then."""
+    with Server.temporary("primary", bindir=installation.bindir) as primary:
+        with primary.connect() as conn:
+            create(conn, OLD, PGAQ_ONLY)
+            conn.execute("SELECT aq.create_queue('q', shards => 1)")
+            put(conn, "q", 1, 2)
+            first, second = (throw_away(primary.basebackup(name)) for name in ("first", "second"))
+            for standby, number in ((first, 1), (second, 2)):
+                standby.start()
+                primary.configure(synchronous_standby_names=f"FIRST {number} (*)")
+            primary.reload()
+            until(lambda: db.value(conn, "SELECT count(*) = 2 FROM pg_stat_replication WHERE sync_state = 'sync'"), "synchronous standbys")
+            put(conn, "q", 3)
+            primary.configure(synchronous_standby_names="*")
+            primary.reload()
+            first.promote()
+            with first.connect() as promoted:
+                assert take(promoted, "q", number=2) == [1, 2]
+                update(promoted, NEW, PGAQ_ONLY)
+                put(promoted, "q", 4)
+                assert take(promoted, "q") == [3, 4]
+            update(conn, NEW, PGAQ_ONLY)
+            assert take(conn, "q", number=2) == [1, 2]
+            new = members(conn, "pgaq")
+        primary.stop()
+        second.promote()
+        with second.connect() as promoted:
+            assert differences(new, members(promoted, "pgaq")) == {}
+            assert take(promoted, "q") == [3]
+
+
+# -- databases of two versions
+
+
+@pytest.mark.parametrize("versions", [(OLD, NEW), (NEW, OLD)], ids=["from-old", "from-new"])
+def test_links_and_nodes(server, database, versions):
+    """Propagation, and a queue on two nodes, between databases of both versions, while the older one is updated."""
+    names = "here", "there"
+    here, there = (database(name, version) for name, version in zip(names, versions, strict=True))
+    with here, there:
+        for conn, other in ((here, "there"), (there, "here")):
+            link(server, conn, other)
+            conn.execute("SELECT aq.node_add(%s)", [other])
+            conn.execute(
+                "SELECT aq.create_queue('target'), aq.create_queue('source'), aq.create_queue('both', distributed => true, shards => 1)"
+            )
+        assert db.value(here, "SELECT remote_version FROM aq.check_link('there')") == versions[1]
+        here.execute("SELECT aq.propagate('source', 'target@there')")
+        for number in (1, 2):
+            put(here, "source", number)
+            put(here, "both", number)
+            assert arrived(there, "target", 1) == [number]
+            assert arrived(there, "both", 1) == [number]
+            if number == 1:
+                update(here if versions[0] == OLD else there, NEW, PGAQ_ONLY)
+        here.execute("SELECT aq.alter_propagation('source', 'target@there', enabled => false)")
+        for conn, other in ((here, "there"), (there, "here")):
+            conn.execute("SELECT aq.node_remove(%s, force => true)", [other])

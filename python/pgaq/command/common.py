@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from pgaq import db, text
 from pgaq.text import identifier
 
-VERSION = "0.1.0"  # of the command, as in pgaq.control; a test compares
+VERSION = "0.2.0"  # of the command, as in pgaq.control; a test compares
 OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 
 # docs/command.md has this table

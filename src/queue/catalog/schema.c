@@ -28,6 +28,7 @@ aq_schema_relation(const char *name)
 	Oid			schema = get_namespace_oid("aq_internal", true);
 	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 
+	aq_version_check();
 	if (!OidIsValid(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),

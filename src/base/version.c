@@ -1,0 +1,112 @@
+/*-------------------------------------------------------------------------
+ *
+ * version.c
+ *	  The version of the library, and that of the extension in the database.
+ *
+ * A library serves the catalog of its own version and that of the version
+ * before, so that a new library is installed first and ALTER EXTENSION UPDATE
+ * follows while programs run.  The other order is refused: the scripts of a
+ * version compare pgaq.library_version with their own version before they
+ * change anything, and a session whose library is older than the extension in
+ * its database raises an error.
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "base/base_int.h"
+#include "catalog/pg_extension.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+
+#define NUMBERS 3
+
+static char *library_version;
+
+void
+aq_version_define_parameters(void)
+{
+	DefineCustomStringVariable("pgaq.library_version",
+							   "Version of the library that the server has loaded.",
+							   "It serves the extension of this version and of the version before: see ALTER EXTENSION pgaq UPDATE.",
+							   &library_version, AQ_VERSION, PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							   NULL, NULL, NULL);
+}
+
+/* The version of the extension in this database; NULL: it is not there. */
+static char *
+version_in_database(void)
+{
+	Relation	rel = table_open(ExtensionRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	char	   *version = NULL;
+
+	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("pgaq"));
+	scan = systable_beginscan(rel, ExtensionNameIndexId, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, Anum_pg_extension_extversion, RelationGetDescr(rel), &isnull);
+
+		version = TextDatumGetCString(value);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return version;
+}
+
+/* A version that does not consist of numbers has none of them. */
+static void
+read_numbers(const char *version, int numbers[NUMBERS])
+{
+	numbers[0] = numbers[1] = numbers[2] = 0;
+	(void) sscanf(version, "%d.%d.%d", &numbers[0], &numbers[1], &numbers[2]);
+}
+
+static bool
+is_newer(const char *version, const char *than)
+{
+	int			one[NUMBERS];
+	int			other[NUMBERS];
+
+	read_numbers(version, one);
+	read_numbers(than, other);
+	for (int i = 0; i < NUMBERS; i++)
+		if (one[i] != other[i])
+			return one[i] > other[i];
+	return false;
+}
+
+/*
+ * Raises an error if the extension in the database is newer than the library,
+ * which may know neither its tables nor its functions.  Once in a session: the
+ * scripts of a newer version do not run while this library is loaded.
+ */
+void
+aq_version_check(void)
+{
+	static bool checked;
+	char	   *version;
+
+	if (checked)
+		return;
+	version = version_in_database();
+	if (version == NULL)
+		return;
+	if (is_newer(version, AQ_VERSION))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("version %s of the extension \"pgaq\" needs a newer library than version %s", version, AQ_VERSION),
+				 errhint("Install version %s of pgaq, or a later one, and restart the server.", version)));
+	pfree(version);
+	checked = true;
+}
