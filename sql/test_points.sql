@@ -35,7 +35,7 @@ RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_link_test_changed';
 CREATE OR REPLACE FUNCTION aq.link_test_wake()
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_link_test_wake';
 
-/* What aq.check() is to find: by 1 makes it, -1 undoes it; see src/shard/damage.c and where the others are. */
+/* What aq.check() is to find: by 1 makes it, -1 undoes it; see src/shard/checks/damage.c and where the others are. */
 CREATE OR REPLACE FUNCTION aq.damage(queue_name text, what text, by integer)
 RETURNS void LANGUAGE c STRICT VOLATILE AS 'pgaq', 'aq_damage';
 

@@ -48,7 +48,7 @@ def c_files():
 
 
 def part_of(path):
-    """The part that a file under src/ belongs to, in one of its rooms or not; None: module.c."""
+    """The part that a file under src/ belongs to, in one of its folders or not; None: module.c."""
     parts = path.relative_to(SRC).parts
     return parts[0] if len(parts) > 1 else None
 
@@ -61,7 +61,7 @@ def lines_of(path):
 
 
 def uses_table(readme, what):
-    """The table of a README that begins "| part | may use |": part (or room) -> set of those it may use."""
+    """The table of a README that begins "| part | may use |": part (or folder) -> set of those it may use."""
     table, inside = {}, False
     for line in lines_of(readme):
         if line.startswith(f"| {what} | may use |"):
@@ -152,25 +152,25 @@ def check_circles():
             yield f"src/{part}: {len(circle)} files use each other in a circle: {' '.join(path.name for path in circle)}"
 
 
-def check_rooms():
-    """A part's sub-folders use each other as the table in its README says."""
+def check_folders():
+    """The folders of a part use each other as the table in its README says."""
     for part in dependency_table():
-        folder = SRC / part
-        rooms = {path.name for path in folder.iterdir() if path.is_dir()}
-        table = uses_table(folder / "README.md", "room")
-        if rooms != set(table):
-            yield f"src/{part}/README.md: its table of rooms has {sorted(table)}, the folder has {sorted(rooms)}"
+        root = SRC / part
+        folders = {path.name for path in root.iterdir() if path.is_dir()}
+        table = uses_table(root / "README.md", "folder")
+        if folders != set(table):
+            yield f"src/{part}/README.md: its table of folders has {sorted(table)}, the folder has {sorted(folders)}"
             continue
-        yield from downward(folder / "README.md", table)
+        yield from downward(root / "README.md", table)
         for path in symbols().used:
-            room = path.parent.name
-            if path.parent.parent != folder:
+            folder = path.parent.name
+            if path.parent.parent != root:
                 continue
             for used, names in symbols().uses(path).items():
                 if (
-                    used.is_relative_to(folder) and used.parent != path.parent and used.parent.name not in table[room]
-                ):  # nor what stands above the rooms
-                    yield f"{relative(path)}: room {room} may not use {relative(used)} ({' '.join(names)})"
+                    used.is_relative_to(root) and used.parent != path.parent and used.parent.name not in table[folder]
+                ):  # nor what stands beside the folders
+                    yield f"{relative(path)}: folder {folder} may not use {relative(used)} ({' '.join(names)})"
 
 
 def check_prefixes():
@@ -521,7 +521,7 @@ SLOT_WRITERS = {"slot.c", "slot.h", "damage.c"}  # damage.c makes what aq.check(
 def check_slots():
     """Only slot.c writes the states of messages and what is counted of them."""
     for where, _ in matches(SLOT_WRITES, lambda path: part_of(path) != "shard" or path.name in SLOT_WRITERS):
-        yield f"{where}: use a function of shard/slot.h"
+        yield f"{where}: use a function of shard/partitions/slot.h"
 
 
 # --- Python --------------------------------------------------------------------
@@ -840,7 +840,7 @@ CHECKS = [
     check_layers,
     check_parts,
     check_circles,
-    check_rooms,
+    check_folders,
     check_prefixes,
     check_sizes,
     check_packages,

@@ -1,7 +1,7 @@
 """The external symbols of the built objects: which file defines them, which files use them.
 
 tools/check.py asks for circles among the files of a part, for uses against the
-direction of its rooms, and for names without their file's prefix.
+direction of its folders, and for names without their file's prefix.
 """
 
 import subprocess

@@ -5,7 +5,7 @@
  *	  the origin, and units go back.
  *
  * A stream for each other node.  What is to be reported is in the tables of the
- * queue: see shard/foreign.c.  A report is repeated until it is answered, and after a
+ * queue: see shard/messages/foreign.c.  A report is repeated until it is answered, and after a
  * crash all is reported again that is still there; the origin takes it once.  A
  * unit that is being recalled returns when all is reported, and no session has
  * one of its messages.

@@ -64,7 +64,7 @@ extern const AqPart aq_queue_part;
 
 typedef struct AqQueueShm AqQueueShm;
 
-/* === room catalog ============================================================= */
+/* === folder catalog ============================================================= */
 
 typedef struct AqRule AqRule;
 typedef struct AqRuleIndex AqRuleIndex;
@@ -375,7 +375,7 @@ extern void aq_args_elements(ArrayType *array, Datum **values, bool **nulls, int
 extern int64 aq_interval_to_us(Datum interval);
 extern int64 aq_interval_option(Datum interval, AqErrorId error, const char *what); /* checks its range */
 
-/* === room memory ============================================================== */
+/* === folder memory ============================================================== */
 
 /*
  * Counters and times of a queue; the first ones also exist for its consumers:
@@ -753,7 +753,7 @@ extern bool aq_pins_check_lost_table(const AqQueue *queue, int level);
 /* --- flow.c */
 extern bool aq_flow_is_full(AqQueue *buffered);
 
-/* === room definitions =========================================================
+/* === folder definitions =========================================================
  *
  * --- definition.c
  *
@@ -780,13 +780,13 @@ extern void aq_upkeep_on_watched(void (*run) (int32 id, AqQueueShm *shm));
 extern bool aq_restored_is_running(void);
 extern uint32 aq_restored_count(void);
 
-/* === room immediate ===========================================================
+/* === folder immediate ===========================================================
  *
  * --- helper.c: removes what users' code has left in a background worker; between transactions
  */
 extern void aq_helper_forget_call(void);
 
-/* === room calls ===============================================================
+/* === folder calls ===============================================================
  *
  * --- wait.c
  *

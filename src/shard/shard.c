@@ -7,7 +7,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "shard/shard_private.h"
+#include "shard/checks/checks_private.h"
+#include "shard/messages/messages_private.h"
+#include "shard/shard.h"
+#include "shard/worker/worker_private.h"
 
 #include "utils/guc.h"
 

@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 killed=0
 alive=0
 
-# name, file of $part or of a room of it, a Perl expression that changes the file (whole text in $_)
+# name, file of $part or of one of its folders, a Perl expression that changes the file (whole text in $_)
 part=sync
 mutant() {
 	local name=$1 file change=$3

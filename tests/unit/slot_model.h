@@ -4,7 +4,7 @@
  *	  For test_slot.c: the shared memory of a stream, a model of its messages that
  *	  keeps their states only, and counting everything again.
  *
- * Included once, behind shard/slot.c.
+ * Included once, behind shard/partitions/slot.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "shard/bitmap.h"
+#include "shard/partitions/bitmap.h"
 #include "sim.h"
 #include "tests.h"
 

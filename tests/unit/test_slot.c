@@ -17,7 +17,7 @@
 
 #pragma GCC diagnostic ignored "-Wsign-compare"
 
-#include "shard/slot.c"
+#include "shard/partitions/slot.c"
 
 #include "slot_model.h"
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * calls_private.h
- *	  Declarations shared by the files of room "calls" and the rooms above.
+ *	  Declarations shared by the files of folder "calls" and of those that may use it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_private.h
- *	  Declarations shared by the files of room "catalog" and the rooms above.
+ *	  Declarations shared by the files of folder "catalog" and of those that may use it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * definitions_private.h
- *	  Declarations shared by the files of room "definitions" and the rooms
- *	  above.
+ *	  Declarations shared by the files of folder "definitions" and of those that may use it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

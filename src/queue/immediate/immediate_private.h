@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * immediate_private.h
- *	  Declarations shared by the files of room "immediate" and room "calls".
+ *	  Declarations shared by the files of the folders "immediate" and "calls".
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * memory_private.h
- *	  Declarations shared by the files of room "memory" and the rooms above.
+ *	  Declarations shared by the files of folder "memory" and of those that may use it.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * control_int.h
- *	  Declarations shared by the files of this room and sync.c.
+ *	  Declarations shared by the files of this folder and sync.c.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

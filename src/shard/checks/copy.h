@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * copy.h
+ *	  A consistent copy of a partition, for aq.check().
+ *
+ * Portions Copyright (c) 2026, the pgaq authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AQ_COPY_H
+#define AQ_COPY_H
+
+#include "shard/tables/contents.h"
+
+typedef struct SubCopy
+{
+	int			position;
+	FrameSub	sub;
+	uint32		nleased;
+	uint32		nameless;		/* leased, without a receipt or an end */
+	uint32		late_pages;		/* pages with a lease that ends before their bound */
+	uint32		holds;			/* messages in the whole stream that may hold others back */
+	uint64_t	ready[PARTITION_SLOTS / 64];
+	uint64_t	waiting[PARTITION_SLOTS / 64];
+	uint64_t	retry[PARTITION_SLOTS / 64];
+	uint64_t	doubt[PARTITION_SLOTS / 64];
+	uint64_t	leased[PARTITION_SLOTS / 64];
+	uint64_t	rests[PARTITION_SLOTS / 64];	/* waiting, without a timer */
+} SubCopy;
+
+typedef struct PartitionCopy
+{
+	Partition	partition;		/* frame: 0 if not resident; otherwise not a valid pointer here */
+	uint32		timers_reserved;
+	TimestampTz lease_end;
+	TimestampTz first_end;		/* of all leases and retry delays; 0: none */
+	uint32		nsubs;
+	SubCopy    *subs;
+	uint32		ntimers;
+	Timer	   *timers;
+	Slot		slots[PARTITION_SLOTS];
+	uint16		tags[PARTITION_SLOTS];
+} PartitionCopy;
+
+/* --- shard_check.c */
+extern PartitionCopy *aq_shard_check_copy(Stream *stream, int64 from);
+extern void aq_shard_check_partition(AqFindings *findings, const Stream *stream, const PartitionCopy *copy);
+extern void aq_shard_check_stream(AqFindings *findings, AqQueue *queue, Stream *stream);
+extern void aq_shard_check_tables(AqFindings *findings, AqQueue *queue);
+
+#endif							/* AQ_COPY_H */
