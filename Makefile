@@ -3,6 +3,7 @@
 #   make TEST_POINTS=1      with named test points compiled in (tests only)
 #   make WERROR=1           a warning of the compiler fails the build (./test build)
 #   make ASSERTS=1          with assertions, also on a server built without (tests only)
+#   make dist               the source as .tar.gz and as .zip for PGXN, below dist/source (of a tagged commit)
 #   make NO_ACCOUNTING=1    without counters, times and traces (only to measure what they cost: bench/accounting)
 # Tests are run by ./test, which knows all rungs.
 
@@ -84,3 +85,7 @@ $(shell [ -e $(PROBES) ] || { rm -f src/.probes-*; touch $(PROBES); })
 $(OBJS): $(PROBES)
 
 install: $(DATA_built)
+
+.PHONY: dist
+dist:
+	tools/release source
