@@ -43,6 +43,7 @@ class Rung:
     command: list[str]
     takes_long: bool = False  # understands --long and --seed
     wide: bool = False  # keeps more than one processor busy, so that no other wide one runs beside it
+    named: bool = False  # runs only if it is named
 
 
 @dataclass
@@ -113,6 +114,13 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
             [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")],
             takes_long=True,
             wide=True,
+        ),
+        Rung(
+            "packages",
+            "packages and images in fresh roots",
+            [*PYTEST, "-n", "2", "--dist", "loadgroup", str(ROOT / "tests" / "packages")],
+            wide=True,
+            named=True,
         ),
     ]
 
@@ -235,14 +243,14 @@ def main(arguments: list[str] | None = None) -> int:
         "rungs",
         nargs="*",
         metavar="RUNG",
-        help=f"{', '.join(names)}; or quick: {', '.join(QUICK)}, with fewer seeds; or build, which only builds and installs",
+        help=f"{', '.join(names)} (packages only if named); or quick: {', '.join(QUICK)}, with fewer seeds; or build, which only builds and installs",
     )
     parser.add_argument("--long", action="store_true", help="also what takes minutes or hours")
     parser.add_argument("--seed", type=int, help="of the random tests")
     parser.add_argument("--keep", action="store_true", help="keep the servers' logs")
     given = parser.parse_args(arguments)
     quick = given.rungs == ["quick"]
-    wanted = QUICK if quick else given.rungs or names
+    wanted = QUICK if quick else given.rungs or [rung.name for rung in rungs(False) if not rung.named]
     unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"there is no rung {unknown[0]}; there are {', '.join(names)}")

@@ -1,0 +1,71 @@
+"""The packages that the tests try, and the Debian root that they begin with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from roots import SOURCE, Root, run
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PGAQ_DIST; dist/ if it was made of this commit; otherwise the Debian packages and the images of it, made now."""
+    if os.environ.get("PGAQ_DIST"):
+        return Path(os.environ["PGAQ_DIST"]).resolve()
+    commit = run("git", "-C", SOURCE, "rev-parse", "HEAD").strip()
+    made = SOURCE / "dist/RELEASE"
+    if made.exists() and json.loads(made.read_text())["commit"] == commit:
+        return SOURCE / "dist"
+    path = tmp_path_factory.mktemp("dist")
+    run(SOURCE / "tools/release", "--snapshot", "--dist", path, "debian", "images")
+    return path
+
+
+@pytest.fixture(scope="session")
+def debs(dist: Path) -> dict[str, Path]:
+    """The packages: "pgaq", and the extension for each version of PostgreSQL."""
+    return {path.name.split("_")[0]: path for path in (dist / "debian").glob("*.deb") if "-dbgsym" not in path.name}
+
+
+@pytest.fixture(scope="session")
+def minimal() -> Iterator[Root]:
+    """A minimal Debian of the release that the packages are made for, as it comes from the mirror."""
+    if os.getuid() != 0:
+        pytest.skip("missing: root, to make a Debian root")
+    if not shutil.which("mmdebstrap"):
+        pytest.skip("missing: mmdebstrap")
+    folder = Path(tempfile.mkdtemp(prefix="pgaq-roots-"))
+    folder.chmod(0o755)
+    try:
+        yield _minimal(folder / "minimal")
+    finally:
+        # all copies, too
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _minimal(path: Path) -> Root:
+    codename = next(line[17:].strip() for line in Path("/etc/os-release").read_text().splitlines() if line.startswith("VERSION_CODENAME="))
+    try:
+        run(
+            "mmdebstrap",
+            "--variant=minbase",
+            "--include=ca-certificates",
+            "--dpkgopt=force-unsafe-io",
+            "--skip=cleanup/apt/lists",
+            codename,
+            path,
+        )
+    except AssertionError as error:
+        if "Could not" in str(error) or "Temporary failure" in str(error):
+            pytest.skip("missing: a connection to the package servers")
+        raise
+    # nothing is started by an installation: there is no init
+    (path / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
+    (path / "usr/sbin/policy-rc.d").chmod(0o755)
+    return Root(path)
