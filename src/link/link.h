@@ -135,13 +135,14 @@ typedef struct AqLinkStream
 	int64		key;			/* unique in its kind */
 	Oid			server;			/* the foreign server */
 	Oid			role;			/* whose user mapping is used, and who needs USAGE on the server */
-	void	   *data;			/* the kind's own; NULL at first */
+	void	   *data;			/* the kind's own, of its size; zero at first */
 	MemoryContext context;		/* lives as long as the stream */
 } AqLinkStream;
 
 typedef struct AqLinkKind
 {
 	const char *name;
+	Size		size;			/* of what a stream of the kind remembers */
 
 	/*
 	 * Are there streams in this database?  Called in its worker (part jobs), in

@@ -115,6 +115,7 @@ aq_link_stream_add(int64 key, Oid server, Oid role)
 		context = AllocSetContextCreate(TopMemoryContext, "pgaq stream of a link", ALLOCSET_SMALL_SIZES);
 		stream = MemoryContextAllocZero(context, sizeof(AqLinkStreamState));
 		stream->public = (AqLinkStream) {.kind = listing, .key = key, .server = server, .role = role, .context = context};
+		stream->public.data = MemoryContextAllocZero(context, listing->size);
 		stream->request_context = AllocSetContextCreate(context, "pgaq request of a link", ALLOCSET_DEFAULT_SIZES);
 		entry = hash_search(all_streams(), &whole, HASH_ENTER, &found);
 		entry->stream = stream;

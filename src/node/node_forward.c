@@ -118,20 +118,6 @@ typedef struct Forwarding
 	int32		trying;			/* queue whose messages are being taken; an error leaves it set */
 } Forwarding;
 
-static Forwarding *
-forwarding_of(AqLinkStream *stream)
-{
-	if (stream->data == NULL)
-	{
-		Forwarding *forwarding = MemoryContextAllocZero(stream->context, sizeof(Forwarding));
-
-		forwarding->context = AllocSetContextCreate(stream->context, "pgaq units", ALLOCSET_SMALL_SIZES);
-		forwarding->question = AllocSetContextCreate(stream->context, "pgaq question", ALLOCSET_SMALL_SIZES);
-		stream->data = forwarding;
-	}
-	return stream->data;
-}
-
 static int32
 node_of(const AqLinkStream *stream)
 {
@@ -160,6 +146,11 @@ read_units(AqLinkStream *stream)
 	List	   *units = NIL;
 	ListCell   *lc;
 
+	if (forwarding->context == NULL)
+	{
+		forwarding->question = AllocSetContextCreate(stream->context, "pgaq question", ALLOCSET_SMALL_SIZES);
+		forwarding->context = AllocSetContextCreate(stream->context, "pgaq units", ALLOCSET_SMALL_SIZES);
+	}
 	if (version == forwarding->version)
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "pgaq units", ALLOCSET_SMALL_SIZES);
@@ -503,7 +494,7 @@ forward_woken(AqLinkStream *stream)
 	Forwarding *forwarding = stream->data;
 	uint32		news = aq_node_area_news(AQ_PEERS_READY);
 
-	if (forwarding == NULL || forwarding->version != aq_node_area_units())
+	if (forwarding->context == NULL || forwarding->version != aq_node_area_units())
 		return true;
 	if (forwarding->units == NIL || forwarding->news == news || forwarding->gathers_until > GetCurrentTimestamp())
 		return false;
@@ -528,7 +519,7 @@ note_trouble(AqLinkStream *stream)
 static bool
 forward_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
-	Forwarding *forwarding = forwarding_of(stream);
+	Forwarding *forwarding = stream->data;
 	TimestampTz now = GetCurrentTimestamp();
 	AqNodeIdentity own;
 	Delivery	delivery = {.request = request, .own = &own};
@@ -740,7 +731,7 @@ forward_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 static TimestampTz
 forward_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
-	Forwarding *forwarding = forwarding_of(stream);
+	Forwarding *forwarding = stream->data;
 
 	forwarding->token = 0;
 	if (forwarding->kind == DELIVERING || failure->phase == AQ_LINK_REFUSED)
@@ -755,6 +746,7 @@ forward_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 
 static const AqLinkKind forwards = {
 	.name = "node forward",
+	.size = sizeof(Forwarding),
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
 	.woken = forward_woken,

@@ -65,20 +65,6 @@ typedef struct Reporting
 	AqNodeHeld	returning;		/* epoch 0: it is a report */
 } Reporting;
 
-static Reporting *
-reporting_of(AqLinkStream *stream)
-{
-	if (stream->data == NULL)
-	{
-		Reporting  *reporting = MemoryContextAllocZero(stream->context, sizeof(Reporting));
-
-		reporting->context = AllocSetContextCreate(stream->context, "pgaq held units", ALLOCSET_SMALL_SIZES);
-		reporting->list = MemoryContextAlloc(stream->context, REPORT * sizeof(AqFinished));
-		stream->data = reporting;
-	}
-	return stream->data;
-}
-
 /* Reads the units again if they have changed. */
 static void
 read_units(AqLinkStream *stream)
@@ -88,6 +74,11 @@ read_units(AqLinkStream *stream)
 	char	   *origin;
 	MemoryContext old;
 
+	if (reporting->context == NULL)
+	{
+		reporting->list = MemoryContextAlloc(stream->context, REPORT * sizeof(AqFinished));
+		reporting->context = AllocSetContextCreate(stream->context, "pgaq held units", ALLOCSET_SMALL_SIZES);
+	}
 	if (version == reporting->version)
 		return;
 	origin = aq_sql_text(psprintf("SELECT node_id FROM aq_internal.node WHERE node_number = %d", (int32) stream->key));
@@ -228,7 +219,7 @@ report_woken(AqLinkStream *stream)
 	Reporting  *reporting = stream->data;
 	uint32		news = aq_node_area_news(AQ_PEERS_FINISHED);
 
-	if (reporting == NULL || reporting->version != aq_node_area_units())
+	if (reporting->context == NULL || reporting->version != aq_node_area_units())
 		return true;
 	if (reporting->units == NIL || reporting->news == news || reporting->gathers_until > GetCurrentTimestamp())
 		return false;
@@ -239,7 +230,7 @@ report_woken(AqLinkStream *stream)
 static bool
 report_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
-	Reporting  *reporting = reporting_of(stream);
+	Reporting  *reporting = stream->data;
 	TimestampTz now = GetCurrentTimestamp();
 	bool		asks = reporting->asked + ASK_AGAIN <= now;
 	const AqNodeHeld *returning;
@@ -340,12 +331,12 @@ report_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 static TimestampTz
 report_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
-	(void) reporting_of(stream);
 	return GetCurrentTimestamp() + TROUBLE_PAUSE;
 }
 
 static const AqLinkKind reports = {
 	.name = "node report",
+	.size = sizeof(Reporting),
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
 	.woken = report_woken,

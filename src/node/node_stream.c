@@ -119,18 +119,10 @@ heartbeat_woken(AqLinkStream *stream)
 	return false;
 }
 
-static Beat *
-beat_of(AqLinkStream *stream)
-{
-	if (stream->data == NULL)
-		stream->data = MemoryContextAllocZero(stream->context, sizeof(Beat));
-	return stream->data;
-}
-
 static bool
 heartbeat_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
-	Beat	   *beat = beat_of(stream);
+	Beat	   *beat = stream->data;
 	AqNodeIdentity own;
 
 	if (GetCurrentTimestamp() < beat->next)
@@ -187,6 +179,7 @@ static void
 note_answer(AqLinkStream *stream, bool mutual)
 {
 	const AqLinkRemote *remote = aq_link_remote(stream);
+	const Beat *beat = stream->data;
 	AqNodeState *state = aq_node_area_get((int32) stream->key);
 
 	if (state != NULL)
@@ -194,7 +187,7 @@ note_answer(AqLinkStream *stream, bool mutual)
 		state->failures = 0;
 		state->refused = false;
 		state->answered = GetCurrentTimestamp();
-		state->latency_us = aq_clock_us() - beat_of(stream)->sent;
+		state->latency_us = aq_clock_us() - beat->sent;
 		state->mutual = mutual;
 		state->protocol = remote->protocol;
 		strlcpy(state->version, remote->version, sizeof(state->version));
@@ -255,7 +248,7 @@ static TimestampTz
 heartbeat_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
 	note_error((int32) stream->key, failure->phase == AQ_LINK_REFUSED, failure->sqlstate, failure->message, failure->hint);
-	return beat_of(stream)->next;
+	return ((Beat *) stream->data)->next;
 }
 
 /* A node that is back is noticed within the time after which it was unreachable. */
@@ -267,6 +260,7 @@ longest_pause(void)
 
 static const AqLinkKind heartbeats = {
 	.name = "heartbeat",
+	.size = sizeof(Beat),
 	.exist = aq_node_stream_exist,
 	.list = list,
 	.woken = heartbeat_woken,

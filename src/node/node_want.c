@@ -82,14 +82,6 @@ aq_node_want(PG_FUNCTION_ARGS)
 
 /* --- this node ---------------------------------------------------------------------- */
 
-static Wanting *
-wanting_of(AqLinkStream *stream)
-{
-	if (stream->data == NULL)
-		stream->data = MemoryContextAllocZero(stream->context, sizeof(Wanting));
-	return stream->data;
-}
-
 /* Remembers that the consumer is wanted. */
 static void
 note_wanted(AqLinkStream *stream, int32 queue_id, int64 consumer)
@@ -171,7 +163,7 @@ ask(Wanted *wanted, AqLinkRequest *request)
 static bool
 want_woken(AqLinkStream *stream)
 {
-	Wanting    *wanting = wanting_of(stream);
+	Wanting    *wanting = stream->data;
 	uint32		news = aq_node_area_news(AQ_PEERS_WISH);
 	bool		is_new = wanting->news != news;
 
@@ -182,7 +174,7 @@ want_woken(AqLinkStream *stream)
 static bool
 want_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
-	Wanting    *wanting = wanting_of(stream);
+	Wanting    *wanting = stream->data;
 	TimestampTz now = GetCurrentTimestamp();
 	ListCell   *lc;
 
@@ -226,7 +218,7 @@ want_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 static TimestampTz
 want_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
-	Wanting    *wanting = wanting_of(stream);
+	Wanting    *wanting = stream->data;
 
 	if (failure->phase == AQ_LINK_REFUSED)
 	{
@@ -239,6 +231,7 @@ want_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 
 static const AqLinkKind wishes = {
 	.name = "node want",
+	.size = sizeof(Wanting),
 	.exist = aq_node_stream_exist,
 	.list = aq_node_stream_list,
 	.woken = want_woken,

@@ -50,14 +50,6 @@ typedef struct Sending
 	int			failures;		/* in a row, if it waits because of these; else 0 */
 } Sending;
 
-static Sending *
-sending_of(AqLinkStream *stream)
-{
-	if (stream->data == NULL)
-		stream->data = MemoryContextAllocZero(stream->context, sizeof(Sending));
-	return stream->data;
-}
-
 /* A command whose first parameter is the schedule; SPI stays connected.  Returns the number of rows. */
 static uint64
 run_for_schedule(const char *command, int64 schedule)
@@ -250,7 +242,7 @@ has_failed(int64 schedule, int failures)
 static bool
 propagation_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 {
-	Sending    *sending = sending_of(stream);
+	Sending    *sending = stream->data;
 	bool		found;
 
 	if (GetCurrentTimestamp() < sending->not_before && (sending->failures == 0 || has_failed(stream->key, sending->failures)))
@@ -374,7 +366,7 @@ propagation_done(AqLinkStream *stream, const AqLinkAnswer *answer)
 static TimestampTz
 propagation_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 {
-	Sending    *sending = sending_of(stream);
+	Sending    *sending = stream->data;
 	bool		diverged = failure->phase == AQ_LINK_REFUSED &&
 		strcmp(unpack_sql_state(failure->sqlstate), aq_error_sqlstate(AQ_ERR_PROPAGATION_DIVERGED)) == 0;
 	const char *message;
@@ -396,6 +388,7 @@ propagation_failed(AqLinkStream *stream, const AqLinkFailure *failure)
 
 static const AqLinkKind batches = {
 	.name = "propagation",
+	.size = sizeof(Sending),
 	.exist = exist,
 	.list = propagation_list,
 	.next = propagation_next,
