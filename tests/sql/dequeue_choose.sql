@@ -25,7 +25,8 @@ SELECT payload->'n' FROM aq.dequeue('f', condition => 'true', correlation => 'c9
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'no_such_column = 1')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'priority =')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'priority')$$);
-SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'payload -> ''n'' > 3')$$);
+-- what PostgreSQL advises depends on its version
+SELECT split_part(t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'payload -> ''n'' > 3')$$), ' | ', 2);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'EXISTS (SELECT 1)')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'count(*) > 1')$$);
 SELECT t.error($$SELECT count(*) FROM aq.dequeue('f', condition => 'payload = ''x''')$$);

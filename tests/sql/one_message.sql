@@ -35,7 +35,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS off) ' || query LOOP
-		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+', 'ID') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(\w*messages\(.*)$') m;
+		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+|\(InitPlan \w+\)\.col1', 'ID') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(\w*messages\(.*)$') m;
 	END LOOP;
 END $$;
 SELECT t.called_with($$SELECT * FROM aq.messages WHERE msgid = '$$ || :'two' || $$'$$);
