@@ -358,6 +358,8 @@ aq_proc_is_worker(const PGPROC *proc)
 {
 #if PG_VERSION_NUM >= 190000
 	return proc->backendType == B_BG_WORKER;
+#elif PG_VERSION_NUM >= 180000
+	return !proc->isRegularBackend;
 #else
 	return proc->isBackgroundWorker;
 #endif
