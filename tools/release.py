@@ -464,11 +464,14 @@ def write_sums(dist: Path) -> None:
 NOT_REPRODUCIBLE = (".buildinfo", ".changes")
 
 
-def compare(made: Path, dist: Path) -> list[str]:
-    """The files that differ, or that only one of the folders has."""
-    files = {path.relative_to(folder) for folder in (made, dist) for path in folder.rglob("*") if path.is_file()}
-    same = lambda path: (made / path).exists() and (dist / path).exists() and (made / path).read_bytes() == (dist / path).read_bytes()  # noqa: E731
-    return [str(path) for path in sorted(files) if path.suffix not in NOT_REPRODUCIBLE and path.name != "SHA256SUMS" and not same(path)]
+def compare(made: Path, dist: Path, parts: list[str]) -> list[str]:
+    """The files of these parts that differ, or that only one of the folders has."""
+
+    def same(path: Path) -> bool:
+        return (made / path).exists() and (dist / path).exists() and (made / path).read_bytes() == (dist / path).read_bytes()
+
+    files = {path.relative_to(folder) for folder in (made, dist) for part in parts for path in (folder / part).rglob("*") if path.is_file()}
+    return [str(path) for path in sorted(files) if path.suffix not in NOT_REPRODUCIBLE and not same(path)]
 
 
 def main() -> int:
@@ -497,7 +500,7 @@ def main() -> int:
         (build.dist / "RELEASE").write_text(json.dumps(facts) + "\n")
         write_sums(build.dist)
         if given.compare:
-            different = compare(build.dist, given.compare)
+            different = compare(build.dist, given.compare, given.parts or list(PARTS))
             print("\n".join(["not the same:", *different]) if different else "everything is the same, byte by byte")
             return 1 if different else 0
     except (ReleaseError, OSError) as error:
