@@ -39,6 +39,7 @@
 #include "parser/analyze.h"
 #include "parser/parsetree.h"
 #include "rewrite/prs2lock.h"
+#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -299,6 +300,20 @@ query_of_command(Query *query)
 	return query;
 }
 
+/*
+ * Is it the query of the CREATE MATERIALIZED VIEW that runs now?  PostgreSQL 18
+ * and later call the hook for it once more.
+ */
+static bool
+is_being_defined(Query *query)
+{
+	PlannedStmt *running = ActivePortal != NULL && ActivePortal->stmts != NIL ? linitial(ActivePortal->stmts) : NULL;
+	CreateTableAsStmt *command = running != NULL && running->utilityStmt != NULL &&
+		IsA(running->utilityStmt, CreateTableAsStmt) ? (CreateTableAsStmt *) running->utilityStmt : NULL;
+
+	return command != NULL && command->objtype == OBJECT_MATVIEW && equal(query, command->query);
+}
+
 static void
 analyzed_hook(ParseState *pstate, Query *query, AqJumbleState *jumble)
 {
@@ -306,7 +321,7 @@ analyzed_hook(ParseState *pstate, Query *query, AqJumbleState *jumble)
 
 	if (previous_hook)
 		previous_hook(pstate, query, jumble);
-	if (checked != NULL)
+	if (checked != NULL && !is_being_defined(checked))
 		check_query(checked);
 }
 
