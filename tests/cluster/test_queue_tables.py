@@ -150,7 +150,7 @@ def test_a_commit_of_an_older_message_is_seen(server, conn, table_queue):
 
 
 def test_ddl_on_the_tables_does_no_harm(server, conn, table_queue):
-    """An index of one's own, REINDEX, CLUSTER, VACUUM FULL while messages go through."""
+    """An index of one's own, REINDEX, VACUUM FULL, REPACK while messages go through."""
     put_many(conn, table_queue, 1, 100)
     table = db.value(conn, "SELECT 'aq_data.t' || queue_table_id FROM aq_internal.queue_table WHERE table_name = 'one'")
     conn.execute(f"CREATE INDEX mine ON {table} (correlation) WHERE correlation IS NOT NULL")
@@ -159,6 +159,8 @@ def test_ddl_on_the_tables_does_no_harm(server, conn, table_queue):
     assert take(conn, table_queue, number=50) == list(range(1, 51))
     conn.execute(f"VACUUM FULL {table}")
     assert take(conn, table_queue, number=50) == list(range(51, 101))
+    if conn.info.server_version >= 190000:
+        conn.execute(f"REPACK {table}")
     conn.execute("SET enable_seqscan = off")
     assert db.value(conn, f"SELECT count(*) FROM {table} WHERE correlation = 'x'") == 100
     conn.execute("RESET enable_seqscan")

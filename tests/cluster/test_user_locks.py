@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import conftest
-from conftest import arrived, put, take, until
+from conftest import arrived, put, put_many, take, until
 from pgaq import db
 from test_limits import TABLE
 
@@ -170,6 +170,24 @@ def test_load_of_a_partition(server, queue):
         reader.execute("COMMIT")
         assert came.result(60) == [2]
         vacuum.result(60)
+
+
+@pytest.mark.parametrize("command", ["VACUUM FULL", "REPACK", "REPACK (CONCURRENTLY)"])
+def test_rewritten_in_use(server, queue, command):
+    """A message table that is rewritten keeps its messages; without a key PostgreSQL does not rewrite it concurrently."""
+    with server.connect() as conn:
+        if command != "VACUUM FULL" and conn.info.server_version < 190000:
+            pytest.skip("PostgreSQL 19 has brought REPACK")
+        put_many(conn, queue, 1, 100)
+        assert take(conn, queue, number=10) == list(range(1, 11))
+        table = db.value(conn, "SELECT messages::text FROM aq.partitions WHERE queue_name = %s AND state = 'open'", [queue])
+        if command == "REPACK (CONCURRENTLY)":
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="REPACK"):
+                conn.execute(f"{command} {table}")
+        else:
+            conn.execute(f"{command} {table}")
+        put_many(conn, queue, 101, 110)
+        assert take(conn, queue) == list(range(11, 111))
 
 
 @pytest.mark.parametrize("hold", ["schedules", "queues", "rights"])
