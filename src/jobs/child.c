@@ -91,9 +91,9 @@ aq_child_runs(AqChild *child, bool *ended)
 	return false;
 }
 
-/* Must a worker that was asked to leave stay for it?  It would end with the worker. */
+/* Must a worker that was asked to leave wait for it?  It would end with the worker. */
 bool
 aq_child_keeps(const AqChild *child)
 {
-	return child->handle != NULL && GetCurrentTimestamp() < child->started_at + child->stay;
+	return child->handle != NULL && GetCurrentTimestamp() < child->started_at + child->least_time;
 }

@@ -119,7 +119,7 @@ make_database(Oid database)
 	{
 		db->oid = database;
 		db->used = db->ask = db->left = db->leave = false;
-		db->asked_at = db->wanted_since = db->came_at = db->ended_at = db->rest_until = 0;
+		db->asked_at = db->wanted_since = db->came_at = db->ended_at = db->backoff_until = 0;
 		db->stops = db->worker_pid = db->failures = 0;
 		db->since = GetCurrentTimestamp();
 		db->error[0] = '\0';
@@ -319,8 +319,8 @@ aq_jobs_claim(Oid database)
  * pause before a new worker after one has failed: first and longest, in
  * microseconds
  */
-#define FIRST_REST ((int64) 1000000)
-#define LONGEST_REST ((int64) 64000000)
+#define FIRST_BACKOFF ((int64) 1000000)
+#define LONGEST_BACKOFF ((int64) 64000000)
 
 /*
  * Records the end of a worker; the launcher decides whether to start another
@@ -338,7 +338,7 @@ aq_jobs_worker_ended(AqDatabase *db, AqWorkerEnd end)
 	{
 		if (end == AQ_WORKER_BROKEN)
 			db->failures = 0;
-		db->rest_until = aq_clock_us() + Min(FIRST_REST << Min(db->failures, 10), LONGEST_REST);
+		db->backoff_until = aq_clock_us() + Min(FIRST_BACKOFF << Min(db->failures, 10), LONGEST_BACKOFF);
 		db->failures++;
 	}
 	db->asked_at = 0;

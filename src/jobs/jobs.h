@@ -125,7 +125,7 @@ typedef struct AqChild
 	const char *function;
 	const char *type;
 	const char *purpose;		/* a plural, for the log */
-	int64		stay;			/* how long a worker that was asked to leave stays for it, in microseconds */
+	int64		least_time;		/* a worker that was asked to leave waits until it has run this long, microseconds */
 	/* zero at first */
 	bool		registered;		/* it ends with the worker */
 	struct BackgroundWorkerHandle *handle;	/* NULL: none was started, or it has ended */

@@ -66,7 +66,7 @@ typedef struct AqDatabase
 	int64		came_at;
 	int64		ended_at;
 	int			failures;		/* in a row, before its first round */
-	int64		rest_until;		/* the launcher does not start another worker before */
+	int64		backoff_until;	/* the launcher does not start another worker before */
 	struct PGPROC *volatile worker_proc;	/* NULL when it cannot be posted */
 
 	pg_atomic_uint32 work;		/* work was posted */

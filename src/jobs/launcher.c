@@ -45,8 +45,8 @@
  * pause before the next try if a worker cannot be started, in microseconds: no
  * free worker slot; connections not allowed
  */
-#define SHORT_REST ((int64) 1000000)
-#define LONG_REST ((int64) 10000000)
+#define SHORT_PAUSE ((int64) 1000000)
+#define LONG_PAUSE ((int64) 10000000)
 
 /* how long a database waits for a worker slot before this is logged */
 #define PATIENCE ((int64) 5000000)
@@ -253,7 +253,7 @@ ask_databases(int probes, int64 *next)
 			if (!aq_jobs_ask(oid, &asked))
 			{
 				complain_of_directory();
-				aq_clock_sooner(next, aq_clock_us() + LONG_REST);
+				aq_clock_sooner(next, aq_clock_us() + LONG_PAUSE);
 				return;
 			}
 			probes += asked;
@@ -274,7 +274,7 @@ count_probes(void)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
-		if (OidIsValid(db->oid) && !db->used && db->stops == 0 && db->rest_until <= now &&
+		if (OidIsValid(db->oid) && !db->used && db->stops == 0 && db->backoff_until <= now &&
 			(db->ask || db->worker_pid != 0 || db->asked_at != 0))
 			probes++;
 	}
@@ -289,7 +289,7 @@ static bool
 wants_worker(AqDatabase *db, int64 *next)
 {
 	int64		now = aq_clock_us();
-	int64		rest_until = db->rest_until;
+	int64		backoff_until = db->backoff_until;
 	Oid			oid = db->oid;
 
 	if (!OidIsValid(oid) || db->stops > 0)
@@ -305,9 +305,9 @@ wants_worker(AqDatabase *db, int64 *next)
 		aq_jobs_forget_database(oid, true); /* it has no queues */
 		return false;
 	}
-	if (now < rest_until)
+	if (now < backoff_until)
 	{
-		aq_clock_sooner(next, rest_until);
+		aq_clock_sooner(next, backoff_until);
 		return false;
 	}
 	if (db->left && !db->ask && !aq_jobs_is_due(db))
@@ -350,7 +350,7 @@ list_wanting(int64 *next)
 				if (aq_jobs_begin_answer(db))
 					aq_jobs_forget_database(oid, true);
 				else
-					aq_clock_sooner(next, aq_clock_us() + LONG_REST);
+					aq_clock_sooner(next, aq_clock_us() + LONG_PAUSE);
 				break;
 			case DATABASE_OPEN:
 				aq_room_want(db);
@@ -372,7 +372,7 @@ await_place(List *wanting, int64 *next)
 	AqDatabase *first = wanting != NIL ? linitial(wanting) : NULL;
 
 	aq_room_make(list_length(wanting), next);
-	aq_clock_sooner(next, aq_clock_us() + SHORT_REST);
+	aq_clock_sooner(next, aq_clock_us() + SHORT_PAUSE);
 	if (first == NULL || complained || aq_clock_us() < first->wanted_since + PATIENCE)
 		return;
 	complained = true;

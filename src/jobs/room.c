@@ -32,8 +32,8 @@
  * minimum run time of a worker in microseconds, without and with work; its
  * start takes a few thousand
  */
-#define STAY ((int64) 100000)
-#define BUSY_STAY ((int64) 1000000)
+#define SHORTEST_TURN ((int64) 100000)
+#define BUSY_TURN ((int64) 1000000)
 
 /* how long the slot of a worker that has ended may still be occupied */
 #define SLOT_DELAY ((int64) 100000)
@@ -112,19 +112,19 @@ aq_room_has_guest(void)
 
 /* Workers that run, or come, and were not asked to leave. */
 static int
-count_staying(void)
+count_remaining(void)
 {
 	int64		now = aq_clock_us();
-	int			staying = 0;
+	int			remaining = 0;
 
 	for (int i = 0; i < aq_jobs_max_databases; i++)
 	{
 		AqDatabase *db = &aq_jobs_area->databases[i];
 
 		if (OidIsValid(db->oid) && !db->leave && (db->worker_pid != 0 || aq_jobs_is_coming(db, now)))
-			staying++;
+			remaining++;
 	}
-	return staying;
+	return remaining;
 }
 
 /* Does a guest wait longer than the database, which wants a worker? */
@@ -132,7 +132,7 @@ bool
 aq_room_guest_is_first(const AqDatabase *db)
 {
 	return aq_room_has_guest() && (int64) pg_atomic_read_u64(&aq_jobs_area->guest_since) < db->wanted_since &&
-		count_staying() > 0;
+		count_remaining() > 0;
 }
 
 /* When the worker has work to do: 0 for now, or a time. */
@@ -157,7 +157,7 @@ can_leave(AqDatabase *db, int64 *next)
 
 	if (!OidIsValid(db->oid) || db->worker_proc == NULL || db->leave || db->stops > 0)
 		return false;
-	at = db->came_at + (aq_jobs_is_due(db) ? BUSY_STAY : STAY);
+	at = db->came_at + (aq_jobs_is_due(db) ? BUSY_TURN : SHORTEST_TURN);
 	if (at <= aq_clock_us())
 		return true;
 	aq_clock_sooner(next, at);
@@ -240,6 +240,6 @@ aq_room_make(int wanted, int64 *next)
 	}
 	while (leaving < wanted && ask_one_to_leave(next))
 		leaving++;
-	if (guest && leaving == wanted && count_staying() > 1)
+	if (guest && leaving == wanted && count_remaining() > 1)
 		(void) ask_one_to_leave(next);
 }

@@ -24,7 +24,7 @@ state_of(const AqDatabase *db, bool due)
 		return "running";
 	if (db->worker_pid != 0 || aq_jobs_is_coming(db, now))
 		return "starting";
-	if (db->rest_until > now)
+	if (db->backoff_until > now)
 		return "failed";
 	if (db->left && !db->ask && !due)
 		return "away";

@@ -32,11 +32,11 @@
 #define START_PATIENCE ((int64) 10000000)
 
 /* pause before another worker after one has failed: first and longest */
-#define FIRST_REST ((int64) 1000000)
-#define LONGEST_REST ((int64) 64000000)
+#define FIRST_BACKOFF ((int64) 1000000)
+#define LONGEST_BACKOFF ((int64) 64000000)
 
 /* pause before the next try when no worker slot is free */
-#define SLOT_REST ((int64) 1000000)
+#define SLOT_PAUSE ((int64) 1000000)
 
 AqLinkArea *aq_link_area;
 int			aq_link_area_limit = 64;
@@ -139,7 +139,7 @@ aq_link_area_own(void)
 	{
 		db->oid = MyDatabaseId;
 		db->pid = 0;
-		db->asked_at = db->wanted_since = db->rest_until = 0;
+		db->asked_at = db->wanted_since = db->backoff_until = 0;
 		db->failures = 0;
 		db->proc = NULL;
 		pg_atomic_write_u32(&db->work, 0);
@@ -218,7 +218,7 @@ aq_link_area_ended(AqLinkDatabase *db, bool failed, bool worked)
 	{
 		db->pid = 0;
 		db->failures = !failed ? 0 : worked ? 1 : db->failures + 1;
-		db->rest_until = failed ? aq_clock_us() + Min(FIRST_REST << Min(db->failures - 1, 10), LONGEST_REST) : 0;
+		db->backoff_until = failed ? aq_clock_us() + Min(FIRST_BACKOFF << Min(db->failures - 1, 10), LONGEST_BACKOFF) : 0;
 		for (int i = 0; i < AQ_LINK_CHECKS; i++)
 		{
 			AqLinkCheck *check = &aq_link_area->checks[i];
@@ -262,8 +262,8 @@ aq_link_area_start_worker(AqLinkDatabase *db)
 		again = 0;
 	else if (db->asked_at != 0 && now - db->asked_at < START_PATIENCE)
 		again = db->asked_at + START_PATIENCE;
-	else if (now < db->rest_until)
-		again = db->rest_until;
+	else if (now < db->backoff_until)
+		again = db->backoff_until;
 	else
 	{
 		db->asked_at = now;
@@ -279,7 +279,7 @@ aq_link_area_start_worker(AqLinkDatabase *db)
 			db->wanted_since = now;
 		aq_link_area_free();
 		aq_room_ask();
-		again = now + SLOT_REST;
+		again = now + SLOT_PAUSE;
 	}
 	else if (start)
 		aq_room_got();

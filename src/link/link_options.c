@@ -277,7 +277,7 @@ are_local(const char *hosts)
 
 /* libpq connects to hostaddr if there is one.  A service file, which only superusers name, may say what it likes. */
 static bool
-stays_here(List *options)
+is_local(List *options)
 {
 	const char *address = option_value(options, "hostaddr");
 
@@ -386,7 +386,7 @@ aq_link_options_read(Oid server_oid, Oid role)
 	}
 	target->needs_password = needs_password(mapping, role);
 
-	target->local = stays_here(server->options);
+	target->local = is_local(server->options);
 
 	most = lengthof(defaults) + list_length(server->options) + list_length(mapping->options) + 4;
 	target->keywords = palloc0(most * sizeof(char *));

@@ -102,7 +102,7 @@ typedef struct AqLinkDatabase
 	int64		asked_at;		/* when a worker was registered that has not started yet; 0: none */
 	int64		wanted_since;	/* since when it waits for a free worker slot; 0: does not wait */
 	int			failures;		/* workers that have ended with an error, in a row */
-	int64		rest_until;		/* no other worker is started before */
+	int64		backoff_until;	/* no other worker is started before */
 
 	struct PGPROC *volatile proc;	/* NULL when it cannot be posted */
 	pg_atomic_uint32 work;

@@ -54,7 +54,7 @@ problem_of(const AqLinkDatabase *db)
 
 	if (db == NULL || db->pid != 0)
 		return NULL;
-	if (db->rest_until > now)
+	if (db->backoff_until > now)
 		return _("the link worker has ended with an error, and is started again after a pause");
 	if (db->wanted_since != 0 && now - db->wanted_since >= PATIENCE)
 		return _("the link worker does not run: no background worker slot is free");

@@ -26,7 +26,7 @@
 #include "utils/memutils.h"
 
 /* how long a worker stays that has nothing to do */
-#define STAY ((int64) 10000000)
+#define IDLE_TIMEOUT ((int64) 10000000)
 
 /* pause before the streams are listed again after an error */
 #define LIST_AGAIN ((int64) 1000000)
@@ -97,8 +97,8 @@ is_over(int nconnections, int64 now, int64 *next)
 		idle_since = now;
 	if (idle_since == 0)
 		return false;
-	aq_clock_sooner(next, idle_since + STAY);
-	return now - idle_since >= STAY && pg_atomic_read_u32(&database->work) == 0;
+	aq_clock_sooner(next, idle_since + IDLE_TIMEOUT);
+	return now - idle_since >= IDLE_TIMEOUT && pg_atomic_read_u32(&database->work) == 0;
 }
 
 /* One round; false: the worker is no longer needed. */

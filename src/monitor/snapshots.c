@@ -104,7 +104,7 @@ aq_snapshots_main(Datum arg)
 
 /* --- the worker's job --------------------------------------------------------------------------- */
 
-static AqChild process = {.function = "aq_snapshots_main", .type = "pgaq snapshot", .purpose = "snapshots", .stay = SNAPSHOT_PAUSE};
+static AqChild process = {.function = "aq_snapshots_main", .type = "pgaq snapshot", .purpose = "snapshots", .least_time = SNAPSHOT_PAUSE};
 
 /* When the next one is due; 0: never, or not before the settings change.  *known: can it be known now? */
 static TimestampTz

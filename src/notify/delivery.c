@@ -269,7 +269,7 @@ notify(AqRegistration *r, const AqNews *news, int n)
 {
 	AqNotification b;
 	AqQueue    *queue;
-	bool		stays = true;
+	bool		exists = true;
 	bool		due;
 
 	if (!begin())
@@ -292,15 +292,15 @@ notify(AqRegistration *r, const AqNews *news, int n)
 		if (!r->grouped && queue != NULL)
 		{
 			aq_notification_begin(&b, r, queue->name);
-			stays = aq_notification_look_at(&b, queue, &news[0].id);
+			exists = aq_notification_look_at(&b, queue, &news[0].id);
 		}
-		for (int i = 0; i < n && stays && r->reliable && !r->once; i++)
+		for (int i = 0; i < n && exists && r->reliable && !r->once; i++)
 			aq_notified_store(r, &news[i]);
 	}
 	commit();
 	if (!due)
 		return true;
-	for (int i = 0; i < n && stays; i++)
+	for (int i = 0; i < n && exists; i++)
 		aq_notified_add(&notified, r, &news[i]);
 	called(r);
 	return goes_on(r);
@@ -388,7 +388,7 @@ begin_group(AqRegistration *r)
 
 /* There is nothing new: the registration waits for a message. */
 static void
-rest(AqRegistration *r)
+set_idle(AqRegistration *r)
 {
 	if (r->next_at == 0 && r->group_end == 0)
 		return;
@@ -423,7 +423,7 @@ serve_queue(AqRegistration *r)
 			return more ? GetCurrentTimestamp() : 0;	/* the rest belongs to the next group */
 	}
 	if (more)
-		rest(r);
+		set_idle(r);
 	return 0;
 }
 
@@ -486,7 +486,7 @@ serve_postings(AqRegistration *r)
 				more = notify_posting(r, lfirst(lc));
 	}
 	if (more)
-		rest(r);
+		set_idle(r);
 	return 0;
 }
 

@@ -47,8 +47,8 @@
 #define PLACE_AGAIN ((int64) 500000)
 
 /* first and longest pause of a notifier that has ended with an error */
-#define FIRST_REST ((int64) 1000000)
-#define LAST_REST ((int64) 300000000)
+#define FIRST_BACKOFF ((int64) 1000000)
+#define LONGEST_BACKOFF ((int64) 300000000)
 
 typedef enum NotifierState
 {
@@ -73,7 +73,7 @@ typedef struct Notifier
 	bool		ends;			/* its place is needed */
 	int			failures;		/* processes in a row that have ended with an error */
 	int64		since;			/* of the state; this and the next one: aq_clock_us */
-	int64		rest_until;
+	int64		backoff_until;
 } Notifier;
 
 typedef struct Pool
@@ -303,8 +303,8 @@ aq_notifier_pool_want(Oid role)
 		/* one that never starts is replaced */
 		again = notifier->pid == 0 ? notifier->since + START_PATIENCE : 0;
 	}
-	else if (notifier != NULL && notifier->rest_until > now)
-		again = notifier->rest_until;
+	else if (notifier != NULL && notifier->backoff_until > now)
+		again = notifier->backoff_until;
 	else if ((new = take_entry(notifier, role)) != NULL)
 		serial = new->serial;
 	else
@@ -343,13 +343,13 @@ aq_notifier_pool_rested(TimestampTz *next, bool *connected)
 
 		if (notifier->state != NOTIFIER_RESTING || notifier->database != MyDatabaseId)
 			continue;
-		if (notifier->rest_until <= now)
+		if (notifier->backoff_until <= now)
 		{
 			role = notifier->role;
 			*connected = notifier->connected;
 		}
-		else if (first == 0 || notifier->rest_until < first)
-			first = notifier->rest_until;
+		else if (first == 0 || notifier->backoff_until < first)
+			first = notifier->backoff_until;
 	}
 	unlock();
 	*next = time_of(first);
@@ -408,7 +408,7 @@ leave_work(void)
 	own->pid = 0;
 	own->proc = NULL;
 	own->ends = false;
-	own->rest_until = 0;
+	own->backoff_until = 0;
 	set_state(own, NOTIFIER_RESTING);
 	own = NULL;
 }
@@ -453,14 +453,14 @@ aq_notifier_pool_next(bool may_end, int64 *left)
 void
 aq_notifier_pool_exit(void)
 {
-	int64		rest;
+	int64		backoff;
 
 	if (own == NULL)
 		return;
 	lock();
-	rest = Min(FIRST_REST << Min(own->failures, 16), LAST_REST);
+	backoff = Min(FIRST_BACKOFF << Min(own->failures, 16), LONGEST_BACKOFF);
 	own->failures++;
-	own->rest_until = aq_clock_us() + rest;
+	own->backoff_until = aq_clock_us() + backoff;
 	own->pid = 0;
 	own->proc = NULL;
 	own->ends = false;

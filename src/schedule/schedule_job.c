@@ -31,7 +31,7 @@
 #define TRY_AGAIN USECS_PER_SEC
 
 /* how long a worker that was asked to leave waits for the scheduler that it has started */
-#define STAY (5 * USECS_PER_SEC)
+#define LEAST_TIME (5 * USECS_PER_SEC)
 
 /* pauses while due schedules are locked */
 #define FIRST_PAUSE USECS_PER_SEC
@@ -58,7 +58,7 @@ typedef struct Due
 	TimestampTz next;			/* when the next other one is due; DT_NOEND: never */
 } Due;
 
-static AqChild scheduler = {.function = "aq_scheduler_main", .type = "pgaq scheduler", .purpose = "schedules", .stay = STAY};
+static AqChild scheduler = {.function = "aq_scheduler_main", .type = "pgaq scheduler", .purpose = "schedules", .least_time = LEAST_TIME};
 static int	left_over;			/* schedules that it has left, because they are locked */
 static int64 pause_length;
 static TimestampTz pause_until;
@@ -164,7 +164,7 @@ schedules(void)
 		return 0;
 	/* its end wakes this worker */
 	if (aq_child_runs(&scheduler, &ended))
-		return aq_worker_is_leaving() ? Max(scheduler.started_at + STAY, GetCurrentTimestamp() + TRY_AGAIN) : 0;
+		return aq_worker_is_leaving() ? Max(scheduler.started_at + LEAST_TIME, GetCurrentTimestamp() + TRY_AGAIN) : 0;
 	if (known && changes == changes_seen && !ended && next > GetCurrentTimestamp())
 		return next == DT_NOEND ? 0 : next;
 

@@ -25,7 +25,7 @@ typedef struct Message
 	SlotState	state;
 	SlotView	views[CONSUMERS];
 	TimestampTz until[CONSUMERS];	/* of a lease that runs, or is held; 0: none */
-	TimestampTz rests[CONSUMERS];	/* WAITING until then; 0: by a timer */
+	TimestampTz retry_at[CONSUMERS];	/* WAITING until then; 0: by a timer */
 	bool		follower;
 	bool		failed;
 	TimestampTz expires_at;
@@ -204,7 +204,7 @@ recount_lease(const Partition *p, uint32 number, int c)
 	const Message *m = &model[p->index].messages[number];
 	const FrameSub *sub = frame_sub(frame_of(p), positions[c]);
 	const Lease *lease = lease_at(sub, number);
-	TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->rests[c] : 0;
+	TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->retry_at[c] : 0;
 
 	if (m->until[c] != 0)
 	{

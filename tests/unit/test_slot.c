@@ -43,7 +43,7 @@ see(Message *m, int c, ViewStep step, SlotView to)
 	if (to != VIEW_TAKEN && to != VIEW_DOUBT && to != VIEW_LEASED)
 		m->until[c] = 0;
 	if (to != VIEW_WAITING)
-		m->rests[c] = 0;
+		m->retry_at[c] = 0;
 }
 
 /* A slot of the partition in one of these states, from anywhere on; -1: no such slot. */
@@ -345,9 +345,9 @@ do_decide(Partition *p, int c, uint32 number)
 		case 5:
 			if (m->state != SLOT_READY || m->until[c] == 0)
 				break;
-			aq_slot_rest(p, positions[c], number, 1 + sim_random(1000));
+			aq_slot_delay_until(p, positions[c], number, 1 + sim_random(1000));
 			see(m, c, VIEW_STEP_DELAY, VIEW_WAITING);
-			m->rests[c] = lease_at(frame_sub(frame_of(p), positions[c]), number)->until;
+			m->retry_at[c] = lease_at(frame_sub(frame_of(p), positions[c]), number)->until;
 			break;
 	}
 }
@@ -375,7 +375,7 @@ do_lease(Partition *p, int c)
 		for (c = 0; c < CONSUMERS; c++)
 		{
 			const Message *m = &model[p->index].messages[i];
-			TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->rests[c] : 0;
+			TimestampTz end = m->views[c] == VIEW_LEASED ? m->until[c] : m->views[c] == VIEW_WAITING ? m->retry_at[c] : 0;
 
 			if (end != 0 && (first == 0 || end < first))
 				first = end;
@@ -507,7 +507,7 @@ load_lease(Partition *p, int c, uint32 number)
 {
 	const Message *m = &model[p->index].messages[number];
 
-	if (m->until[c] == 0 && m->rests[c] == 0)
+	if (m->until[c] == 0 && m->retry_at[c] == 0)
 		return;
 	aq_slot_make_lease(frame_sub(frame_of(p), positions[c]), number);
 	if (m->until[c] != 0)
@@ -519,7 +519,7 @@ load_lease(Partition *p, int c, uint32 number)
 	if (m->until[c] != 0)
 		aq_slot_lease(p, positions[c], number);
 	else
-		aq_slot_rest(p, positions[c], number, m->rests[c]);
+		aq_slot_delay_until(p, positions[c], number, m->retry_at[c]);
 }
 
 /* known: it was counted before. */
@@ -564,7 +564,7 @@ do_load(Partition *p, bool known)
 			aq_slot_load(stream, p, positions[c], i, view == VIEW_DOUBT);
 			load_lease(p, c, i);
 			/* its retry delay runs */
-			if (view == VIEW_WAITING && m->state == SLOT_READY && m->rests[c] == 0)
+			if (view == VIEW_WAITING && m->state == SLOT_READY && m->retry_at[c] == 0)
 			{
 				CHECK(aq_slot_take(stream, p, positions[c], i));
 				aq_slot_delay(p, positions[c], i);

@@ -236,7 +236,7 @@ check_name_is_free(AqQueue *queue, const char *name, const AqConsumer *consumer)
  * as this session, too, or for good.
  */
 static void
-stay(AqQueue *queue, const AqConsumer *consumer, bool temporary)
+renew(AqQueue *queue, const AqConsumer *consumer, bool temporary)
 {
 	int64		number = consumer->number;
 	int32		id = queue->id;
@@ -277,7 +277,7 @@ aq_subscriber_add(PG_FUNCTION_ARGS)
 	{
 		if (aq_args_if_not_exists(fcinfo, 5, "subscriber", name))
 		{
-			stay(queue, consumer, temporary);
+			renew(queue, consumer, temporary);
 			PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 		}
 		ereport(ERROR,

@@ -25,7 +25,7 @@ typedef struct SubCopy
 	uint64_t	retry[PARTITION_SLOTS / 64];
 	uint64_t	doubt[PARTITION_SLOTS / 64];
 	uint64_t	leased[PARTITION_SLOTS / 64];
-	uint64_t	rests[PARTITION_SLOTS / 64];	/* waiting, without a timer */
+	uint64_t	in_retry_delay[PARTITION_SLOTS / 64];	/* waiting, without a timer */
 } SubCopy;
 
 typedef struct PartitionCopy

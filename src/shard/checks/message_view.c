@@ -63,18 +63,18 @@ typedef struct LogPicture
 static bool
 read_lease(LogPicture *p, const LogRow *row, int slot)
 {
-	bool		rests = row->kind == LOG_RELEASED || row->kind == LOG_UNSEEN;
+	bool		released = row->kind == LOG_RELEASED || row->kind == LOG_UNSEEN;
 
 	if (row->kind == LOG_EXTENDED)
 		return true;
-	if (row->kind != LOG_LEASED && row->kind != LOG_OVER && !rests)
+	if (row->kind != LOG_LEASED && row->kind != LOG_OVER && !released)
 		return false;
 	p->leases[row->position][slot].receipt ^= row->receipt;
 	if (row->kind == LOG_LEASED)
 		p->attempts[row->position][slot]++;
 	else if (row->kind == LOG_UNSEEN)
 		p->attempts[row->position][slot]--;
-	if (rests && p->kind[row->position][slot] == '\0')
+	if (released && p->kind[row->position][slot] == '\0')
 		p->when[row->position][slot] = Max(p->when[row->position][slot], row->at);
 	return true;
 }

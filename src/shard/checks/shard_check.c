@@ -50,13 +50,13 @@ copy_lease_page(SubCopy *to, const FrameSub *sub, uint32 page)
 	{
 		const Lease *lease = lease_at(sub, i);
 		bool		leased = aq_bitmap_test(to->leased, i);
-		bool		rests = lease->receipt == LEASE_RESTS && aq_bitmap_test(to->waiting, i);
+		bool		delayed = lease->receipt == LEASE_RETRY_DELAY && aq_bitmap_test(to->waiting, i);
 
 		if (leased && (lease->receipt <= 0 || lease->until <= 0))
 			to->nameless++;
-		if (rests)
-			(void) aq_bitmap_set(to->rests, i);
-		if ((rests || leased) && (first == 0 || lease->until < first))
+		if (delayed)
+			(void) aq_bitmap_set(to->in_retry_delay, i);
+		if ((delayed || leased) && (first == 0 || lease->until < first))
 			first = lease->until;
 	}
 	return first;
@@ -71,7 +71,7 @@ copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
 	copy_bitmap(to->leased, more != NULL ? more->leased : 0);
 	to->nleased = more != NULL ? more->nleased : 0;
 	to->nameless = to->late_pages = 0;
-	memset(to->rests, 0, sizeof(to->rests));
+	memset(to->in_retry_delay, 0, sizeof(to->in_retry_delay));
 	for (uint32 page = 0; more != NULL && page < LEASE_PAGES; page++)
 	{
 		TimestampTz first;
@@ -296,7 +296,7 @@ static bool
 waits_by_retry(const PartitionCopy *copy, uint32 slot)
 {
 	for (uint32 i = 0; i < copy->nsubs; i++)
-		if (aq_bitmap_test(copy->subs[i].waiting, slot) && !aq_bitmap_test(copy->subs[i].rests, slot))
+		if (aq_bitmap_test(copy->subs[i].waiting, slot) && !aq_bitmap_test(copy->subs[i].in_retry_delay, slot))
 			return true;
 	return false;
 }

@@ -456,7 +456,7 @@ aq_settle_lease(Stream *stream, Partition *partition, int position, uint32 numbe
 		count_attempt(partition, position, number, -1);
 	if (until > GetCurrentTimestamp() && slot_at(frame_of(partition), number)->state == SLOT_READY)
 	{
-		aq_slot_rest(partition, position, number, until);
+		aq_slot_delay_until(partition, position, number, until);
 		return false;
 	}
 	aq_slot_give_back(stream, partition, position, number);

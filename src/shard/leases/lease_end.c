@@ -64,14 +64,14 @@ end_one(Round *round, int position, uint32 number)
 	Partition  *partition = round->partition;
 	Lease	   *lease = lease_at(frame_sub(frame_of(partition), position), number);
 	Ending	   *ending = &round->endings[round->n];
-	bool		rests = lease->receipt == LEASE_RESTS;
+	bool		delayed = lease->receipt == LEASE_RETRY_DELAY;
 
 	if (!is_due(round, lease))
 		return;
-	*ending = (Ending) {.position = position, .slot = number, .receipt = rests ? 0 : lease->receipt,
+	*ending = (Ending) {.position = position, .slot = number, .receipt = delayed ? 0 : lease->receipt,
 		.fails = aq_lease_fails(round->queue, partition, position, number,
-								!rests && (lease->receipt & AQ_RECEIPT_ALONE) != 0, round->now)};
-	if (!rests)
+								!delayed && (lease->receipt & AQ_RECEIPT_ALONE) != 0, round->now)};
+	if (!delayed)
 		round->n += aq_slot_hold_lease(partition, position, number);
 	else if (ending->fails)
 		round->n += aq_slot_take_waiting(partition, position, number);
@@ -186,7 +186,7 @@ settle(Round *round, bool over)
 		else if (aq_consumer_removed(aq_shm_consumer(round->shm, ending->position)))
 			aq_settle_removed(round->shm, partition, ending->position, ending->slot, InvalidTransactionId);
 		else if (!over && ending->receipt == 0)
-			aq_slot_rest(partition, ending->position, ending->slot, round->now);
+			aq_slot_delay_until(partition, ending->position, ending->slot, round->now);
 		else if (over || !aq_settle_lease_goes_on(partition, ending->position, ending->slot))
 		{
 			aq_slot_give_back(round->stream, partition, ending->position, ending->slot);

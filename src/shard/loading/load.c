@@ -193,7 +193,7 @@ has_waiting(Contents *p, int position, const Bitmapset *delayed)
 	if (bms_is_member(position, delayed))
 		return true;
 	for (uint32 i = 0; i < p->nslots && p->leases[position] != NULL; i++)
-		if (p->leases[position][i].receipt == LEASE_RESTS)
+		if (p->leases[position][i].receipt == LEASE_RETRY_DELAY)
 			return true;
 	while (p->delayed && p->todo[position] != NULL &&
 		   (slot = aq_bitmap_next(p->todo[position], PARTITION_SLOTS, slot + 1)) >= 0)
@@ -314,12 +314,12 @@ install_lease(Contents *p, Stream *stream, int position, uint32 number)
 	const Lease *lease = &p->leases[position][number];
 
 	aq_slot_make_lease(frame_sub(frame_of(partition), position), number);
-	if (lease->receipt != LEASE_RESTS)
+	if (lease->receipt != LEASE_RETRY_DELAY)
 		aq_slot_note_lease(partition, position, number, lease->until, lease->receipt);
 	if (!aq_slot_take(stream, partition, position, number) && !aq_slot_take_waiting(partition, position, number))
 		return;					/* in doubt */
-	if (lease->receipt == LEASE_RESTS)
-		aq_slot_rest(partition, position, number, lease->until);
+	if (lease->receipt == LEASE_RETRY_DELAY)
+		aq_slot_delay_until(partition, position, number, lease->until);
 	else
 		aq_slot_lease(partition, position, number);
 }

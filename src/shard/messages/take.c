@@ -245,13 +245,13 @@ static void
 take_from_group(Take *take, Stream *first, int n)
 {
 	static uint32 calls,
-				stay;			/* messages until the next change of stream */
+				remaining;		/* messages until the next change of stream */
 	uint32		before = take->taken;
 	int			start = (aq_session_number() + calls / TURN) % n;
 	Stream	   *stream = first;
 
 	take->loaded = false;
-	if (n > 1 && stay == 0)
+	if (n > 1 && remaining == 0)
 		calls++;
 	for (int i = 0; i < start; i++)
 		stream = stream_at(stream->next);
@@ -267,7 +267,7 @@ take_from_group(Take *take, Stream *first, int n)
 		}
 		stream = start + i + 1 == n ? first : stream_at(stream->next);
 	}
-	stay = take->loaded ? PARTITION_SLOTS : stay - Min(stay, Max(take->taken - before, 1));
+	remaining = take->loaded ? PARTITION_SLOTS : remaining - Min(remaining, Max(take->taken - before, 1));
 }
 
 static void

@@ -109,12 +109,12 @@ typedef struct FrameSub
 typedef struct Lease
 {
 	TimestampTz until;
-	int64		receipt;		/* 0: none; LEASE_RESTS: given back, and WAITING until then */
+	int64		receipt;		/* 0: none; LEASE_RETRY_DELAY: given back, and WAITING until then */
 } Lease;
 
 StaticAssertDecl(sizeof(Lease) * LEASES_PER_CHUNK == AQ_CHUNK_SIZE, "128 leases a chunk");
 
-#define LEASE_RESTS ((int64) -1)
+#define LEASE_RETRY_DELAY ((int64) -1)
 
 /* The part of a consumer's view of a frame that exists only when messages have failed or are leased. */
 typedef struct SubMore

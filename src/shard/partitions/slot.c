@@ -638,12 +638,12 @@ aq_slot_hold_lease(Partition *partition, int position, uint32 number)
 
 /* A taken message waits until then, without a timer: see aq_slot_find_ends. */
 void
-aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz until)
+aq_slot_delay_until(Partition *partition, int position, uint32 number, TimestampTz until)
 {
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
 	aq_slot_delay(partition, position, number);
-	aq_slot_note_lease(partition, position, number, until, LEASE_RESTS);
+	aq_slot_note_lease(partition, position, number, until, LEASE_RETRY_DELAY);
 	expect_end(partition, sub_more(sub), number, until);
 }
 
@@ -656,7 +656,7 @@ first_end(const FrameSub *sub, uint32 page)
 	for (uint32 number = page * LEASES_PER_CHUNK; number < (page + 1) * LEASES_PER_CHUNK; number++)
 	{
 		const Lease *lease = lease_at(sub, number);
-		bool		runs = lease->receipt == LEASE_RESTS ? sub->waiting != 0 && aq_bitmap_test(bitmap_of(sub->waiting), number)
+		bool		runs = lease->receipt == LEASE_RETRY_DELAY ? sub->waiting != 0 && aq_bitmap_test(bitmap_of(sub->waiting), number)
 			: lease->receipt != 0 && aq_slot_is_leased(sub, number);
 
 		if (runs && (first == 0 || lease->until < first))
@@ -767,7 +767,7 @@ aq_slot_leave(Partition *partition, uint32 waiting, uint32 leased)
  * The frame was evicted; this many of its messages now wait for a retry delay.
  */
 void
-aq_slot_leave_resting(Partition *partition, uint32 waiting)
+aq_slot_leave_waiting(Partition *partition, uint32 waiting)
 {
 	partition->away_waiting += waiting;
 }

@@ -206,7 +206,7 @@ extern void aq_slot_make_lease(FrameSub *sub, uint32 number);
 extern void aq_slot_note_lease(Partition *partition, int position, uint32 number, TimestampTz until, int64 receipt);
 extern void aq_slot_lease(Partition *partition, int position, uint32 number);
 extern bool aq_slot_hold_lease(Partition *partition, int position, uint32 number);
-extern void aq_slot_rest(Partition *partition, int position, uint32 number, TimestampTz until);
+extern void aq_slot_delay_until(Partition *partition, int position, uint32 number, TimestampTz until);
 extern void aq_slot_find_ends(Partition *partition, TimestampTz before);
 
 /*
@@ -284,7 +284,7 @@ extern void aq_slot_load_segment(Frame *frame, uint32 segment, const Slot *slots
 extern void aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, bool doubt);
 extern void aq_slot_unload(Stream *stream, Partition *partition, int position);
 extern void aq_slot_leave(Partition *partition, uint32 waiting, uint32 leased);
-extern void aq_slot_leave_resting(Partition *partition, uint32 waiting);
+extern void aq_slot_leave_waiting(Partition *partition, uint32 waiting);
 extern void aq_slot_leave_head(Partition *partition, uint32 number, const Slot *slot);
 extern void aq_slot_count_away(Stream *stream, int position, int64 n);
 extern void aq_slot_forget_away(Stream *stream, int position);

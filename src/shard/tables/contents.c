@@ -314,12 +314,12 @@ add_end(Contents *p, const LeaseRow *row, uint32 number)
 	bool		begins = row->kind == LOG_LEASED || row->kind == LOG_EXTENDED;
 
 	if (begins ? known->receipt == row->receipt
-		: row->kind != LOG_OVER && row->at > p->now && (known->receipt == 0 || known->receipt == LEASE_RESTS) &&
+		: row->kind != LOG_OVER && row->at > p->now && (known->receipt == 0 || known->receipt == LEASE_RETRY_DELAY) &&
 		p->slots[number].state == SLOT_READY)
 	{
 		known->until = Max(known->until, row->at);
 		if (!begins)
-			known->receipt = LEASE_RESTS;
+			known->receipt = LEASE_RETRY_DELAY;
 	}
 }
 
@@ -578,7 +578,7 @@ aq_contents_waiting(const Contents *p, int position, int *head, uint32 *leased)
 	ready = palloc(AQ_CHUNK_SIZE);
 	memcpy(ready, p->todo[position], AQ_CHUNK_SIZE);
 	for (uint32 i = 0; i < p->nslots && p->leases[position] != NULL; i++)
-		if (p->leases[position][i].receipt == LEASE_RESTS)
+		if (p->leases[position][i].receipt == LEASE_RETRY_DELAY)
 			n += aq_bitmap_clear(ready, i);
 		else if (p->leases[position][i].receipt != 0)
 			*leased += aq_bitmap_clear(ready, i);

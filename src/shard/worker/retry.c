@@ -54,7 +54,7 @@ typedef struct Batch
 	uint16	   *slots;
 	bool	   *failed;
 	uint8	   *attempts;		/* with this one */
-	bool		rests;			/* those that have not failed become ready again later, ... */
+	bool		has_delay;		/* those that have not failed become ready again later, ... */
 	TimestampTz *retry_at;		/* ... at these times; 0: failed */
 } Batch;
 
@@ -72,7 +72,7 @@ make_batch(AqQueue *queue, Stream *stream, Partition *partition, int position, u
 	batch->failed = palloc0(size * sizeof(bool));
 	batch->attempts = palloc(size * sizeof(uint8));
 	batch->retry_at = palloc0(size * sizeof(TimestampTz));
-	batch->rests = queue->retry_delay > 0;
+	batch->has_delay = queue->retry_delay > 0;
 	return batch;
 }
 
@@ -103,7 +103,7 @@ set_delays(Batch *batch, const AqQueue *queue, TimestampTz now)
 {
 	double		randoms[BATCH_RANDOMS];
 
-	if (!batch->rests)
+	if (!batch->has_delay)
 		return;
 	for (int i = 0; i < BATCH_RANDOMS; i++)
 		randoms[i] = aq_retry_delay_random();
@@ -257,7 +257,7 @@ batch_needs(const Batch *batch)
 {
 	uint32		needs = 2 + PARTITION_SLOTS / ATTEMPTS_PER_CHUNK;	/* bitmap; directory, counts */
 
-	if (batch->rests)			/* directory, timers */
+	if (batch->has_delay)		/* directory, timers */
 		needs += 2 + batch->n / TIMERS_PER_CHUNK;
 	return needs;
 }
@@ -296,10 +296,10 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 	}
 	frame = frame_of(partition);
 	reserved = frame->timers_reserved;
-	if (batch->rests && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
+	if (batch->has_delay && frame->ntimers + frame->timers_reserved + batch->n <= retry_timers(partition))
 		aq_frame_prepare(stream, frame, 0, 1, NULL, false, batch->n);
 	else
-		batch->rests = false;
+		batch->has_delay = false;
 	for (uint32 i = 0; i < batch->n; i++)
 	{
 		uint32		slot = batch->slots[i];
@@ -310,7 +310,7 @@ apply_batch(AqQueueShm *shm, Batch *batch)
 							  aq_frame_attempts(frame, batch->position, slot) + 1);
 		if (!end_retry(shm, batch, i))
 			continue;
-		if (batch->rests && slot_at(frame, slot)->state == SLOT_READY)
+		if (batch->has_delay && slot_at(frame, slot)->state == SLOT_READY)
 		{
 			aq_slot_delay(partition, batch->position, slot);
 			aq_frame_push_timer(partition, batch->retry_at[i], slot, batch->position, TIMER_RETRY);
@@ -468,7 +468,7 @@ let_frame_go(void *arg)
 	Retries    *retries = arg;
 	Partition  *partition = retries->partition;
 	ListCell   *lc;
-	uint32		resting = 0;
+	uint32		waiting = 0;
 
 	aq_latch_get(&retries->stream->latch, AQ_EXCLUSIVE, AQ_LOC_RETRY);
 	attach_frame(retries);
@@ -480,10 +480,10 @@ let_frame_go(void *arg)
 		for (uint32 i = 0; i < batch->n; i++)
 			if (end_retry(retries->shm, batch, i))
 			{
-				if (batch->rests && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY)
-					resting++;
+				if (batch->has_delay && slot_at(frame_of(partition), batch->slots[i])->state == SLOT_READY)
+					waiting++;
 				aq_slot_give_back(retries->stream, partition, batch->position, batch->slots[i]);
-				if (batch->rests && (partition->next_timer == 0 || batch->retry_at[i] < partition->next_timer))
+				if (batch->has_delay && (partition->next_timer == 0 || batch->retry_at[i] < partition->next_timer))
 					partition->next_timer = batch->retry_at[i];
 			}
 	}
@@ -491,7 +491,7 @@ let_frame_go(void *arg)
 	if (partition->frame != 0)
 	{
 		aq_evict_frame(retries->stream, partition);
-		aq_slot_leave_resting(partition, resting);
+		aq_slot_leave_waiting(partition, waiting);
 	}
 	if (partition->next_timer != 0)
 		aq_work_announce_time(retries->shm, partition->next_timer);
@@ -500,7 +500,7 @@ let_frame_go(void *arg)
 	{
 		Batch	   *batch = lfirst(lc);
 
-		if (!batch->rests)
+		if (!batch->has_delay)
 			aq_waiters_wake(retries->shm, batch->position, batch->n);
 	}
 }
