@@ -21,7 +21,7 @@ PGAQ_PARTS = $(addprefix sql/,$(shell cat sql/pgaq/order))
 ORACLE_PARTS = $(addprefix sql/,$(shell cat sql/oracle/order))
 # the headers that each object was made of: written by the compiler, read below
 DEPENDENCIES = $(OBJS:.o=.d)
-EXTRA_CLEAN = $(DATA_built) $(DEPENDENCIES) src/.probes-*
+EXTRA_CLEAN = $(DATA_built) $(DEPENDENCIES) src/.flags src/.points
 
 # libpq, for connections to other servers (src/link)
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -MMD -MP
@@ -78,11 +78,26 @@ KNOWN = $(wildcard $(DEPENDENCIES))
 include $(KNOWN)
 $(filter-out $(KNOWN:.d=.o), $(OBJS)): $(wildcard src/*/*.h src/*/*/*.h)
 
-# static probes are compiled in if sys/sdt.h is there: rebuild everything when it comes or goes (no rule can do it,
-# because to PGXS a file that is missing is no reason to build what depends on it)
-PROBES := src/.probes-$(if $(wildcard /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h),with,without)
-$(shell [ -e $(PROBES) ] || { rm -f src/.probes-*; touch $(PROBES); })
-$(OBJS): $(PROBES)
+# What was compiled with other flags, or for another server, is compiled again; so it is when sys/sdt.h, with which static
+# probes are compiled in, comes or goes.  A change of TEST_POINTS concerns only the files that have test points.
+FLAGS := $(VERSION) $(CC) $(filter-out -Werror -DAQ_TEST_POINTS, $(CFLAGS) $(CPPFLAGS)) \
+	$(if $(wildcard /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h), with, without) probes
+POINTS := test points: $(if $(TEST_POINTS),yes,no)
+POINTED := $(patsubst %.c,%.o, $(shell grep -lwE 'aq_point|aq_point_held|AQ_TEST_POINTS' $(OBJS:.o=.c)))
+$(OBJS): src/.flags
+$(POINTED): src/.points
+ifneq ($(file <src/.flags),$(FLAGS))
+src/.flags: FORCE
+endif
+ifneq ($(file <src/.points),$(POINTS))
+src/.points: FORCE
+endif
+src/.flags:
+	@echo '$(subst ','\'',$(FLAGS))' >$@
+src/.points:
+	@echo '$(POINTS)' >$@
+FORCE:
+.PHONY: FORCE
 
 install: $(DATA_built)
 

@@ -1,12 +1,12 @@
 """The build: options of the compiler, and what is built again."""
 
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
 
-from pgaq.load.build import WITH_POINTS
 from pgaq.places import ROOT, pg_config_program
 
 
@@ -23,29 +23,40 @@ def test_warnings_fail_only_our_own_builds(arguments):
     assert "WERROR=1" in (ROOT / "tools" / "setup").read_text()
 
 
-def test_probes_are_built_in_when_their_header_comes(tmp_path):
-    """What was built before sys/sdt.h was there, or by ./demo, which does not need it, is built again."""
+def test_other_flags_build_again(tmp_path):
+    """What was compiled with other flags is compiled again; test points concern only the files that have some."""
     for name in ("src", "sql"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.o", ".probes-*"))
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.o", "*.d"))
     for path in [ROOT / "Makefile", *ROOT.glob("*.control")]:
         shutil.copy(path, tmp_path)
+
+    def make(*arguments):
+        command = ["make", "-s", "-C", str(tmp_path), f"PG_CONFIG={pg_config_program()}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def current(name, *arguments):
+        return make("-q", *arguments, f"src/{name}.o").returncode == 0
+
+    made = make("src/.flags", "src/.points")
+    assert made.returncode == 0, made.stderr
+    without, pointed = "module", "shard/lease"
+    for name in (without, pointed):
+        assert not current(name)
+        (tmp_path / "src" / f"{name}.o").touch()
     for path in tmp_path.rglob("*.[ch]"):
         os.utime(path, (1, 1))
-
-    def current(probes):
-        made = tmp_path / "src" / f".probes-{probes}"
-        made.touch()
-        os.utime(made, (2, 2))
-        (tmp_path / "src" / "module.o").touch()
-        done = subprocess.run(["make", "-q", "-C", str(tmp_path), f"PG_CONFIG={pg_config_program()}", "src/module.o"], capture_output=True)
-        for left in (tmp_path / "src").glob(".probes-*"):
-            left.unlink()
-        return done.returncode == 0
-
-    assert [current("with"), current("without")].count(True) == 1
+    assert current(without) and current(pointed)
+    assert not current(without, "ASSERTS=1") and not current(pointed, "ASSERTS=1")
+    assert current(without, "TEST_POINTS=1") and not current(pointed, "TEST_POINTS=1")
+    assert current(without, "WERROR=1"), "its objects are the same"
+    flags = tmp_path / "src" / ".flags"
+    other = {" with probes": " without probes", " without probes": " with probes"}
+    flags.write_text(re.sub("|".join(other), lambda found: other[found[0]], flags.read_text()))
+    assert not current(without), "the header of the static probes came or went"
 
 
 def test_objects_without_test_points_are_the_same():
-    """A library with test points takes them from the clone (pgaq.load.build), so no header uses a point where it is included."""
-    headers = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.h") if WITH_POINTS.search(path.read_text())}
+    """Makefile compiles the others again for a library with test points, so no header uses a point where it is included."""
+    with_points = re.compile(r"\b(aq_point|aq_point_held|AQ_TEST_POINTS)\b")
+    headers = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.h") if with_points.search(path.read_text())}
     assert headers == {"base/base.h", "link/link_private.h"}
