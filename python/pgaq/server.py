@@ -124,7 +124,7 @@ class Server:
         directory.chmod(0o700)
         places.give_to_server(directory)
         arguments.setdefault("settings", {})
-        arguments["settings"] = {"fsync": "off", **arguments["settings"]}
+        arguments["settings"] = {"fsync": "off", "jit": "off", **arguments["settings"]}
         server = cls(directory, name=name, **arguments)
         try:
             server.create()

@@ -1,8 +1,8 @@
 """./test: every rung, each with its own runner; the counts at the end.
 
-A wide rung keeps more than one processor busy, but waits now and then: beside it
-runs one of the others.  Output appears in the order of the rungs: the first
-unfinished rung is shown live, the other one when its turn comes.
+Two rungs run at a time: the longest one, and beside it the others one after the
+other.  Output appears in the order of the rungs: the first unfinished rung is
+shown live, the other one when its turn comes.
 A rung fails when its runner says so, when a test failed, or when no test ran.
 The logs of all servers that the rungs start are read at the end: an unexpected
 WARNING, PANIC, failed assertion or crash fails the run.
@@ -29,9 +29,10 @@ from pgaq.server import log_problems
 
 ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-# these wait a good part of their time: three files at a time, also on two processors
-SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile"]
-LANES = 2  # rungs at a time if none is wide
+LANES = 2  # rungs at a time; those of pytest run more files at a time, because their tests wait a good part of their time
+# the run directory is in memory if there is that much: files of servers that live for seconds need not go to a disk
+MEMORY = Path("/dev/shm")
+MEMORY_WANTED = 6 << 30
 
 
 @dataclass
@@ -42,7 +43,6 @@ class Rung:
     what: str
     command: list[str]
     takes_long: bool = False  # understands --long and --seed
-    wide: bool = False  # keeps more than one processor busy, so that no other wide one runs beside it
     named: bool = False  # runs only if it is named
 
 
@@ -79,47 +79,47 @@ ON_QUEUE_TABLES = [
 ]  # fmt: skip
 
 
+# It uses the clients of Jakarta Messaging, which the rung jms makes possible, and is longer than other files of cluster.
+LAB = "test_lab_run.py"
+
 # ./test quick: two minutes of processor time
 QUICK = ("check", "unit", "regress", "python")
 
 
+def pytest_rung(name: str, what: str, workers: int, *arguments: str) -> Rung:
+    """Each of the workers runs one file of tests at a time."""
+    return Rung(name, what, [*PYTEST, "-n", str(workers), "--dist", "loadfile", *arguments], takes_long=True)
+
+
 def rungs(long: bool, quick: bool = False) -> list[Rung]:
-    """The ladder.  jms fetches what clients and cluster use of it, so it is the first that is wide."""
+    """The ladder, the longest rung first.  jms fetches what clients and lab use of it, so it is before them."""
     regress = str(ROOT / "tests" / "regress.py")
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
+    cluster = ROOT / "tests" / "cluster"
+    lab = str(cluster / LAB)
     return [
+        pytest_rung("cluster", "crash, restart, standby, load", 3, str(cluster), f"--ignore={lab}"),
+        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
+        pytest_rung("lab", "the experiments of the lab", 1, lab),
+        pytest_rung("clients", "psycopg and pgjdbc", 2, str(ROOT / "tests" / "clients")),
+        pytest_rung(
+            "cluster_tables", "a part of cluster on queue tables", 2, "--queue-tables", *(str(cluster / name) for name in ON_QUEUE_TABLES)
+        ),
+        Rung("python", "the Python package", [*PYTEST, "-n", "2", "--dist", "loadfile", str(ROOT / "python" / "tests")]),
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
         Rung(
             "unit",
             "protocols without a server",
             ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else ["SEEDS=300", "ROUNDS=1"] if quick else [])],
         ),
-        Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True, wide=True),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
         Rung("tables_isolation", "the same on queue tables", [sys.executable, regress, "queue_tables_isolation"]),
-        Rung("python", "the Python package", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "python" / "tests")], wide=True),
-        Rung("clients", "psycopg and pgjdbc", [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "clients")], takes_long=True, wide=True),
-        Rung(
-            "cluster_tables",
-            "a part of cluster on queue tables",
-            [*PYTEST, *SIDE_BY_SIDE, "--queue-tables", *(str(ROOT / "tests" / "cluster" / name) for name in ON_QUEUE_TABLES)],
-            takes_long=True,
-            wide=True,
-        ),
-        Rung(
-            "cluster",
-            "crash, restart, standby, load",
-            [*PYTEST, *SIDE_BY_SIDE, str(ROOT / "tests" / "cluster")],
-            takes_long=True,
-            wide=True,
-        ),
         Rung(
             "packages",
             "packages and images in fresh roots",
             [*PYTEST, "-n", "2", "--dist", "loadgroup", str(ROOT / "tests" / "packages")],
-            wide=True,
             named=True,
         ),
     ]
@@ -203,25 +203,28 @@ class Climb:
 
 
 def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
-    """Run the rungs: wide ones one after the other, beside them the others one at a time; without wide ones two at a time.
-
-    An interrupt cancels those that have not started.
-    """
-    wide = [rung for rung in chosen if rung.wide]
-    pools = {True: ThreadPoolExecutor(1), False: ThreadPoolExecutor(1 if wide else LANES)}
+    """Run the rungs in their order, two at a time.  An interrupt cancels those that have not started."""
+    pool = ThreadPoolExecutor(LANES)
     try:
-        climbs = [Climb(pools[rung.wide], rung, environment, more) for rung in chosen]
+        climbs = [Climb(pool, rung, environment, more) for rung in chosen]
         return [climbing.follow() for climbing in climbs]
     finally:
-        for pool in pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
-        for pool in pools.values():
-            pool.shutdown()
+        pool.shutdown(cancel_futures=True)
+
+
+def has_memory() -> bool:
+    """Is there room in memory for the files of all servers?"""
+    try:
+        available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.M)
+        return shutil.disk_usage(MEMORY).free >= MEMORY_WANTED and int(available[1]) << 10 >= 2 * MEMORY_WANTED
+    except (OSError, TypeError):
+        return False
 
 
 def run_directory() -> Path:
     """Where servers of this run live: reachable for the server's user, not too long a path."""
-    directory = Path(tempfile.mkdtemp(prefix="pgaq-test-", dir=os.environ.get("PGAQ_RUN_DIR")))
+    parent = os.environ.get("PGAQ_RUN_DIR") or (MEMORY if has_memory() else None)
+    directory = Path(tempfile.mkdtemp(prefix="pgaq-test-", dir=parent))
     directory.chmod(0o711)
     if not places.server_can_reach(directory):
         directory.rmdir()
