@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 from pgaq import places  # noqa: E402
+from pgaq.load import java  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 from pgaq_proof import faults  # noqa: E402
 
@@ -94,12 +96,20 @@ def build(url: str, options: argparse.Namespace) -> tuple[int, list[Module], lis
                f"-Dpgaq.url={url}", "-Dmaven.test.failure.ignore=true", *(["-Dpgaq.excluded=none"] if options.long else []),
                *([f"-Dpgaq.seed={options.seed}"] if options.seed is not None else []),
                *(["--also-make", "--projects", ",".join(options.modules)] if options.modules else []), "verify"]  # fmt: skip
+    environment = {**os.environ, "MAVEN_OPTS": os.environ.get("MAVEN_OPTS") or " ".join(java.QUICK)}
     modules: list[Module] = []
     errors: list[str] = []
     (JMS / "target").mkdir(exist_ok=True)
     with open(JMS / "target" / "maven.log", "w") as log:
         process = subprocess.Popen(
-            command, cwd=JMS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            command,
+            cwd=JMS,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         for line in process.stdout:
             log.write(line)

@@ -22,6 +22,7 @@ import pytest
 
 from conftest import ROOT, end_server, until
 from pgaq import places
+from pgaq.load import java
 from pgaq.server import Server, free_port
 
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
@@ -91,12 +92,12 @@ def pgx_worker(folder):
 def pgjdbc_worker(folder):
     driver = os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar")
     done = subprocess.run(
-        ["javac", "-Xlint:all,-serial", "-Werror", "-cp", driver, "-d", str(folder), str(EXAMPLES / "WorkerPgjdbc.java")],
+        [*java.JAVAC, "-Xlint:all,-serial", "-Werror", "-cp", driver, "-d", str(folder), str(EXAMPLES / "WorkerPgjdbc.java")],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return ["java", "-cp", f"{driver}:{folder}", "WorkerPgjdbc"]
+    return ["java", *java.QUICK, "-cp", f"{driver}:{folder}", "WorkerPgjdbc"]
 
 
 COMMANDS = {"psycopg": psycopg_worker, "asyncpg": asyncpg_worker, "node-postgres": node_worker, "pgx": pgx_worker, "pgjdbc": pgjdbc_worker}

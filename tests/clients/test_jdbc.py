@@ -12,6 +12,7 @@ import pytest
 
 from conftest import end_server, until
 from pgaq import db
+from pgaq.load import java
 from pgaq.server import Server
 
 DRIVERS = ["/usr/share/java/postgresql.jar"]
@@ -34,11 +35,13 @@ def run(name, server, tmp_path, capsys):
     assert driver and shutil.which("javac"), "a JDK and pgjdbc are needed: run tools/setup"
     source = Path(__file__).parent / f"{name}.java"
     done = subprocess.run(
-        ["javac", "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True
+        [*java.JAVAC, "-Xlint:all", "-Werror", "-cp", driver, "-d", str(tmp_path), str(source)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
-    done = subprocess.run(["java", "-cp", f"{driver}:{tmp_path}", name, url, "postgres", PASSWORD], capture_output=True, text=True)
+    done = subprocess.run(
+        ["java", *java.QUICK, "-cp", f"{driver}:{tmp_path}", name, url, "postgres", PASSWORD], capture_output=True, text=True
+    )
     with capsys.disabled():
         print("\n" + (done.stdout.strip().splitlines()[-1] if done.stdout else "pgjdbc: no output"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -65,9 +68,9 @@ def test_junit(server, tmp_path):
     [program] = re.findall(r"```java OrderTest.java\n(.*?)```", page, re.S)
     (tmp_path / "OrderTest.java").write_text(program)
     jars = ":".join(map(str, [os.environ.get("PGJDBC", DRIVERS[0]), *sorted(Path("/usr/share/java").glob("junit-*.jar")), tmp_path]))
-    subprocess.run(["javac", "-cp", jars, "OrderTest.java"], cwd=tmp_path, check=True)
+    subprocess.run([*java.JAVAC, "-cp", jars, "OrderTest.java"], cwd=tmp_path, check=True)
     done = subprocess.run(
-        ["java", "-cp", jars, "org.junit.platform.console.ConsoleLauncher", "--select-class=OrderTest"],
+        ["java", *java.QUICK, "-cp", jars, "org.junit.platform.console.ConsoleLauncher", "--select-class=OrderTest"],
         env={**os.environ, "TEST_JDBC_URL": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user=postgres&password={PASSWORD}"},
         capture_output=True,
         text=True,

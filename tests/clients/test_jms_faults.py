@@ -23,17 +23,13 @@ from typing import Iterator
 import pytest
 
 from conftest import ROOT, db, end_server, retry_at_once, until
+from pgaq.load import java
+from pgaq.load.workload import NoSource
 from pgaq.server import Server
 
 JMS = ROOT / "jms"
 LEDGER_CLIENT = JMS / "pgaq-jms-clients/src/test/java/io/github/pgaq/jms/clients/LedgerClient.java"
-JARS = {
-    "jakarta/jms/jakarta.jms-api": "jakarta.jms.version",
-    "org/postgresql/postgresql": "pgjdbc.version",
-    "org/slf4j/slf4j-api": "slf4j.version",
-    "org/slf4j/slf4j-simple": "slf4j.version",
-}
-JAVA = ["java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA = ["java", "-Xmx96m", *java.QUICK]
 PASSWORD = "throw-away"
 SECONDS = 20
 CRASHES = (6, 13)  # seconds after the beginning
@@ -284,20 +280,12 @@ class Clients:
 
 
 def compiled(folder: Path, client: Path) -> str:
-    """The class path of the provider and the client, compiled here; the libraries are those that Maven has fetched."""
-    if not shutil.which("javac"):
-        pytest.skip("missing: javac")
-    versions = dict(re.findall(r"<([\w.]+\.version)>([^<]+)<", (JMS / "pom.xml").read_text()))
-    jars = [
-        Path.home() / ".m2/repository" / jar / versions[name] / f"{jar.rsplit('/')[-1]}-{versions[name]}.jar" for jar, name in JARS.items()
-    ]
-    if missing := [jar.name for jar in jars if not jar.exists()]:
-        pytest.skip(f"missing: {' '.join(missing)}, which tests/jms.py fetches")
-    sources = [path for path in (JMS / "pgaq-jms/src/main/java").rglob("*.java") if path.name != "module-info.java"]
-    path = ":".join(map(str, jars))
-    done = subprocess.run(
-        ["javac", "-nowarn", "-cp", path, "-d", str(folder), *map(str, sources), str(client)], capture_output=True, text=True
-    )
+    """The class path of the provider and the client; the libraries are those that Maven has fetched."""
+    try:
+        path = java.class_path()
+    except NoSource as error:
+        pytest.skip(f"missing: {error}")
+    done = subprocess.run([*java.JAVAC, "-nowarn", "-cp", path, "-d", str(folder), str(client)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return f"{folder}:{path}"
 
