@@ -60,11 +60,25 @@ EXPECTED = [
 ]
 
 
+_reserved: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """An unused TCP port, which the kernel gives to no connection while the server is down."""
-    while port_taken(port := secrets.choice(SERVER_PORTS)):
-        pass
-    return port
+    """A TCP port of this process: the kernel gives it to no connection, and no other process that calls this gets it.
+
+    It stays bound here. A program that sets SO_REUSEADDR, as PostgreSQL does, can listen on it nevertheless.
+    """
+    while True:
+        mine = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        port = secrets.choice(SERVER_PORTS)
+        try:
+            mine.bind(("127.0.0.1", port))
+        except OSError:
+            mine.close()
+            continue
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _reserved.append(mine)
+        return port
 
 
 def port_taken(port: int) -> bool:

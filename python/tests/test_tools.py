@@ -86,6 +86,14 @@ def test_a_taken_port_is_explained():
                 server.start()
 
 
+def test_a_free_port_is_given_once():
+    """Other processes do not get it, and a server can listen on it: the test below."""
+    import socket
+
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", free_port()))
+
+
 def test_tcp_needs_the_password():
     with Server.temporary("tcp", port=free_port(), tcp=True, settings={"shared_preload_libraries": ""}) as server:
         with pytest.raises(db.OperationalError):
