@@ -39,7 +39,7 @@ def test_other_flags_build_again(tmp_path):
 
     made = make("src/.flags", "src/.points")
     assert made.returncode == 0, made.stderr
-    without, pointed = "module", "shard/lease"
+    without, pointed = "module", "shard/leases/lease"
     for name in (without, pointed):
         assert not current(name)
         (tmp_path / "src" / f"{name}.o").touch()
