@@ -881,7 +881,6 @@ def main():
     parser.add_argument("--no-server", action="store_true", help="leave out what needs a running server")
     parser.add_argument("only", nargs="*", help="names of checks, e.g. layers lists")
     options = parser.parse_args()
-
     passed = failed = 0
     for check in CHECKS:
         name = check.__name__.removeprefix("check_")

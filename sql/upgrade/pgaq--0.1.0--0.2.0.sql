@@ -36,13 +36,10 @@ DROP FUNCTION aq_internal.report_sql(aq_internal.span);
 DROP FUNCTION aq_internal.report_wakeups(aq_internal.span);
 DROP FUNCTION aq_internal.report_message_cache(aq_internal.span);
 DROP FUNCTION aq_internal.report_shards(aq_internal.span);
-DROP FUNCTION aq_internal.shard_growths(aq_internal.span);
 DROP FUNCTION aq_internal.report_subscribers(aq_internal.span);
-DROP FUNCTION aq_internal.consumer_growths(aq_internal.span);
 DROP FUNCTION aq_internal.report_queues(aq_internal.span);
 DROP FUNCTION aq_internal.report_hot_mutexes(aq_internal.span);
 DROP FUNCTION aq_internal.report_objects(aq_internal.span);
-DROP FUNCTION aq_internal.object_growths(aq_internal.span);
 DROP FUNCTION aq_internal.report_library_cache(aq_internal.span);
 DROP FUNCTION aq_internal.report_dictionary_cache(aq_internal.span);
 DROP FUNCTION aq_internal.report_spin_time(aq_internal.span);
@@ -536,6 +533,55 @@ BEGIN
 	s.transactions := aq_internal.stat(s, 'user commits') + aq_internal.stat(s, 'user rollbacks');
 	RETURN s;
 END $function$;
+CREATE OR REPLACE FUNCTION aq_internal.span(database_id bigint, begin_snap integer, end_snap integer)
+ RETURNS aq_internal.span
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+	s aq_internal.span;
+	b aq_internal.snapshot;
+	e aq_internal.snapshot;
+	reset text;
+BEGIN
+	SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = begin_snap;
+	SELECT h.* INTO e FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.snap_id = end_snap;
+	IF b.snap_id IS NULL OR e.snap_id IS NULL THEN
+		PERFORM aq_internal.raise_error('AQ126', format('snapshot %s does not exist', coalesce(CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END::text, 'null')),
+			aq_internal.snapshots_there(database_id, CASE WHEN b.snap_id IS NULL THEN begin_snap ELSE end_snap END));
+	ELSIF b.taken >= e.taken THEN
+		PERFORM aq_internal.raise_error('AQ120', format('%s to %s is not a range of snapshots', begin_snap, end_snap), 'The first must be before the last.');
+	END IF;
+	s.notes := '{}';
+	IF b.startup_time <> e.startup_time THEN
+		s.notes := ARRAY[format('The server was restarted between snapshots %s and %s; the last time it began with its counters at zero at %s.', begin_snap, end_snap,
+			to_char(e.startup_time, 'YYYY-MM-DD HH24:MI:SS'))];
+		SELECT h.* INTO b FROM aq_internal.snapshot h WHERE h.dbid = database_id AND h.startup_time = e.startup_time AND h.snap_id < end_snap
+		ORDER BY h.snap_id LIMIT 1;
+		s.notes := s.notes || CASE WHEN b.snap_id IS NOT NULL THEN format('So the report begins with snapshot %s.', b.snap_id)
+			ELSE format('So the report begins there. What PostgreSQL has counted before, too, is left out.') END;
+	END IF;
+	s.dbid := database_id;
+	s.begin_snap := b.snap_id;
+	s.end_snap := end_snap;
+	s.begin_time := coalesce(b.taken, e.startup_time);
+	s.end_time := e.taken;
+	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.earlier FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = b.snap_id;
+	SELECT coalesce(jsonb_object_agg(d.source, d.data), '{}') INTO s.later FROM aq_internal.snapshot_data d WHERE d.dbid = database_id AND d.snap_id = end_snap;
+	IF b.snap_id IS NULL THEN
+		s.later := s.later - '{database,wal,sql}'::text[] || jsonb_build_object('statistics',
+			(SELECT coalesce(jsonb_agg(l), '[]') FROM jsonb_array_elements(s.later -> 'statistics') l WHERE l ->> 'source' IS DISTINCT FROM 'server'));
+	END IF;
+	SELECT string_agg(DISTINCT f.source, ', ' ORDER BY f.source) INTO reset
+	FROM aq_internal.sources() f, jsonb_array_elements(s.earlier -> f.source) o, jsonb_array_elements(s.later -> f.source) n
+	WHERE f.source IN ('statistics', 'time_model', 'waits', 'database', 'wal') AND (f.keys = '{}' OR o -> f.keys[1] = n -> f.keys[1])
+		AND EXISTS (SELECT FROM unnest(f.counters) c WHERE (n ->> c)::numeric < (o ->> c)::numeric);
+	IF reset IS NOT NULL THEN
+		s.notes := s.notes || format('Some counters were set back in between and count from then on: %s.', reset);
+	END IF;
+	RETURN aq_internal.span(s);
+END $function$;
 CREATE OR REPLACE FUNCTION aq_internal.moment(moment timestamp with time zone)
  RETURNS text
  LANGUAGE sql
@@ -642,35 +688,6 @@ AS $function$
 			'begin_time', p.at - make_interval(secs => p.elapsed::double precision), 'end_time', p.at))) AS span) x
 		LEFT JOIN LATERAL aq_internal.db_time_parts(x.span) d ON d.seconds > 0
 	GROUP BY 1, 2, 3, 4
-$function$;
-CREATE OR REPLACE FUNCTION aq_internal.consumer_growths(s aq_internal.span, OUT queue_name text, OUT consumer text, OUT enqueued bigint, OUT dequeued bigint, OUT lag_before bigint, OUT lag bigint, OUT waiting integer, OUT consumed bigint, OUT latency_us bigint)
- RETURNS SETOF record
- LANGUAGE sql
- STABLE ROWS 100
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-	SELECT c.queue_name, c.consumer, c.enqueued, c.dequeued, coalesce(o.lag, 0), c.lag, c.waiting, c.consumed, c.latency_us
-	FROM aq_internal.growths(s, 'subscriber', NULL::aq.subscribers) c LEFT JOIN jsonb_populate_recordset(NULL::aq.subscribers, (s).earlier -> 'subscriber') o USING (queue_name, consumer)
-	WHERE c.consumer IS NOT NULL
-$function$;
-CREATE OR REPLACE FUNCTION aq_internal.shard_growths(s aq_internal.span, OUT queue_name text, OUT shard integer, OUT enqueued bigint, OUT partitions integer, OUT resident integer, OUT part numeric, OUT shards bigint)
- RETURNS SETOF record
- LANGUAGE sql
- STABLE ROWS 100
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-	SELECT h.queue_name, h.shard, h.enqueued, h.partitions, h.resident, h.enqueued / nullif(sum(h.enqueued) OVER w, 0), count(*) FILTER (WHERE h.enqueued > 0) OVER w
-	FROM aq_internal.growths(s, 'shard', NULL::aq.shards) h WINDOW w AS (PARTITION BY h.queue_name)
-$function$;
-CREATE OR REPLACE FUNCTION aq_internal.object_growths(s aq_internal.span, OUT object text, OUT property text, OUT full_hash text, OUT hash bigint, OUT locks bigint, OUT pins bigint, OUT gets bigint, OUT sleeps bigint, OUT loads bigint, OUT invalidations bigint, OUT part numeric)
- RETURNS SETOF record
- LANGUAGE sql
- STABLE ROWS 100
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-	SELECT coalesce(o.queue_name, 'hash ' || o.hash), o.property, o.full_hash, o.hash,
-		o.locked_total, o.pinned_total, o.mutex_gets, o.mutex_sleeps, o.loads, o.invalidations, o.mutex_sleeps / nullif(sum(o.mutex_sleeps) OVER (), 0)
-	FROM aq_internal.growths(s, 'cached_objects', NULL::aq.cached_objects) o
 $function$;
 CREATE OR REPLACE FUNCTION aq_internal.wait_durations(s aq_internal.span, OUT event text, OUT wait_class text, OUT less_than_us bigint, OUT waits numeric, OUT b integer)
  RETURNS SETOF record
@@ -820,15 +837,16 @@ VALUES
 	'bar|Rates by queue|queue|messages|messages/s', $$SELECT * FROM points(lines, 0, '{enqueued,done}', '{3,5}')$$),
 
 ('{awr}', NULL, 'subscribers', 'Subscribers', ARRAY['Consumers of topics, the first 40 by lag. Avg Latency: from the enqueue to the commit of the dequeue, of the messages consumed; a delay counts.'], $$
-	SELECT queue_name AS "Queue", consumer AS "Consumer", enqueued AS "For It|messages|0", dequeued AS "Done|messages|0", ratio(dequeued, (s).elapsed) AS "Done Rate|messages/s|1",
-		lag_before AS "Lag Begin|messages|0", lag AS "Lag End|messages|0", ratio(lag - lag_before, (s).elapsed) AS "Lag Growth|messages/s|1",
-		ratio(latency_us, consumed, 0.001) AS "Avg Latency|ms|3", waiting AS "Waiting at End|sessions|0"
-	FROM consumer_growths(s) WHERE enqueued + dequeued + lag > 0 ORDER BY lag DESC, dequeued DESC, queue_name, consumer LIMIT 40$$, NULL, NULL),
+	SELECT c.queue_name AS "Queue", c.consumer AS "Consumer", c.enqueued AS "For It|messages|0", c.dequeued AS "Done|messages|0", ratio(c.dequeued, (s).elapsed) AS "Done Rate|messages/s|1",
+		coalesce(b.lag, 0) AS "Lag Begin|messages|0", c.lag AS "Lag End|messages|0", ratio(c.lag - coalesce(b.lag, 0), (s).elapsed) AS "Lag Growth|messages/s|1",
+		ratio(c.latency_us, c.consumed, 0.001) AS "Avg Latency|ms|3", c.waiting AS "Waiting at End|sessions|0"
+	FROM growths(s, 'subscriber', NULL::subscribers) c LEFT JOIN jsonb_populate_recordset(NULL::subscribers, (s).earlier -> 'subscriber') b USING (queue_name, consumer)
+	WHERE c.consumer IS NOT NULL AND c.enqueued + c.dequeued + c.lag > 0 ORDER BY c.lag DESC, c.dequeued DESC, 1, 2 LIMIT 40$$, NULL, NULL),
 
 ('{awr}', NULL, 'shards', 'Shards', ARRAY['The first 40. A session enqueues into one shard, so as many are in use as sessions enqueue, up to the queue''s number of shards.'], $$
-	SELECT queue_name AS "Queue", shard AS "Shard|#|0", enqueued AS "Enqueued|messages|0", part * 100 AS "% of Queue|%|1", partitions AS "Partitions at End|partitions|0",
+	SELECT queue_name AS "Queue", shard AS "Shard|#|0", enqueued AS "Enqueued|messages|0", ratio(enqueued, sum(enqueued) OVER (PARTITION BY queue_name), 100) AS "% of Queue|%|1", partitions AS "Partitions at End|partitions|0",
 		resident AS "In Cache at End|partitions|0"
-	FROM shard_growths(s) WHERE enqueued + partitions > 0 ORDER BY enqueued DESC, queue_name, shard LIMIT 40$$, NULL, NULL),
+	FROM growths(s, 'shard', NULL::shards) WHERE enqueued + partitions > 0 ORDER BY enqueued DESC, queue_name, shard LIMIT 40$$, NULL, NULL),
 
 ('{awr}', NULL, 'message_cache', 'Message Cache', ARRAY['A hit: a partition that a session checked was in memory.'], $$
 	SELECT label AS "Figure", unit AS "Unit", was AS "Begin|see unit|0", now AS "End|see unit|0", grown AS "In Between|see unit|0"
@@ -864,9 +882,10 @@ VALUES
 
 ('{awr}', NULL, 'objects', 'Objects by Mutex Sleeps',
 	ARRAY['The first 20. Sessions lock and pin a queue at its first use and keep that, so gets are few; Property HOT: it has copies. Objects of other databases have no name here.'], $$
-	SELECT object AS "Object", property AS "Property", gets AS "Mutex Gets|gets|0", sleeps AS "Mutex Sleeps|sleeps|0", part * 100 AS "% of Sleeps|%|1", locks AS "Locks|locks|0",
-		pins AS "Pins|pins|0", loads AS "Loads|loads|0", invalidations AS "Invalidations|changes|0", full_hash AS "Full Hash"
-	FROM object_growths(s) WHERE gets > 0 ORDER BY sleeps DESC, gets DESC, object LIMIT 20$$, NULL, NULL),
+	SELECT coalesce(queue_name, 'hash ' || hash) AS "Object", property AS "Property", mutex_gets AS "Mutex Gets|gets|0", mutex_sleeps AS "Mutex Sleeps|sleeps|0",
+		ratio(mutex_sleeps, sum(mutex_sleeps) OVER (), 100) AS "% of Sleeps|%|1", locked_total AS "Locks|locks|0", pinned_total AS "Pins|pins|0", loads AS "Loads|loads|0",
+		invalidations AS "Invalidations|changes|0", full_hash AS "Full Hash"
+	FROM growths(s, 'cached_objects', NULL::cached_objects) WHERE mutex_gets > 0 ORDER BY mutex_sleeps DESC, mutex_gets DESC, 1 LIMIT 20$$, NULL, NULL),
 
 ('{awr}', NULL, 'hot_mutexes', 'Mutexes That Were Waited for Last', ARRAY['Requests that waited and ended between begin and end, of the latest 256 that aq.mutex_waits held at the end; the first 10.'], $$
 	SELECT m.mutex_type AS "Mutex Type", m.identifier::text AS "Identifier", count(*) AS "Requests|waits|0", sum((r ->> 1)::numeric) AS "Sleeps|sleeps|0", moment(max((r ->> 0)::timestamptz)) AS "Latest"
@@ -1055,7 +1074,9 @@ VALUES
 			ELSE format('Mark it hot, so that sessions use copies of their own: SELECT aq.mark_hot(%L); pgaq.hot_object_copies sets their number. Also keep sessions connected: they pin a queue once.', h.object) END,
 		w.waits AS "waits for mutexes of objects|waits", w.seconds AS "time|s", round(w.share, 1) AS "share|% of DB time", round(w.active, 2) AS "sessions that waited|on average",
 		h.sleeps AS "sleeps for this object|sleeps", h.gets AS "gets of its mutex|gets", h.hash::text AS "hash"
-	FROM waited(s, '^library cache: mutex') w, (SELECT * FROM object_growths(s) WHERE sleeps > 0 ORDER BY sleeps DESC LIMIT 1) h
+	FROM waited(s, '^library cache: mutex') w,
+		(SELECT coalesce(queue_name, 'hash ' || hash) AS object, property, hash, mutex_gets AS gets, mutex_sleeps AS sleeps, mutex_sleeps / sum(mutex_sleeps) OVER () AS part
+			FROM growths(s, 'cached_objects', NULL::cached_objects) WHERE mutex_sleeps > 0 ORDER BY mutex_sleeps DESC LIMIT 1) h
 	WHERE w.share >= 5 AND w.active >= 0.05 AND h.part >= 0.5$$),
 
 ('listen_herd', $$
@@ -1076,7 +1097,9 @@ VALUES
 			ELSE 'Create the queue with more shards, or change them while it is not used yet, with aq.set_shards; or enqueue and dequeue arrays.' END,
 		w.waits AS "waits for latches of shards|waits", w.seconds AS "time|s", round(w.share, 1) AS "share|% of DB time", h.enqueued AS "messages into the shard|messages",
 		round(h.part * 100, 1) AS "share of the queue|% of messages", q.shards AS "shards of the queue|shards", h.shards AS "shards in use|shards"
-	FROM waited(s, '^latch: shard stream$') w, (SELECT * FROM shard_growths(s) ORDER BY enqueued DESC LIMIT 1) h
+	FROM waited(s, '^latch: shard stream$') w,
+		(SELECT queue_name, enqueued, enqueued / sum(enqueued) OVER q AS part, count(*) OVER q AS shards FROM growths(s, 'shard', NULL::shards)
+			WHERE enqueued > 0 WINDOW q AS (PARTITION BY queue_name) ORDER BY enqueued DESC LIMIT 1) h
 		LEFT JOIN jsonb_to_recordset((s).later -> 'queue') q(queue_name text, shards integer) USING (queue_name)
 	WHERE w.share >= 5 AND w.active >= 0.05 AND h.part >= 0.8$$),
 
@@ -1100,7 +1123,9 @@ VALUES
 		format('Let more sessions dequeue for it, or more messages with each call; if they are not needed, SELECT aq.unsubscribe(%L, %L).', c.queue_name, c.consumer),
 		c.lag_before AS "lag at begin|messages", c.lag AS "lag at end|messages", c.fastest AS "smallest lag of the topic|messages", round(ratio(c.enqueued, (s).elapsed), 1) AS "for it|messages/s",
 		round(ratio(c.dequeued, (s).elapsed), 1) AS "done|messages/s", p.partitions AS "partitions of the topic|partitions"
-	FROM (SELECT *, min(lag) OVER (PARTITION BY queue_name) AS fastest FROM consumer_growths(s)) c
+	FROM (SELECT e.*, coalesce(b.lag, 0) AS lag_before, min(e.lag) OVER (PARTITION BY e.queue_name) AS fastest
+			FROM growths(s, 'subscriber', NULL::subscribers) e LEFT JOIN jsonb_populate_recordset(NULL::subscribers, (s).earlier -> 'subscriber') b USING (queue_name, consumer)
+			WHERE e.consumer IS NOT NULL) c
 		LEFT JOIN jsonb_to_recordset((s).later -> 'partition') p(queue_name text, partitions integer) USING (queue_name)
 	WHERE c.lag >= 32768 AND c.lag >= c.lag_before AND c.fastest <= c.lag / 10 ORDER BY c.lag DESC LIMIT 3$$),
 
@@ -1414,6 +1439,9 @@ DROP FUNCTION aq_internal.advice_one_shard(aq_internal.span);
 DROP FUNCTION aq_internal.advice_listen_herd(aq_internal.span);
 DROP FUNCTION aq_internal.advice_hot_object(aq_internal.span);
 DROP FUNCTION aq_internal.advise(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb);
+DROP FUNCTION aq_internal.shard_growths(aq_internal.span);
+DROP FUNCTION aq_internal.consumer_growths(aq_internal.span);
+DROP FUNCTION aq_internal.object_growths(aq_internal.span);
 DROP FUNCTION aq_internal.bucket(numeric);
 DROP FUNCTION aq_internal.was_on(aq_internal.span,pg_catalog.text);
 DROP FUNCTION aq_internal.report_load_profile(aq_internal.span);
@@ -1666,15 +1694,6 @@ GRANT EXECUTE ON ROUTINE aq_internal.steps(aq_internal.span) TO CURRENT_USER; GR
 COMMENT ON FUNCTION aq_internal.course(aq_internal.span) IS 'Internal: DB time by wait class, for each snapshot of a span';
 REVOKE ALL ON ROUTINE aq_internal.course(aq_internal.span) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.course(aq_internal.span) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.course(aq_internal.span) TO pgaq;
-COMMENT ON FUNCTION aq_internal.consumer_growths(aq_internal.span) IS 'Internal: consumers of topics over a span';
-REVOKE ALL ON ROUTINE aq_internal.consumer_growths(aq_internal.span) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq_internal.consumer_growths(aq_internal.span) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.consumer_growths(aq_internal.span) TO pgaq;
-COMMENT ON FUNCTION aq_internal.shard_growths(aq_internal.span) IS 'Internal: shards over a span, with their part of the queue''s messages';
-REVOKE ALL ON ROUTINE aq_internal.shard_growths(aq_internal.span) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq_internal.shard_growths(aq_internal.span) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.shard_growths(aq_internal.span) TO pgaq;
-COMMENT ON FUNCTION aq_internal.object_growths(aq_internal.span) IS 'Internal: objects of the object cache over a span';
-REVOKE ALL ON ROUTINE aq_internal.object_growths(aq_internal.span) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq_internal.object_growths(aq_internal.span) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.object_growths(aq_internal.span) TO pgaq;
 COMMENT ON FUNCTION aq_internal.wait_durations(aq_internal.span) IS 'Internal: the histogram of waits over a span; b: its column in the report';
 REVOKE ALL ON ROUTINE aq_internal.wait_durations(aq_internal.span) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.wait_durations(aq_internal.span) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.wait_durations(aq_internal.span) TO pgaq;

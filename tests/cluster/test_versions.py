@@ -272,7 +272,8 @@ class Readers:
         "SELECT * FROM aq.queues",
         "SELECT * FROM aq.subscribers",
         "SELECT * FROM aq.metrics()",
-        "SELECT * FROM aq.waits",
+        "SELECT * FROM aq.schedules",
+        "SELECT * FROM aq.nodes",
         "SELECT * FROM aq.messages LIMIT 5",
     )
 
