@@ -88,8 +88,9 @@ def test_removed_server_starts(root: Root) -> None:
     assert root.sh(START + """sql "SELECT extname FROM pg_extension WHERE extname = 'pgaq'" """) == "pgaq\n"
 
 
-def test_purge_leaves_nothing(root: Root) -> None:
+def test_purge_leaves_nothing(root: Root, debs: dict[str, Path]) -> None:
     """No file of the packages is left; the system user stays, as is Debian's habit."""
+    root.install(debs["postgresql-15-pgaq"], debs["pgaq"])
     root.apt("purge", "postgresql-15-pgaq", "pgaq")
     left = root.sh(
         "find / -xdev -name '*pgaq*' -not -path '/proc/*' -not -path '/tmp/*' -not -path '/var/lib/postgresql/*' -not -path '/var/cache/apt/*'"
