@@ -281,7 +281,19 @@ esac
 def make_rpm(build: Build) -> None:
     """The source package, and a binary one to see that it builds: those for users are built on their distribution."""
     version = postgres_versions()[-1]
-    top = build.work / "rpm"
+    # the package contains the names of these directories: they are the same in each run
+    top = Path("/var/tmp/pgaq-rpmbuild")
+    try:
+        top.mkdir()
+    except FileExistsError:
+        raise ReleaseError(f"{top} exists: another run uses it, or one was killed and left it") from None
+    try:
+        _rpm(build, top, version)
+    finally:
+        shutil.rmtree(top)
+
+
+def _rpm(build: Build, top: Path, version: str) -> None:
     (top / "bin").mkdir(parents=True)
     compressed(build.work / f"{build.name}.tar", top / f"{build.name}.tar.gz")
     spec = git("show", f"{build.release.commit}:packaging/pgaq.spec.in") + "\n"
