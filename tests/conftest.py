@@ -61,21 +61,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "test_build: needs a library built with TEST_POINTS=1")
 
 
-# Files that take a minute or more start first, so that the run does not end with a single busy process.
-LONGEST = {
-    "test_distributed.py",
-    "test_distributed_points.py",
-    "test_lab_run.py",
-    "test_leases.py",
-    "test_limits.py",
-    "test_links.py",
-    "test_points.py",
+# Files that take a minute or more start first, the longest one at the very beginning, so that the run does not end with a
+# single busy process.
+LONGEST = [
     "test_workers.py",
-}
+    "test_limits.py",
+    "test_distributed.py",
+    "test_points.py",
+    "test_reuse.py",
+    "test_distributed_points.py",
+    "test_leases.py",
+    "test_dump.py",
+    "test_crash.py",
+    "test_launcher.py",
+    "test_demo.py",
+    "test_link_streams.py",
+]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
         if not on_queue_tables:
             break
