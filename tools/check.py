@@ -167,9 +167,8 @@ def check_folders():
             if path.parent.parent != root:
                 continue
             for used, names in symbols().uses(path).items():
-                if (
-                    used.is_relative_to(root) and used.parent != path.parent and used.parent.name not in table[folder]
-                ):  # nor what stands beside the folders
+                may = used.parent == path.parent or used.parent.name in table[folder]  # nor what stands beside the folders
+                if used.is_relative_to(root) and not may:
                     yield f"{relative(path)}: folder {folder} may not use {relative(used)} ({' '.join(names)})"
 
 

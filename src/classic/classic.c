@@ -23,6 +23,25 @@ static const AqStoreJob classic_jobs[] = {
 	{AQ_WORK_COUNT, aq_classic_count_job},
 };
 
+static const AqStoreBodies classic_bodies = {
+	.write = aq_classic_body_write,
+	.read = aq_classic_body_read,
+};
+
+static const AqStoreTables classic_tables = {
+	.make = aq_classic_tables_make,
+	.drop = aq_classic_tables_drop,
+	.hold = aq_classic_tables_hold,
+	.leave = aq_classic_tables_leave,
+	.were_emptied = aq_unlogged_was_emptied,
+};
+
+static const AqStoreChecks classic_checks = {
+	.queue = aq_classic_check,
+	.pool = aq_classic_check_pool,
+	.chunks = aq_classic_check_chunks,
+};
+
 static const AqStore classic_store = {
 	.kind = AQ_STORE_CLASSIC,
 	.xact = &aq_classic_notes_xact,
@@ -34,8 +53,6 @@ static const AqStore classic_store = {
 	.lock = aq_classic_tables_lock,
 	.put = aq_classic_put,
 	.take = aq_classic_take,
-	.write_body = aq_classic_body_write,
-	.read_body = aq_classic_body_read,
 	.settle_leases = aq_classic_lease_settle,
 	.worker_may_put = aq_commit_order_may_put,
 	.owns = owns,
@@ -47,16 +64,11 @@ static const AqStore classic_store = {
 	.jobs = classic_jobs,
 	.njobs = lengthof(classic_jobs),
 	.time_job = {0, aq_classic_time_job},
-	.make_tables = aq_classic_tables_make,
-	.drop_tables = aq_classic_tables_drop,
-	.table_holds = aq_classic_tables_hold,
-	.leave_tables = aq_classic_tables_leave,
-	.was_emptied = aq_unlogged_was_emptied,
 	.enqueued_here = aq_classic_notes_enqueued,
 	.measure = aq_classic_count_measure,
-	.check = aq_classic_check,
-	.check_pool = aq_classic_check_pool,
-	.chunks = aq_classic_check_chunks,
+	.bodies = &classic_bodies,
+	.tables = &classic_tables,
+	.checks = &classic_checks,
 };
 
 /* --- the part -------------------------------------------------------------------------------- */

@@ -67,7 +67,7 @@ aq_jms_body_write(PG_FUNCTION_ARGS)
 				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "queue \"%s\" cannot hold large messages", queue->name),
 				errdetail("It is distributed, and their bodies cannot be sent to other nodes."),
 				errhint("Create the queue without distributed => true."));
-	result = queue->store->write_body(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3));
+	result = queue->store->bodies->write(queue, PG_GETARG_UUID_P(1), number, PG_GETARG_BYTEA_PP(3));
 	if (result != AQ_BODY_WRITTEN)
 		refuse(result, queue, PG_GETARG_DATUM(1), number);
 	PG_RETURN_VOID();
@@ -87,7 +87,7 @@ aq_jms_body_read(PG_FUNCTION_ARGS)
 	PreventCommandIfParallelMode("aq_jms.read_chunk()");
 	PreventCommandDuringRecovery("aq_jms.read_chunk()");
 	queue = aq_pins_pin_current(aq_catalog_get_for(name, consumer, 0), false);
-	data = queue->store->read_body(queue, PG_GETARG_UUID_P(2), number, aq_args_consumer_position(queue, consumer));
+	data = queue->store->bodies->read(queue, PG_GETARG_UUID_P(2), number, aq_args_consumer_position(queue, consumer));
 	if (data == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_BYTEA_P(data);

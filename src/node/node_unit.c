@@ -201,11 +201,11 @@ aq_node_unit_position(const AqQueue *queue, int64 number)
 static void
 settle(AqQueue *queue, int position, AqMode mode, const pg_uuid_t *ids, uint32 n)
 {
-	AqLeaseOptions options = {.position = position, .mode = mode, .any_receipt = true, .node = true};
+	AqLeaseOptions options = {.position = position, .mode = mode, .any_receipt = true};
 	AqLeaseResult *results = palloc(Max(n, 1) * sizeof(AqLeaseResult));
 
 	if (n > 0)
-		queue->store->settle_leases(queue, &options, ids, n, results);
+		queue->store->units->settle_lent(queue, &options, ids, n, results);
 	for (uint32 i = 0; i < n; i++)
 		if (results[i] == AQ_LEASE_BUSY)
 			ereport(ERROR,

@@ -34,11 +34,11 @@ typedef struct AqPutOptions
 	/* for a message moved to an exception queue */
 	int			attempts;
 	struct varlena *dead_letter;	/* jsonb: see memory/exception.c */
-	int			held;			/* shard for messages of another node; 0: none */
 	bool		immediate;		/* one message, committed when put() returns: only if settle_taken is there */
-	/* sequence deviation */
+	/* sequence deviation, in queue tables only */
 	bool		top;			/* put it before all others */
 	const pg_uuid_t *before;	/* this one */
+	int			held;			/* with units: the shard for messages of another node; 0: none */
 	/*
 	 * NULL, or the options of each message: their correlations, properties,
 	 * exception queues, original ids, attempts and dead letters are used
@@ -139,24 +139,26 @@ typedef struct AqTakeOptions
 	uint32		max;
 	AqMode		mode;
 	int64		lease;			/* microseconds; 0: none.  Mode remove or remove_nodata */
-	bool		ends;			/* the lease ends with the session, if that comes first; sharded only */
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
-	const AqPlace *place;		/* position of "after", if known */
 	bool		patient;		/* the call waits without limit, or redrives: see queue/README.md, "Poison messages" */
-	int			below;			/* only messages more urgent than this; 0: any; sharded only */
-	int			unit;			/* 0, or for another node: only of this shard, plus 1; sharded only */
 	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: unset */
 	AqImmediate *immediate;		/* what is taken is committed by settle_taken(); NULL: by the transaction */
-	int64		group;			/* only this group; 0: any */
-	int64		not_group;
-	bool		one_group;		/* not more than one group */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
 	uint32		key;			/* with a filter: only messages with this key, or AQ_ANY_KEY; a store may ignore it */
 	AqSeen	   *seen;			/* with a filter that never changes its mind; NULL: look at all; a store may ignore it */
 	void		(*emit) (void *arg, const AqMessage *message);	/* NULL: only count */
 	void	   *emit_arg;
+	/* sharded store only */
+	bool		ends;			/* the lease ends with the session, if that comes first */
+	int			below;			/* only messages more urgent than this; 0: any */
+	int			unit;			/* for another node: only of this shard, plus 1; 0: any */
+	/* queue tables only */
+	const AqPlace *place;		/* position of "after", if known */
+	int64		group;			/* only this group; 0: any */
+	int64		not_group;
+	bool		one_group;		/* not more than one group */
 } AqTakeOptions;
 
 /*
@@ -165,9 +167,6 @@ typedef struct AqTakeOptions
  */
 #define AQ_RECEIPT_ALONE INT64CONST(1)
 
-/* This bit of a receipt: another node has the message.  No session gets such a receipt. */
-#define AQ_RECEIPT_NODE (INT64CONST(1) << 60)
-
 /* What a call does with leased messages. */
 typedef struct AqLeaseOptions
 {
@@ -175,7 +174,6 @@ typedef struct AqLeaseOptions
 	AqMode		mode;			/* AQ_MODE_ACKNOWLEDGE and those behind it */
 	int64		receipt;
 	bool		any_receipt;	/* whatever the receipt is; receipt is 0 */
-	bool		node;			/* leases of another node, else those of sessions */
 	int64		time;			/* microseconds: of an extension, or until it can be dequeued again ... */
 	bool		retry_delay;	/* ... instead: after the queue's retry delay */
 	const char *error;			/* NULL: none */
@@ -278,6 +276,9 @@ typedef struct AqStoreUnits
 {
 	/* Ids of the unit's messages that another node has, in an array; their number. */
 	uint32		(*lent) (AqQueue *queue, int shard, int position, pg_uuid_t **ids);
+	/* Like settle_leases, for messages that another node has. */
+	void		(*settle_lent) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
+								AqLeaseResult *results);
 	/* The number of leased messages of the shard, as far as memory knows it. */
 	uint32		(*count_lent) (AqQueue *queue, int shard, int position);
 
@@ -302,11 +303,54 @@ typedef struct AqStoreUnits
 	bool		(*is_empty) (AqQueue *queue, int shard);
 } AqStoreUnits;
 
-/* Each queue has one of the stores, given by aq_internal.queue.store. */
+/* Chunks of a body that a message has apart from its payload, each number once. */
+typedef struct AqStoreBodies
+{
+	/* Also says why it has not written. */
+	AqBodyWrite (*write) (AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
+	/*
+	 * A chunk as it is now, also of a message that this transaction has
+	 * dequeued; NULL: there is none, or the message is not for the consumer at
+	 * the position, which can be AQ_ANY_POSITION.
+	 */
+	bytea	   *(*read) (AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
+} AqStoreBodies;
+
+/* Tables that several queues share, or that are not logged: queue tables, and the tables of buffered queues. */
+typedef struct AqStoreTables
+{
+	/* Creates the tables of a queue table, whose owner may read them. */
+	void		(*make) (int32 queue_table_id, Oid payload_type, bool multi, Oid owner);
+	void		(*drop) (int32 queue_table_id);
+	/* Has the queue any rows left in them? */
+	bool		(*hold) (AqQueue *queue);
+	/* Before the queue leaves its queue table: deletes the rows of removed consumers. */
+	void		(*leave) (AqQueue *queue);
+	/* For a buffered queue, called by the worker: has it lost its messages since the last call? */
+	AqAnswer	(*were_emptied) (AqQueue *queue);
+} AqStoreTables;
+
+/* For aq.check(). */
+typedef struct AqStoreChecks
+{
+	/* Finds differences between the queue, which is pinned, and its tables; NULL: there is nothing to compare. */
+	void		(*queue) (AqQueue *queue, AqFindings *findings);
+	/* Finds inconsistencies of all queues; NULL: there is nothing that they share. */
+	void		(*pool) (AqFindings *findings);
+	/* The number of chunks of the message cache that the queue has, pinned or not. */
+	uint32		(*chunks) (AqQueueShm *shm);
+} AqStoreChecks;
+
+/*
+ * Each queue has one of the stores, given by aq_internal.queue.store.  A function or a
+ * group that a comment does not call optional is always there; an optional one is NULL
+ * in a store that cannot do it.  A queue that is being converted has a store without
+ * jobs and measure: callers use those of its two stores.
+ */
 typedef struct AqStore
 {
 	char		kind;			/* AQ_STORE_SHARDED, ... */
-	const AqStoreXact *xact;	/* NULL: it needs no notes */
+	const AqStoreXact *xact;	/* optional: notes of a transaction */
 	/*
 	 * Fills in the queue's entry in shared memory; called once, with the queue
 	 * pinned.
@@ -314,7 +358,7 @@ typedef struct AqStore
 	void		(*load) (AqQueue *queue, AqQueueShm *shm);
 	/*
 	 * The name of a table that is missing, without which load raises an error;
-	 * NULL: none.  The callback may be NULL.
+	 * NULL: none.  Optional.
 	 */
 	char	   *(*lost_table) (const AqQueue *queue);
 	/*
@@ -349,24 +393,16 @@ typedef struct AqStore
 	uint32		(*take) (AqQueue *queue, const AqTakeOptions *options);
 	/*
 	 * Commits what a take with immediate visibility has taken: durable, and
-	 * final whatever happens to the transaction.  NULL: the store has no
-	 * immediate visibility without another transaction.
+	 * final whatever happens to the transaction.  Optional: immediate
+	 * visibility without another transaction.
 	 */
 	void		(*settle_taken) (AqImmediate *immediate);
 	/*
 	 * Purges consumed messages that are still in the tables.  position -1: of
-	 * all consumers; ids NULL: all.  NULL: the queue's tables are those of a
-	 * queue table, whose rows aq_admin_purge_processed() deletes.
+	 * all consumers; ids NULL: all.  Optional: rows of queue tables are deleted
+	 * by aq_admin_purge_processed().
 	 */
 	uint64		(*purge_retained) (AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
-	/*
-	 * Chunks of a body that a message has apart from its payload, each number
-	 * once.  write_body: also says why it has not written.  read_body: a chunk as it is now, also of a message that this
-	 * transaction has dequeued; NULL: there is none, or the message is not for
-	 * the consumer at the position, which can be AQ_ANY_POSITION.
-	 */
-	AqBodyWrite (*write_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data);
-	bytea	   *(*read_body) (AqQueue *queue, const pg_uuid_t *id, int32 number, int position);
 	/* Acknowledge, extend or end leases. */
 	void		(*settle_leases) (AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 								  AqLeaseResult *results);
@@ -396,7 +432,7 @@ typedef struct AqStore
 	bool		(*counts_all) (AqQueueShm *shm);
 	/*
 	 * Those of the positions that have no unfinished messages in the tables.
-	 * NULL: the counters are exact.
+	 * Optional: without it the counters are exact.
 	 */
 	Bitmapset  *(*without_messages) (AqQueue *queue, Bitmapset *positions);
 	/*
@@ -407,30 +443,14 @@ typedef struct AqStore
 	int			njobs;
 	AqStoreJob	time_job;
 	/*
-	 * Creates the tables of a queue table, whose owner may read them; only for
-	 * a store whose queues share tables.
-	 */
-	void		(*make_tables) (int32 queue_table_id, Oid payload_type, bool multi, Oid owner);
-	void		(*drop_tables) (int32 queue_table_id);
-	/*
-	 * Has the queue any rows left in them?  And, before it leaves its queue
-	 * table: deletes the rows of removed consumers.
-	 */
-	bool		(*table_holds) (AqQueue *queue);
-	void		(*leave_tables) (AqQueue *queue);
-	/*
-	 * For a buffered queue, called by the worker: has it lost its messages
-	 * since the last call?
-	 */
-	AqAnswer	(*was_emptied) (AqQueue *queue);
-	/*
 	 * For a buffered queue: the number of messages that this transaction has
-	 * enqueued.
+	 * enqueued.  With the group "tables" only.
 	 */
 	uint64		(*enqueued_here) (AqQueueShm *shm);
 	/*
 	 * Called by the worker before put(): is it certain that neither put() nor
-	 * the commit waits for the worker itself or for a user?  NULL: always.
+	 * the commit waits for the worker itself or for a user?  Optional: without
+	 * it, always.
 	 */
 	bool		(*worker_may_put) (AqQueue *queue);
 	/*
@@ -438,16 +458,10 @@ typedef struct AqStore
 	 * users; may read tables.
 	 */
 	void		(*measure) (AqQueue *queue, AqMeasure *measures, int n);
-	/*
-	 * For aq.check(); each may be NULL. check: finds differences between the
-	 * queue, which is pinned, and its tables; check_pool: finds
-	 * inconsistencies of all queues; chunks: the number of chunks of the
-	 * message cache that the queue has, pinned or not.
-	 */
-	void		(*check) (AqQueue *queue, AqFindings *findings);
-	void		(*check_pool) (AqFindings *findings);
-	uint32		(*chunks) (AqQueueShm *shm);
-	const AqStoreUnits *units;	/* NULL: other nodes cannot consume its messages */
+	const AqStoreBodies *bodies;	/* large messages */
+	const AqStoreTables *tables;	/* optional: queue tables, buffered queues */
+	const AqStoreUnits *units;	/* optional: other nodes can consume its messages */
+	const AqStoreChecks *checks;	/* optional */
 } AqStore;
 
 #define AQ_STORE_SHARDED 's'

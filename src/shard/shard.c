@@ -212,6 +212,17 @@ static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_SESSION_LEASES, aq_lease_session_job},
 };
 
+static const AqStoreBodies shard_bodies = {
+	.write = aq_body_write,
+	.read = aq_body_read,
+};
+
+static const AqStoreChecks shard_checks = {
+	.queue = aq_compare_queue,
+	.pool = aq_shard_check_pool,
+	.chunks = aq_shard_check_chunks,
+};
+
 static const AqStore shard_store = {
 	.kind = AQ_STORE_SHARDED,
 	.xact = &aq_shard_xact,
@@ -225,8 +236,6 @@ static const AqStore shard_store = {
 	.take = aq_take,
 	.settle_taken = aq_frozen_settle_taken,
 	.purge_retained = aq_retained_purge,
-	.write_body = aq_body_write,
-	.read_body = aq_body_read,
 	.settle_leases = aq_lease_settle,
 	.owns = aq_message_id_owned,
 	.ready = aq_take_is_ready,
@@ -238,8 +247,7 @@ static const AqStore shard_store = {
 	.time_job = {0, aq_timers_job},
 	.worker_may_put = aq_tables_ready_for_worker,
 	.measure = aq_measure,
-	.check = aq_compare_queue,
-	.check_pool = aq_shard_check_pool,
-	.chunks = aq_shard_check_chunks,
+	.bodies = &shard_bodies,
 	.units = &aq_foreign_units,
+	.checks = &shard_checks,
 };

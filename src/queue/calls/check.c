@@ -72,8 +72,8 @@ check_queue(AqQueue *queue, AqFindings *findings)
 	check_counts(queue->shm, findings);
 	aq_waiters_check_queue(queue->shm, findings);
 	aq_holds_check(queue, findings);
-	if (queue->store->check != NULL)
-		queue->store->check(queue, findings);
+	if (queue->store->checks != NULL && queue->store->checks->queue != NULL)
+		queue->store->checks->queue(queue, findings);
 	findings->queue_id = 0;
 	findings->store = '\0';
 }
@@ -116,8 +116,8 @@ count_chunks(void)
 			if (shm->more[j] != 0)
 				n++;
 		store = shm->object != NULL ? aq_store_of(shm->store) : NULL;
-		if (store != NULL && store->chunks != NULL)
-			n += store->chunks(shm);
+		if (store != NULL && store->checks != NULL)
+			n += store->checks->chunks(shm);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return n;
@@ -147,8 +147,8 @@ read_all(void)
 	for (int i = 0; i < lengthof(kinds); i++)
 	{
 		findings.store = kinds[i];
-		if (aq_store_of(kinds[i])->check_pool != NULL)
-			aq_store_of(kinds[i])->check_pool(&findings);
+		if (aq_store_of(kinds[i])->checks != NULL && aq_store_of(kinds[i])->checks->pool != NULL)
+			aq_store_of(kinds[i])->checks->pool(&findings);
 	}
 	findings.store = '\0';
 	aq_waiters_check(&findings);

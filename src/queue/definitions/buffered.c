@@ -40,7 +40,7 @@ make(AqQueue *queue)
 {
 	int32		id = queue->id;
 
-	aq_store_of(AQ_STORE_CLASSIC)->make_tables(-id, queue->payload_type, queue->multi, InvalidOid);
+	aq_store_of(AQ_STORE_CLASSIC)->tables->make(-id, queue->payload_type, queue->multi, InvalidOid);
 	aq_sql_change(psprintf("INSERT INTO aq_internal.buffered_queue (queue_id) VALUES (%d) ON CONFLICT DO NOTHING", id),
 				  0, NULL, NULL, NULL);
 	aq_pending_created(-id);
@@ -103,7 +103,7 @@ aq_buffered_drop(const char *name, bool force)
 	id = buffered->id;
 	aq_pins_pin_to_drop(buffered, force);
 	buffered->store->drop(buffered, force);
-	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(id);
+	aq_store_of(AQ_STORE_CLASSIC)->tables->drop(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.buffered_queue WHERE queue_id = %d", -id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
 }
@@ -162,7 +162,7 @@ check_for_loss(int32 id, AqQueueShm *shm)
 		aq_work_later(shm, AQ_WORK_BUFFERED, CHECK_AGAIN);
 	else if (buffered != NULL)
 	{
-		switch (buffered->store->was_emptied(buffered))
+		switch (buffered->store->tables->were_emptied(buffered))
 		{
 			case AQ_NO:
 				break;

@@ -66,7 +66,7 @@ both_load(AqQueue *queue, AqQueueShm *shm)
 static uint32
 both_chunks(AqQueueShm *shm)
 {
-	return classic()->chunks(shm) + sharded()->chunks(shm);
+	return classic()->checks->chunks(shm) + sharded()->checks->chunks(shm);
 }
 
 static char *
@@ -283,13 +283,13 @@ both_owns(AqQueue *queue, const pg_uuid_t *id)
 static AqBodyWrite
 both_write_body(AqQueue *queue, const pg_uuid_t *id, int32 number, bytea *data)
 {
-	return (sharded()->owns(queue, id) ? sharded() : classic())->write_body(queue, id, number, data);
+	return (sharded()->owns(queue, id) ? sharded() : classic())->bodies->write(queue, id, number, data);
 }
 
 static bytea *
 both_read_body(AqQueue *queue, const pg_uuid_t *id, int32 number, int position)
 {
-	return (sharded()->owns(queue, id) ? sharded() : classic())->read_body(queue, id, number, position);
+	return (sharded()->owns(queue, id) ? sharded() : classic())->bodies->read(queue, id, number, position);
 }
 
 static bool
@@ -337,21 +337,21 @@ both_idle(AqQueueShm *shm)
 	return shm->table_done && classic()->idle(shm) && sharded()->idle(shm);
 }
 
+static const AqStoreBodies both_bodies = {.write = both_write_body, .read = both_read_body};
+static const AqStoreChecks both_checks = {.chunks = both_chunks};
+
 /* Its jobs are those of both stores: see upkeep.c. */
 const AqStore aq_convert_store = {
 	.kind = AQ_STORE_BOTH,
 	.load = both_load,
 	.lost_table = both_lost_table,
 	.unload = both_unload,
-	.chunks = both_chunks,
 	.idle = both_idle,
 	.drop = both_drop,
 	.lock = both_lock,
 	.put = both_put,
 	.take = both_take,
 	.purge_retained = both_purge_retained,
-	.write_body = both_write_body,
-	.read_body = both_read_body,
 	.settle_leases = both_settle_leases,
 	.owns = both_owns,
 	.ready = both_ready,
@@ -359,6 +359,8 @@ const AqStore aq_convert_store = {
 	.free_position = both_free_position,
 	.counts_all = both_count_all,
 	.worker_may_put = both_worker_may_put,
+	.bodies = &both_bodies,
+	.checks = &both_checks,
 };
 
 /* --- aq.convert_queue ------------------------------------------------------------------ */
@@ -496,7 +498,7 @@ leave_table(int32 id)
 	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || queue->store->kind != AQ_STORE_BOTH)
 		return true;
-	classic()->leave_tables(queue);
+	classic()->tables->leave(queue);
 	aq_sql_change(psprintf("UPDATE aq_internal.queue SET store = '%c', queue_table_id = NULL WHERE queue_id = %d",
 						   AQ_STORE_SHARDED, id), 0, NULL, NULL, NULL);
 	aq_pending_table_left(id);
@@ -521,7 +523,7 @@ aq_convert_job(int32 id, AqQueueShm *shm)
 		else if (aq_queue_lock_tables(queue, RowExclusiveLock))
 		{
 			aq_pins_pin(queue);
-			done = !classic()->table_holds(queue) && leave_table(id);
+			done = !classic()->tables->hold(queue) && leave_table(id);
 		}
 	}
 	aq_job_commit(false);

@@ -261,7 +261,7 @@ aq_queue_table_create(PG_FUNCTION_ARGS)
 
 	id = (int32) nextval_internal(aq_schema_relation("queue_table_id_seq"), false);
 	insert_row(id, &name, fcinfo, sort_list);
-	aq_store_of(AQ_STORE_CLASSIC)->make_tables(id, PG_GETARG_OID(1), PG_GETARG_BOOL(3), GetUserId());
+	aq_store_of(AQ_STORE_CLASSIC)->tables->make(id, PG_GETARG_OID(1), PG_GETARG_BOOL(3), GetUserId());
 	CommandCounterIncrement();
 	create_exception_queue(id, &name, PG_GETARG_OID(1));
 	PG_RETURN_TEXT_P(cstring_to_text(full_name));
@@ -321,7 +321,7 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	check_not_in_use(row.id, name);
 	foreach(lc, names)
 		aq_definition_drop(lfirst(lc), force);
-	aq_store_of(AQ_STORE_CLASSIC)->drop_tables(row.id);
+	aq_store_of(AQ_STORE_CLASSIC)->tables->drop(row.id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue_table WHERE queue_table_id = %d", row.id),
 				  0, NULL, NULL, NULL);
 	PG_RETURN_VOID();

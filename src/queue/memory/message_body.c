@@ -53,10 +53,10 @@ aq_message_body_copy(AqQueue *from, const pg_uuid_t *id, int position, AqQueue *
 	aq_pins_pin(to);
 	for (int32 number = 0;; number++)
 	{
-		bytea	   *data = from->store->read_body(from, id, number, position);
+		bytea	   *data = from->store->bodies->read(from, id, number, position);
 
 		CHECK_FOR_INTERRUPTS();
-		if (data == NULL || to->store->write_body(to, copy, number, data) != AQ_BODY_WRITTEN)
+		if (data == NULL || to->store->bodies->write(to, copy, number, data) != AQ_BODY_WRITTEN)
 			break;
 		MemoryContextReset(context);
 	}

@@ -155,6 +155,7 @@ typedef struct Settling
 {
 	AqQueue    *queue;
 	const AqLeaseOptions *options;
+	bool		lent;			/* messages that another node has, else leases of sessions */
 	LeaseTerms	terms;
 	const char *death;			/* detail of the row of a message that fails */
 	TimestampTz now;
@@ -210,11 +211,11 @@ set_receipt(Settling *settling, const Lease *lease, LeaseTerms *terms)
 }
 
 static bool
-is_wanted(const AqLeaseOptions *options, const Lease *lease)
+is_wanted(const Settling *settling, const Lease *lease)
 {
-	if (lease == NULL || lease->receipt <= 0 || ((lease->receipt & AQ_RECEIPT_NODE) != 0) != options->node)
+	if (lease == NULL || lease->receipt <= 0 || ((lease->receipt & AQ_RECEIPT_NODE) != 0) != settling->lent)
 		return false;
-	return options->any_receipt || lease->receipt == options->receipt;
+	return settling->options->any_receipt || lease->receipt == settling->options->receipt;
 }
 
 /*
@@ -235,7 +236,7 @@ settle_resident(Settling *settling, Wanted *wanted, AqMode mode)
 
 	wanted->open = false;
 	*result = AQ_LEASE_STALE;
-	if (!is_wanted(settling->options, lease))
+	if (!is_wanted(settling, lease))
 		return;
 	if ((mode == AQ_MODE_RELEASE || mode == AQ_MODE_UNSEEN) &&
 		aq_lease_fails(settling->queue, partition, position, number,
@@ -414,11 +415,10 @@ find_wanted(AqQueue *queue, const pg_uuid_t *ids, uint32 n, Wanted *wanted)
 	return found;
 }
 
-void
-aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
-				AqLeaseResult *results)
+static void
+settle(AqQueue *queue, const AqLeaseOptions *options, bool lent, const pg_uuid_t *ids, uint32 n, AqLeaseResult *results)
 {
-	Settling	settling = {.queue = queue, .options = options, .now = GetCurrentTimestamp(),
+	Settling	settling = {.queue = queue, .options = options, .lent = lent, .now = GetCurrentTimestamp(),
 		.random = aq_retry_delay_random(), .results = results};
 	Wanted	   *wanted = palloc(n * sizeof(Wanted));
 
@@ -439,4 +439,17 @@ aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *
 	pfree(wanted);
 	aq_chunks_trim();
 	aq_point("leases-held");
+}
+
+void
+aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n, AqLeaseResult *results)
+{
+	settle(queue, options, false, ids, n, results);
+}
+
+/* The same for messages that another node has. */
+void
+aq_lease_settle_lent(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n, AqLeaseResult *results)
+{
+	settle(queue, options, true, ids, n, results);
 }

@@ -21,6 +21,8 @@ extern bool aq_lease_fails(const AqQueue *queue, const Partition *partition, int
 						   bool counts, TimestampTz now);
 extern void aq_lease_settle(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
 							AqLeaseResult *results);
+extern void aq_lease_settle_lent(AqQueue *queue, const AqLeaseOptions *options, const pg_uuid_t *ids, uint32 n,
+								 AqLeaseResult *results);
 
 /* --- lease_end.c --------------------------------------------------------------------------- */
 extern void aq_lease_end_due(int32 id, AqQueueShm *shm, Stream *stream, Partition *partition);

@@ -531,6 +531,7 @@ is_empty(AqQueue *queue, int shard)
 
 const AqStoreUnits aq_foreign_units = {
 	.lent = lent_ids,
+	.settle_lent = aq_lease_settle_lent,
 	.count_lent = count_lent,
 	.count_ready = count_ready,
 	.finished = finished,

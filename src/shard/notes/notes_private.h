@@ -32,6 +32,9 @@ typedef struct PutNote
 	bool		frozen;			/* with immediate visibility: everybody sees the row */
 } PutNote;
 
+/* This bit of a receipt: another node has the message.  No session gets such a receipt. */
+#define AQ_RECEIPT_NODE (INT64CONST(1) << 60)
+
 /* What the log row of a take with a lease, or of the end of one, contains besides its messages. */
 typedef struct LeaseTerms
 {
