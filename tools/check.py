@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # left out where Python runs in safe mode
+from check_pages import check_lengths, check_workflow
 from mkdocs_hooks import groups, slug
 from symbols import Symbols
 from version import check_version
@@ -617,18 +618,6 @@ def check_columns():
                 yield f"{relative(path)}:{number}: {cells} cells, not {head}"
 
 
-# looked up in, not read from the first line to the last; so are all pages below "Reference" in docs/README.md
-LOOKED_UP = {"compatibility.md", "differences.md", "lab.md", "waits.md"}
-
-
-def check_lengths():
-    """A page that is read from its first line to its last has at most 2,500 words."""
-    for page in sorted({page for pages in groups().values() for page in pages} - LOOKED_UP - set(groups()["Reference"])):
-        words = len((ROOT / "docs" / page).read_text(encoding="utf-8").split())
-        if words > 2500:
-            yield f"docs/{page}: {words} words; split it by the reader's task, or say less"
-
-
 def check_docs(server=True):
     """The generated tables in docs/ are what the sources and the extension say."""
     command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--check"]
@@ -867,6 +856,7 @@ CHECKS = [
     check_mentions,
     check_columns,
     check_lengths,
+    check_workflow,
     check_problems,
     check_site,
     check_version,
