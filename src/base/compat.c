@@ -64,9 +64,9 @@ aq_compat_after_truncate(Relation rel, int32 freeze_age)
 		}
 	}
 #if PG_VERSION_NUM >= 190000
-	pgstat_report_vacuum(rel, 0, 0, 0);
+	pgstat_report_vacuum(rel, 0, 0, GetCurrentTimestamp());
 #elif PG_VERSION_NUM >= 180000
-	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0, 0);
+	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0, GetCurrentTimestamp());
 #else
 	pgstat_report_vacuum(RelationGetRelid(rel), false, 0, 0);
 #endif
