@@ -463,6 +463,18 @@ PARTS = {
 }  # fmt: skip
 
 
+def take_folder(dist: Path, everything: bool) -> None:
+    """A folder with files that this program has not made is refused: what it makes replaces what is there."""
+    mark = dist / "RELEASE"
+    if dist.exists() and not mark.is_file() and (not dist.is_dir() or any(dist.iterdir())):
+        raise ReleaseError(f"{dist} is neither empty nor a folder of a release; give --dist another one")
+    if everything:
+        shutil.rmtree(dist, ignore_errors=True)
+    dist.mkdir(parents=True, exist_ok=True)
+    # of no commit, until all is made
+    mark.write_text(json.dumps({"commit": None}) + "\n")
+
+
 def write_sums(dist: Path) -> None:
     """SHA256SUMS of all files."""
     lines = [
@@ -502,9 +514,9 @@ def main() -> int:
     work = Path(tempfile.mkdtemp(prefix="pgaq-release-"))
     try:
         release = release_of(given.commit, given.snapshot)
-        if not given.parts and not given.compare:
-            shutil.rmtree(given.dist, ignore_errors=True)
-        build = Build(release, work, work / "dist" if given.compare else given.dist.resolve())
+        dist = work / "dist" if given.compare else given.dist.resolve()
+        take_folder(dist, everything=not given.parts)
+        build = Build(release, work, dist)
         for name in given.parts or PARTS:
             print(f"{name}: {PARTS[name].what}", flush=True)
             PARTS[name].make(build)

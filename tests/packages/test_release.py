@@ -61,6 +61,19 @@ def test_no_release_without_tag(tmp_path: Path) -> None:
     assert "use --snapshot to try a commit without one" in result.stderr or "was not found" in result.stderr
 
 
+@pytest.mark.parametrize("parts", [[], ["debian"]])
+def test_other_folders_are_not_emptied(tmp_path: Path, parts: list[str]) -> None:
+    """--dist with a folder that is not one of a release, such as a source tree, is refused; its files stay."""
+    kept = tmp_path / "debian/control"
+    kept.parent.mkdir()
+    kept.write_text("")
+    result = subprocess.run(
+        [SOURCE / "tools/release", "--snapshot", "--dist", tmp_path, *parts], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert result.returncode == 1 and "is neither empty nor a folder of a release" in result.stderr
+    assert kept.exists()
+
+
 def test_wheel_has_the_product_only(made: Path) -> None:
     """The command, its man page and its data, without what is only for the tests."""
     (wheel,) = (made / "python").glob("*.whl")
