@@ -547,8 +547,9 @@ def check_product():
 
 
 def check_format():
-    """The C and the Python code are formatted: tools/format mends it, and after a commit tools/format --all."""
+    """The code is formatted: tools/format mends it, and after a commit tools/format --all."""
     result = subprocess.run([sys.executable, str(ROOT / "tools" / "format"), "--check"], capture_output=True, text=True)
+    sys.stderr.write(result.stderr)
     for line in (result.stdout + result.stderr).splitlines() if result.returncode != 0 else ():
         yield f"{line}: run tools/format --all" if (ROOT / line).exists() else line
 
