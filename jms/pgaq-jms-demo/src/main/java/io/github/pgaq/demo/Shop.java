@@ -39,8 +39,8 @@ public class Shop {
 
     /** Listeners that take a message, and write, in one transaction of the DataSource. */
     @Bean
-    static DefaultJmsListenerContainerFactory oneTransaction(ConnectionFactory connections,
-            PlatformTransactionManager manager) {
+    static DefaultJmsListenerContainerFactory oneTransaction(
+            ConnectionFactory connections, PlatformTransactionManager manager) {
         DefaultJmsListenerContainerFactory factory = new DefaultJmsListenerContainerFactory();
         factory.setConnectionFactory(connections);
         factory.setTransactionManager(manager);
@@ -58,7 +58,9 @@ public class Shop {
     }
 
     @Bean
-    CommandLineRunner run(JmsTemplate jms, PlatformTransactionManager manager,
+    CommandLineRunner run(
+            JmsTemplate jms,
+            PlatformTransactionManager manager,
             JmsListenerEndpointRegistry listeners,
             @Value("${shop.seconds:10}") int seconds) {
         return arguments -> {
@@ -68,7 +70,7 @@ public class Shop {
             int cancelled = 0;
             TransactionTemplate transaction = new TransactionTemplate(manager);
             System.out.println("     orders   cancelled     parcels   listener failures");
-            for (long second = System.nanoTime(); System.nanoTime() < end;) {
+            for (long second = System.nanoTime(); System.nanoTime() < end; ) {
                 cancelled += order(transaction, jms) ? 0 : 1;
                 if (System.nanoTime() - second >= 1_000_000_000L) {
                     second = System.nanoTime();
@@ -87,8 +89,8 @@ public class Shop {
         // no unique index: a message that came twice would be seen
         jdbc.execute("CREATE TABLE shop_parcel (order_id bigint)");
         jdbc.queryForList("SELECT aq.drop_queue(queue_name, true) FROM aq.queues WHERE queue_name = '" + QUEUE + "'");
-        jdbc.queryForList("SELECT aq.create_queue('" + QUEUE
-                + "', 'aq.jms_message', retry_delay => '0', max_retries => 100)");
+        jdbc.queryForList(
+                "SELECT aq.create_queue('" + QUEUE + "', 'aq.jms_message', retry_delay => '0', max_retries => 100)");
     }
 
     /** One order; every twentieth is cancelled, and its message with it. */
@@ -115,8 +117,8 @@ public class Shop {
     }
 
     private void show(int cancelled) {
-        System.out.printf("%,11d %,11d %,11d %,19d%n",
-                count("shop_order"), cancelled, count("shop_parcel"), FAILURES.get());
+        System.out.printf(
+                "%,11d %,11d %,11d %,19d%n", count("shop_order"), cancelled, count("shop_parcel"), FAILURES.get());
     }
 
     private String check() {
@@ -125,7 +127,8 @@ public class Shop {
                     SELECT o.id, count(p.order_id) AS parcels
                     FROM shop_order o FULL JOIN shop_parcel p ON p.order_id = o.id
                     GROUP BY o.id) counted
-                WHERE id IS NULL OR parcels <> 1""", Long.class);
+                WHERE id IS NULL OR parcels <> 1\
+                """, Long.class);
         return wrong == 0
                 ? String.format("Checked: each of %,d orders has one parcel.", count("shop_order"))
                 : "CHECK FAILED: " + wrong + " orders or parcels have no or several counterparts.";

@@ -138,8 +138,10 @@ public final class PgaqAdmin {
 
     private static String create(Connection connection, String name, boolean topic, Settings settings)
             throws SQLException {
-        StringBuilder sql = new StringBuilder("SELECT aq.create_queue(?, payload_type => '").append(PAYLOAD_TYPE)
-                .append("', multiple_consumers => ").append(topic);
+        StringBuilder sql = new StringBuilder("SELECT aq.create_queue(?, payload_type => '")
+                .append(PAYLOAD_TYPE)
+                .append("', multiple_consumers => ")
+                .append(topic);
         List<Object> arguments = new ArrayList<>();
         arguments.add(name);
         settings.values.forEach((setting, value) -> {

@@ -92,9 +92,11 @@ public abstract sealed class PgaqDestination implements Destination, Serializabl
         if (destination instanceof jakarta.jms.Topic topic && !(destination instanceof jakarta.jms.Queue)) {
             return new PgaqTopic(topic.getTopicName());
         }
-        throw new InvalidDestinationException(destination == null
-                ? "destination must not be null"
-                : "destination must be a queue or a topic, not " + destination.getClass().getName());
+        throw new InvalidDestinationException(
+                destination == null
+                        ? "destination must not be null"
+                        : "destination must be a queue or a topic, not "
+                                + destination.getClass().getName());
     }
 
     /**

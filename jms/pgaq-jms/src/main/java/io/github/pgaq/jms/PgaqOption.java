@@ -95,8 +95,7 @@ public enum PgaqOption {
     /** Fails with IllegalArgumentException if it cannot have the value. */
     void check(String value) {
         if (choices == null ? !isInRange(value) : !choices.isEmpty() && !choices.contains(value)) {
-            throw new IllegalArgumentException(
-                    "option \"" + key + "\" must be " + allowed + ", not \"" + value + "\"");
+            throw new IllegalArgumentException("option \"" + key + "\" must be " + allowed + ", not \"" + value + "\"");
         }
     }
 
@@ -128,8 +127,12 @@ public enum PgaqOption {
             }
         }
         boolean near = nearest != null && least <= Math.max(2, key.length() / 3);
-        String hint = near ? "; did you mean \"" + nearest.key + "\"?"
-                : "; there are " + String.join(", ", Arrays.stream(values()).map(PgaqOption::key).toList());
+        String hint = near
+                ? "; did you mean \"" + nearest.key + "\"?"
+                : "; there are "
+                        + String.join(
+                                ", ",
+                                Arrays.stream(values()).map(PgaqOption::key).toList());
         throw new IllegalArgumentException("option \"" + key + "\" does not exist" + hint);
     }
 

@@ -114,8 +114,11 @@ public final class PgaqOptions implements Serializable {
     @Override
     public String toString() {
         StringBuilder out = new StringBuilder();
-        values.forEach((option, value) -> out.append(out.isEmpty() ? "" : "&").append("pgaq.").append(option.key())
-                .append('=').append(value));
+        values.forEach((option, value) -> out.append(out.isEmpty() ? "" : "&")
+                .append("pgaq.")
+                .append(option.key())
+                .append('=')
+                .append(value));
         return out.toString();
     }
 

@@ -107,8 +107,8 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
     private XaConnection connectXa(String user, String password) throws JMSException {
         StoreFactory factory = stores(user, password);
 
-        return new XaConnection(factory, getOptions(), source(user, password),
-                connection -> new SqlStore(connection, false));
+        return new XaConnection(
+                factory, getOptions(), source(user, password), connection -> new SqlStore(connection, false));
     }
 
     private XaSource source(String user, String password) throws JMSException {

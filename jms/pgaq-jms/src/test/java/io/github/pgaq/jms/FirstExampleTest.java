@@ -32,7 +32,8 @@ class FirstExampleTest extends ServerTest {
     void messagesAndRowsInOneTransaction() throws Exception {
         String name = newName("orders");
         PgaqConnectionFactory factory = new PgaqConnectionFactory(url());
-        try (Connection database = DriverManager.getConnection(url()); Statement statement = database.createStatement();
+        try (Connection database = DriverManager.getConnection(url());
+                Statement statement = database.createStatement();
                 JMSContext receiver = factory.createContext()) {
             PgaqAdmin.createQueue(database, name);
             statement.execute("CREATE TABLE " + name + "_rows (id int)");

@@ -240,8 +240,14 @@ class LargeMessageTest extends ServerTest {
 
     private void pass(int megabytes, String... more) throws Exception {
         String path = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
-        List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + File.separator + "bin"
-                + File.separator + "java", "-Xmx64m", "-cp", path, LargeMain.class.getName(), url(), queue,
+        List<String> command = new ArrayList<>(List.of(
+                System.getProperty("java.home") + File.separator + "bin" + File.separator + "java",
+                "-Xmx64m",
+                "-cp",
+                path,
+                LargeMain.class.getName(),
+                url(),
+                queue,
                 "" + megabytes));
         command.addAll(List.of(more));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();

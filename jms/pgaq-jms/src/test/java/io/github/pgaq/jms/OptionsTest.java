@@ -30,9 +30,12 @@ class OptionsTest {
 
     @Test
     void aUrlOfABrokerIsRefused() {
-        String message = refused(() -> new PgaqConnectionFactory("tcp://app:secret@localhost:61616")).getMessage();
+        String message = refused(() -> new PgaqConnectionFactory("tcp://app:secret@localhost:61616"))
+                .getMessage();
         assertEquals("URL must be a JDBC URL, such as jdbc:postgresql://localhost/shop, not tcp:...", message);
-        assertTrue(refused(() -> new PgaqConnectionFactory("localhost")).getMessage().endsWith("not localhost"));
+        assertTrue(refused(() -> new PgaqConnectionFactory("localhost"))
+                .getMessage()
+                .endsWith("not localhost"));
     }
 
     private static IllegalArgumentException refused(org.junit.jupiter.api.function.Executable call) {
@@ -44,14 +47,19 @@ class OptionsTest {
     void theDefaultsAreValid(PgaqOption option) {
         PgaqOptions options = PgaqOptions.DEFAULTS.with(option, option.initial());
         assertEquals(PgaqOptions.DEFAULTS.get(option), options.get(option));
-        assertEquals(option.initial(), PgaqOptions.DEFAULTS.with(option.key(), option.initial()).get(option));
+        assertEquals(
+                option.initial(),
+                PgaqOptions.DEFAULTS.with(option.key(), option.initial()).get(option));
     }
 
     @ParameterizedTest
     @EnumSource(PgaqOption.class)
     void theManualHasThem(PgaqOption option) throws IOException {
-        String row = Files.readString(Path.of("../../docs/jms.md")).lines()
-                .filter(line -> line.startsWith("| `" + option.key() + "` |")).findFirst().orElse("no row");
+        String row = Files.readString(Path.of("../../docs/jms.md"))
+                .lines()
+                .filter(line -> line.startsWith("| `" + option.key() + "` |"))
+                .findFirst()
+                .orElse("no row");
         assertEquals(option.initial(), row.split("\\|")[3].trim(), row);
     }
 
@@ -93,39 +101,68 @@ class OptionsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"prefech, prefetch", "Prefetch, prefetch", "PREFETCH, prefetch", "ackmode, ackMode", "leas, lease",
-        "clientID, clientId", "allowedClass, allowedClasses"})
+    @CsvSource({
+        "prefech, prefetch",
+        "Prefetch, prefetch",
+        "PREFETCH, prefetch",
+        "ackmode, ackMode",
+        "leas, lease",
+        "clientID, clientId",
+        "allowedClass, allowedClasses"
+    })
     void anUnknownOptionIsAnErrorWithTheNearestName(String wrong, String nearest) {
         String message = "option \"" + wrong + "\" does not exist; did you mean \"" + nearest + "\"?";
-        assertEquals(message, refused(() -> new PgaqConnectionFactory(URL + "?pgaq." + wrong + "=1")).getMessage());
-        assertEquals(message, refused(() -> PgaqOptions.DEFAULTS.with(wrong, "1")).getMessage());
+        assertEquals(
+                message,
+                refused(() -> new PgaqConnectionFactory(URL + "?pgaq." + wrong + "=1"))
+                        .getMessage());
+        assertEquals(
+                message, refused(() -> PgaqOptions.DEFAULTS.with(wrong, "1")).getMessage());
     }
 
     @Test
     void anUnknownOptionThatIsNearNoneIsAnErrorWithAllNames() {
-        assertEquals("option \"xyz\" does not exist; there are "
-                + String.join(", ", java.util.Arrays.stream(PgaqOption.values()).map(PgaqOption::key).toList()),
+        assertEquals(
+                "option \"xyz\" does not exist; there are "
+                        + String.join(
+                                ", ",
+                                java.util.Arrays.stream(PgaqOption.values())
+                                        .map(PgaqOption::key)
+                                        .toList()),
                 refused(() -> PgaqOptions.DEFAULTS.with("xyz", "1")).getMessage());
     }
 
     @Test
     void anOptionWithoutPrefixIsNotPassedOnSilently() {
         String message = "option \"prefetch\" must be written \"pgaq.prefetch\" here";
-        assertEquals(message, refused(() -> new PgaqConnectionFactory(URL + "?prefetch=1")).getMessage());
+        assertEquals(
+                message,
+                refused(() -> new PgaqConnectionFactory(URL + "?prefetch=1")).getMessage());
         Properties properties = new Properties();
         properties.setProperty("prefetch", "1");
-        assertEquals(message, refused(() -> new PgaqConnectionFactory(URL, properties)).getMessage());
+        assertEquals(
+                message,
+                refused(() -> new PgaqConnectionFactory(URL, properties)).getMessage());
     }
 
     @ParameterizedTest
-    @CsvSource({"prefetch, -1, a number from 0 to 10000", "prefetch, 10001, a number from 0 to 10000",
-        "prefetch, x, a number from 0 to 10000", "prefetch, '', a number from 0 to 10000",
-        "lease, 999, a number from 1000 to 2147483647", "ackMode, all, each or group", "ackMode, Each, each or group",
-        "ackInterval, 0, a number from 1 to 60000", "reconnectAttempts, -2, a number from -1 to 2147483647",
-        "redeliveryDelay, 1.5, a number from -1 to 2147483647"})
+    @CsvSource({
+        "prefetch, -1, a number from 0 to 10000",
+        "prefetch, 10001, a number from 0 to 10000",
+        "prefetch, x, a number from 0 to 10000",
+        "prefetch, '', a number from 0 to 10000",
+        "lease, 999, a number from 1000 to 2147483647",
+        "ackMode, all, each or group",
+        "ackMode, Each, each or group",
+        "ackInterval, 0, a number from 1 to 60000",
+        "reconnectAttempts, -2, a number from -1 to 2147483647",
+        "redeliveryDelay, 1.5, a number from -1 to 2147483647"
+    })
     void aValueThatIsNotAllowedIsAnError(String key, String value, String allowed) {
-        assertEquals("option \"" + key + "\" must be " + allowed + ", not \"" + value + "\"",
-                refused(() -> new PgaqConnectionFactory(URL + "?pgaq." + key + "=" + value)).getMessage());
+        assertEquals(
+                "option \"" + key + "\" must be " + allowed + ", not \"" + value + "\"",
+                refused(() -> new PgaqConnectionFactory(URL + "?pgaq." + key + "=" + value))
+                        .getMessage());
     }
 
     @Test

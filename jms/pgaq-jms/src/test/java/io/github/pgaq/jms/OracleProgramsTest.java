@@ -54,7 +54,8 @@ class OracleProgramsTest extends ServerTest {
     }
 
     private static String text(String sql) throws SQLException {
-        try (java.sql.Connection jdbc = connect(); Statement statement = jdbc.createStatement();
+        try (java.sql.Connection jdbc = connect();
+                Statement statement = jdbc.createStatement();
                 ResultSet row = statement.executeQuery(sql)) {
             return row.next() ? row.getString(1) : null;
         }
@@ -82,8 +83,8 @@ class OracleProgramsTest extends ServerTest {
     }
 
     private static String dequeue(String queue, String variable) {
-        return "CALL dbms_aq.dequeue('" + queue + "', dbms_aq.dequeue_options_t(wait => 20), properties, "
-                + variable + ", id); ";
+        return "CALL dbms_aq.dequeue('" + queue + "', dbms_aq.dequeue_options_t(wait => 20), properties, " + variable
+                + ", id); ";
     }
 
     private static String check(String condition) {
@@ -231,8 +232,9 @@ class OracleProgramsTest extends ServerTest {
     }
 
     private static Connection plain() throws JMSException {
-        Connection made = new PgaqConnectionFactory(url() + (url().contains("?") ? "&" : "?")
-                + "pgaq.durableNames=plain").createConnection();
+        Connection made = new PgaqConnectionFactory(
+                        url() + (url().contains("?") ? "&" : "?") + "pgaq.durableNames=plain")
+                .createConnection();
         made.start();
         return made;
     }
@@ -254,14 +256,15 @@ class OracleProgramsTest extends ServerTest {
         addSubscriber(topic, "REST", null);
         send(topic, "red");
         send(topic, "blue");
-        try (Connection first = plain(); Connection second = plain()) {
+        try (Connection first = plain();
+                Connection second = plain()) {
             Session own = first.createSession();
             Topic news = own.createTopic(topic);
             try (MessageConsumer consumer = own.createDurableSubscriber(news, "RED")) {
                 assertEquals("red", consumer.receive(WAIT_MS).getBody(String.class));
                 assertNull(consumer.receive(NO_WAIT_MS), "its rule is as it was");
-                JMSException used = assertThrows(JMSException.class,
-                        () -> second.createSession().createDurableSubscriber(news, "red"));
+                JMSException used = assertThrows(
+                        JMSException.class, () -> second.createSession().createDurableSubscriber(news, "red"));
                 assertTrue(used.getMessage().contains("has consumers already"), used.getMessage());
             }
             assertEquals("red rest", subscribers(topic));
@@ -308,8 +311,8 @@ class OracleProgramsTest extends ServerTest {
     void byDefaultNamesBelongToTheClient() throws Exception {
         String topic = made("news", true);
         addSubscriber(topic, "RED", null);
-        assertThrows(IllegalStateException.class,
-                () -> session.createDurableConsumer(session.createTopic(topic), "RED"));
+        assertThrows(
+                IllegalStateException.class, () -> session.createDurableConsumer(session.createTopic(topic), "RED"));
         try (Connection client = new PgaqConnectionFactory(url()).createConnection()) {
             client.setClientID("RED");
             Session own = client.createSession();

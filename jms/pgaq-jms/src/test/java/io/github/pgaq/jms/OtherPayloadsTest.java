@@ -66,8 +66,10 @@ class OtherPayloadsTest extends ServerTest {
     @Test
     void aJsonPayloadFromSqlIsATextMessage() throws Exception {
         Queue queue = queue("jsonb");
-        enqueue(queue, "'{\"order\": 5}', priority => 2, correlation => 'c-5', "
-                + "properties => '{\"country\": \"CH\", \"weight\": 2.5, \"count\": 7, \"urgent\": true}'");
+        enqueue(
+                queue,
+                "'{\"order\": 5}', priority => 2, correlation => 'c-5', "
+                        + "properties => '{\"country\": \"CH\", \"weight\": 2.5, \"count\": 7, \"urgent\": true}'");
         TextMessage message = receive(queue, TextMessage.class);
         assertEquals("{\"order\": 5}", message.getText());
         assertEquals(7, message.getJMSPriority());
@@ -102,7 +104,8 @@ class OtherPayloadsTest extends ServerTest {
         producer.send(message);
         String of = "(SELECT %s FROM aq.dequeue('" + queue.getQueueName() + "'))";
         String columns = "payload, priority, correlation, properties->>'country', properties->>'JMSMessageID'";
-        assertEquals("{\"order\": [1, 2]}|1|c-6|LI|" + message.getJMSMessageID(),
+        assertEquals(
+                "{\"order\": [1, 2]}|1|c-6|LI|" + message.getJMSMessageID(),
                 value("SELECT " + of.formatted("concat_ws('|', " + columns + ")")));
     }
 
@@ -122,9 +125,13 @@ class OtherPayloadsTest extends ServerTest {
         assertEquals("order", received.getJMSType());
         assertEquals(sent.getJMSReplyTo(), received.getJMSReplyTo());
         assertEquals(sent.getJMSCorrelationID(), received.getJMSCorrelationID());
-        assertEquals(List.of("long", "nan"),
-                Collections.list((Enumeration<?>) received.getPropertyNames()).stream().map(String::valueOf)
-                        .filter(name -> !name.startsWith("JMSX")).sorted().toList());
+        assertEquals(
+                List.of("long", "nan"),
+                Collections.list((Enumeration<?>) received.getPropertyNames()).stream()
+                        .map(String::valueOf)
+                        .filter(name -> !name.startsWith("JMSX"))
+                        .sorted()
+                        .toList());
         assertEquals(Double.NaN, received.getObjectProperty("nan"));
         assertEquals(1L << 40, received.getObjectProperty("long"));
     }
@@ -204,23 +211,41 @@ class OtherPayloadsTest extends ServerTest {
     @Test
     void selectorsSeeThePropertiesOfTheServer() throws Exception {
         Queue queue = queue("text");
-        enqueue(queue, "'sql'::text, priority => 1, correlation => 'c', "
-                + "properties => '{\"n\": 5, \"s\": \"x\", \"b\": true}'");
+        enqueue(
+                queue,
+                "'sql'::text, priority => 1, correlation => 'c', "
+                        + "properties => '{\"n\": 5, \"s\": \"x\", \"b\": true}'");
         TextMessage message = session.createTextMessage("jms");
         message.setJMSType("order");
         message.setShortProperty("n", (short) 2);
         MessageProducer producer = session.createProducer(queue);
         producer.setDeliveryMode(jakarta.jms.DeliveryMode.NON_PERSISTENT);
         producer.send(message);
-        for (String selector : List.of("n > 2", "s = 'x'", "s LIKE '_'", "b", "s IN ('x', 'y')", "JMSPriority = 8",
-                "JMSCorrelationID = 'c'", "JMSType IS NULL", "n / 2 = 2 AND JMSDeliveryMode = 'PERSISTENT'")) {
+        for (String selector : List.of(
+                "n > 2",
+                "s = 'x'",
+                "s LIKE '_'",
+                "b",
+                "s IN ('x', 'y')",
+                "JMSPriority = 8",
+                "JMSCorrelationID = 'c'",
+                "JMSType IS NULL",
+                "n / 2 = 2 AND JMSDeliveryMode = 'PERSISTENT'")) {
             assertEquals(List.of("sql"), browsed(queue, selector), selector);
         }
-        for (String selector : List.of("n <> 5", "JMSType = 'order'", "s IS NULL", "NOT (n BETWEEN 4 AND 6)",
-                "JMSMessageID = '" + message.getJMSMessageID() + "'", "JMSDeliveryMode = 'NON_PERSISTENT'")) {
+        for (String selector : List.of(
+                "n <> 5",
+                "JMSType = 'order'",
+                "s IS NULL",
+                "NOT (n BETWEEN 4 AND 6)",
+                "JMSMessageID = '" + message.getJMSMessageID() + "'",
+                "JMSDeliveryMode = 'NON_PERSISTENT'")) {
             assertEquals(List.of("jms"), browsed(queue, selector), selector);
         }
-        assertEquals(2, browsed(queue, "JMSTimestamp > 1000000000000 AND JMSXDeliveryCount = 1").size());
+        assertEquals(
+                2,
+                browsed(queue, "JMSTimestamp > 1000000000000 AND JMSXDeliveryCount = 1")
+                        .size());
     }
 
     @Test
@@ -230,8 +255,8 @@ class OtherPayloadsTest extends ServerTest {
         Topic topic = session.createTopic(name);
         MessageConsumer all = session.createSharedConsumer(topic, "all");
         MessageConsumer some = session.createConsumer(topic, "kind = 'failure' AND JMSType IS NULL");
-        execute("SELECT aq.enqueue('" + name + "', '1', properties => '{\"kind\": \"sale\"}'), "
-                + "aq.enqueue('" + name + "', '2', properties => '{\"kind\": \"failure\"}')");
+        execute("SELECT aq.enqueue('" + name + "', '1', properties => '{\"kind\": \"sale\"}'), " + "aq.enqueue('" + name
+                + "', '2', properties => '{\"kind\": \"failure\"}')");
         session.createProducer(topic).send(session.createTextMessage("3"));
         for (String expected : List.of("1", "2", "3")) {
             assertEquals(expected, ((TextMessage) all.receive(10_000)).getText());

@@ -57,9 +57,18 @@ class PgaqAdminTest extends ServerTest {
 
     @Test
     void settingsAreTheServers() throws SQLException {
-        PgaqAdmin.createTopic(connection, name, new Settings().maxRetries(7).retryDelay(Duration.ofMillis(1500))
-                .retryDelayFactor(2).retryDelayMax(Duration.ofHours(30)).retention(Duration.ofSeconds(5)).shards(3)
-                .comment("it's").exceptionQueue("none"));
+        PgaqAdmin.createTopic(
+                connection,
+                name,
+                new Settings()
+                        .maxRetries(7)
+                        .retryDelay(Duration.ofMillis(1500))
+                        .retryDelayFactor(2)
+                        .retryDelayMax(Duration.ofHours(30))
+                        .retention(Duration.ofSeconds(5))
+                        .shards(3)
+                        .comment("it's")
+                        .exceptionQueue("none"));
         assertEquals("7", setting("max_retries"));
         assertEquals("00:00:01.5", setting("retry_delay"));
         assertEquals("2", setting("retry_delay_factor"));

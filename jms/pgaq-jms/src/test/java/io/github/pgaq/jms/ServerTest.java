@@ -74,14 +74,16 @@ public abstract class ServerTest {
 
     /** Executes a statement on a connection of its own. */
     public static void execute(String sql) throws SQLException {
-        try (Connection connection = connect(); Statement statement = connection.createStatement()) {
+        try (Connection connection = connect();
+                Statement statement = connection.createStatement()) {
             statement.execute(sql);
         }
     }
 
     /** The first column of the first row of a query, as text. */
     public static String value(String sql) throws SQLException {
-        try (Connection connection = connect(); Statement statement = connection.createStatement();
+        try (Connection connection = connect();
+                Statement statement = connection.createStatement();
                 ResultSet row = statement.executeQuery(sql)) {
             return row.next() ? row.getString(1) : null;
         }

@@ -18,20 +18,22 @@ import org.springframework.jms.connection.CachingConnectionFactory;
  * each listener keeps a connection while it waits, which would empty the pool. Without either it takes the connections
  * of the DataSource. Connections and sessions of templates are kept by a {@link CachingConnectionFactory}.
  */
-@AutoConfiguration(beforeName = {
-    "org.springframework.boot.jms.autoconfigure.JmsAutoConfiguration",
-    "org.springframework.boot.autoconfigure.jms.JmsAutoConfiguration"
-}, afterName = {
-    "org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration",
-    "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration"
-})
+@AutoConfiguration(
+        beforeName = {
+            "org.springframework.boot.jms.autoconfigure.JmsAutoConfiguration",
+            "org.springframework.boot.autoconfigure.jms.JmsAutoConfiguration"
+        },
+        afterName = {
+            "org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration",
+            "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration"
+        })
 @ConditionalOnMissingBean(ConnectionFactory.class)
 @EnableConfigurationProperties(PgaqJmsProperties.class)
 public class PgaqJmsAutoConfiguration {
 
     @Bean
-    ConnectionFactory pgaqConnectionFactory(PgaqJmsProperties properties, Environment environment,
-            ObjectProvider<DataSource> dataSources) {
+    ConnectionFactory pgaqConnectionFactory(
+            PgaqJmsProperties properties, Environment environment, ObjectProvider<DataSource> dataSources) {
         DataSource dataSource = dataSources.getIfUnique();
         PgaqConnectionFactory factory = connectTo(properties, environment, dataSource);
         factory.setOptions(properties.getOptions());
@@ -41,8 +43,8 @@ public class PgaqJmsAutoConfiguration {
                 : cached;
     }
 
-    private static PgaqConnectionFactory connectTo(PgaqJmsProperties properties, Environment environment,
-            DataSource dataSource) {
+    private static PgaqConnectionFactory connectTo(
+            PgaqJmsProperties properties, Environment environment, DataSource dataSource) {
         boolean own = properties.getUrl() != null;
         String url = own ? properties.getUrl() : environment.getProperty("spring.datasource.url");
         if (url == null && dataSource == null) {
@@ -53,9 +55,11 @@ public class PgaqJmsAutoConfiguration {
         }
         PgaqConnectionFactory factory = new PgaqConnectionFactory(url);
         String user = own || properties.getUser() != null
-                ? properties.getUser() : environment.getProperty("spring.datasource.username");
+                ? properties.getUser()
+                : environment.getProperty("spring.datasource.username");
         String password = own || properties.getPassword() != null
-                ? properties.getPassword() : environment.getProperty("spring.datasource.password");
+                ? properties.getPassword()
+                : environment.getProperty("spring.datasource.password");
         if (user != null) {
             factory.setUser(user);
         }

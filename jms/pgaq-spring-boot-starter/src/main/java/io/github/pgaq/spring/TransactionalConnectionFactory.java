@@ -31,8 +31,8 @@ public class TransactionalConnectionFactory implements ConnectionFactory, Dispos
      * @param inside makes the connections on a JDBC connection
      * @param dataSource whose transactions are joined
      */
-    public TransactionalConnectionFactory(ConnectionFactory elsewhere, PgaqConnectionFactory inside,
-            DataSource dataSource) {
+    public TransactionalConnectionFactory(
+            ConnectionFactory elsewhere, PgaqConnectionFactory inside, DataSource dataSource) {
         this.elsewhere = elsewhere;
         this.inside = inside;
         this.dataSource = dataSource;

@@ -48,7 +48,7 @@ class StarterTest extends ServerTest {
     /** An application without listeners. */
     @Configuration
     @EnableAutoConfiguration
-    static class Application { }
+    static class Application {}
 
     /** An application with a listener. */
     @Configuration
@@ -73,8 +73,8 @@ class StarterTest extends ServerTest {
         }
 
         @Bean
-        static DefaultJmsListenerContainerFactory oneTransaction(ConnectionFactory connections,
-                PlatformTransactionManager manager) {
+        static DefaultJmsListenerContainerFactory oneTransaction(
+                ConnectionFactory connections, PlatformTransactionManager manager) {
             DefaultJmsListenerContainerFactory factory = new DefaultJmsListenerContainerFactory();
             factory.setConnectionFactory(connections);
             factory.setTransactionManager(manager);
@@ -91,10 +91,14 @@ class StarterTest extends ServerTest {
     }
 
     private void run(Class<?> configuration, String... properties) {
-        application = new SpringApplicationBuilder(configuration).web(WebApplicationType.NONE)
-                .properties("spring.datasource.url=" + url(), "spring.main.banner-mode=off",
+        application = new SpringApplicationBuilder(configuration)
+                .web(WebApplicationType.NONE)
+                .properties(
+                        "spring.datasource.url=" + url(),
+                        "spring.main.banner-mode=off",
                         "spring.jms.template.receive-timeout=20s")
-                .properties(properties).run();
+                .properties(properties)
+                .run();
         jms = application.getBean(JmsTemplate.class);
         jdbc = application.getBean(JdbcTemplate.class);
         transaction = new TransactionTemplate(application.getBean(PlatformTransactionManager.class));
@@ -122,8 +126,10 @@ class StarterTest extends ServerTest {
         jms.convertAndSend(queue, "work");
         // the row of the first attempt was rolled back
         awaitValue("work 2", "SELECT body || ' ' || attempt FROM " + table);
-        awaitValue("0", "SELECT count(*) FROM aq.messages WHERE queue_name LIKE '%" + queue
-                + "' AND state IN ('READY', 'LOCKED')");
+        awaitValue(
+                "0",
+                "SELECT count(*) FROM aq.messages WHERE queue_name LIKE '%" + queue
+                        + "' AND state IN ('READY', 'LOCKED')");
     }
 
     @Test
@@ -181,7 +187,8 @@ class StarterTest extends ServerTest {
     @Test
     void optionsReachTheProvider() {
         run(Application.class, "pgaq.jms.options.prefetch=7");
-        SpringApplicationBuilder wrong = new SpringApplicationBuilder(Application.class).web(WebApplicationType.NONE)
+        SpringApplicationBuilder wrong = new SpringApplicationBuilder(Application.class)
+                .web(WebApplicationType.NONE)
                 .properties("spring.datasource.url=" + url(), "pgaq.jms.options.prefetsch=7");
         Throwable error = assertThrows(BeanCreationException.class, wrong::run);
         while (error.getCause() != null) {

@@ -18,14 +18,20 @@ public final class Broker {
         boolean aio = LibaioContext.isLoaded();
         ConfigurationImpl configuration = new ConfigurationImpl();
         configuration.setBrokerInstance(directory);
-        configuration.setSecurityEnabled(false)
+        configuration
+                .setSecurityEnabled(false)
                 .setPersistenceEnabled(true)
                 .setJournalType(aio ? JournalType.ASYNCIO : JournalType.NIO)
                 .setJournalSyncTransactional(true)
                 .setJournalSyncNonTransactional(true)
                 .addAcceptorConfiguration("tcp", "tcp://127.0.0.1:" + arguments[1]);
-        configuration.addAddressSetting("#", new AddressSettings().setMaxDeliveryAttempts(-1).setRedeliveryDelay(0)
-                .setAutoDeleteQueues(false).setAutoDeleteAddresses(false));
+        configuration.addAddressSetting(
+                "#",
+                new AddressSettings()
+                        .setMaxDeliveryAttempts(-1)
+                        .setRedeliveryDelay(0)
+                        .setAutoDeleteQueues(false)
+                        .setAutoDeleteAddresses(false));
         EmbeddedActiveMQ broker = new EmbeddedActiveMQ();
         broker.setConfiguration(configuration);
         broker.start();

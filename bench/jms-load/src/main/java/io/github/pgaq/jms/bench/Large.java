@@ -26,8 +26,7 @@ public final class Large {
 
     private static final long PATIENCE_MS = 60_000;
 
-    private Large() {
-    }
+    private Large() {}
 
     /** Arguments: URL, queue, megabytes, "stream" or "whole". */
     public static void main(String[] arguments) throws Exception {
@@ -45,14 +44,18 @@ public final class Large {
                 message.setObjectProperty("JMS_PGAQ_InputStream", sent);
                 session.createProducer(queue).send(message);
             } else {
-                session.createProducer(queue).send(session.createTextMessage(new String(sent.readAllBytes(), "US-ASCII")));
+                session.createProducer(queue)
+                        .send(session.createTextMessage(new String(sent.readAllBytes(), "US-ASCII")));
             }
             session.commit();
             Message message = session.createConsumer(queue).receive(PATIENCE_MS);
             read(message, received);
             session.commit();
-            System.out.printf("{\"bytes\": %d, \"intact\": %d, \"client\": %d}%n", received.bytes,
-                    received.bytes == bytes && received.sum.getValue() == sent.sum.getValue() ? 1 : 0, peak());
+            System.out.printf(
+                    "{\"bytes\": %d, \"intact\": %d, \"client\": %d}%n",
+                    received.bytes,
+                    received.bytes == bytes && received.sum.getValue() == sent.sum.getValue() ? 1 : 0,
+                    peak());
         }
         System.exit(0);
     }
@@ -67,8 +70,11 @@ public final class Large {
 
     /** The most bytes of the heap, by the pools of the collector. */
     private static long peak() {
-        return ManagementFactory.getMemoryPoolMXBeans().stream().filter(pool -> pool.getType() == MemoryType.HEAP)
-                .map(MemoryPoolMXBean::getPeakUsage).mapToLong(usage -> usage.getUsed()).sum();
+        return ManagementFactory.getMemoryPoolMXBeans().stream()
+                .filter(pool -> pool.getType() == MemoryType.HEAP)
+                .map(MemoryPoolMXBean::getPeakUsage)
+                .mapToLong(usage -> usage.getUsed())
+                .sum();
     }
 
     /** Letters and digits in an order of their own, made while they are read. */

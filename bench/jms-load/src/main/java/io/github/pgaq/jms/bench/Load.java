@@ -39,12 +39,29 @@ public final class Load {
      * @param sessions sessions that send, and, of a queue, sessions that receive
      * @param rate messages per second of all senders; 0: as many as possible
      */
-    private record Shape(String factory, String url, String destination, int batch, boolean listener,
-            int subscribers, int sessions, int rate, double warmUp, double seconds) {
+    private record Shape(
+            String factory,
+            String url,
+            String destination,
+            int batch,
+            boolean listener,
+            int subscribers,
+            int sessions,
+            int rate,
+            double warmUp,
+            double seconds) {
 
         static Shape of(String[] a) {
-            return new Shape(a[0], a[1], a[2], Integer.parseInt(a[3]), a[4].equals("listener"),
-                    Integer.parseInt(a[5]), Integer.parseInt(a[6]), Integer.parseInt(a[7]), Double.parseDouble(a[8]),
+            return new Shape(
+                    a[0],
+                    a[1],
+                    a[2],
+                    Integer.parseInt(a[3]),
+                    a[4].equals("listener"),
+                    Integer.parseInt(a[5]),
+                    Integer.parseInt(a[6]),
+                    Integer.parseInt(a[7]),
+                    Double.parseDouble(a[8]),
                     Double.parseDouble(a[9]));
         }
 
@@ -68,6 +85,7 @@ public final class Load {
     private final LongAdder duplicates = new LongAdder();
     /** By subscriber and sender, the numbers that have arrived. */
     private final BitSet[][] arrived;
+
     private final long[] last;
     private final List<long[]> latencies = new ArrayList<>();
     private final AtomicReference<Exception> failure = new AtomicReference<>();
@@ -91,11 +109,13 @@ public final class Load {
     }
 
     private ConnectionFactory factory() throws ReflectiveOperationException {
-        return (ConnectionFactory) Class.forName(shape.factory()).getConstructor(String.class).newInstance(shape.url());
+        return (ConnectionFactory)
+                Class.forName(shape.factory()).getConstructor(String.class).newInstance(shape.url());
     }
 
     private void run() throws Exception {
-        try (Connection out = factory().createConnection(); Connection in = factory().createConnection()) {
+        try (Connection out = factory().createConnection();
+                Connection in = factory().createConnection()) {
             if (shape.subscribers() > 0) {
                 in.setClientID("bench");
             }
@@ -150,12 +170,14 @@ public final class Load {
     }
 
     private Destination destination(Session session) throws JMSException {
-        return shape.subscribers() > 0 ? session.createTopic(shape.destination())
+        return shape.subscribers() > 0
+                ? session.createTopic(shape.destination())
                 : session.createQueue(shape.destination());
     }
 
     private Session session(Connection connection) throws JMSException {
-        return shape.transacted() ? connection.createSession(true, Session.SESSION_TRANSACTED)
+        return shape.transacted()
+                ? connection.createSession(true, Session.SESSION_TRANSACTED)
                 : connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
     }
 
@@ -303,23 +325,37 @@ public final class Load {
     }
 
     private Thread thread(String name, Work work) {
-        return new Thread(() -> {
-            try {
-                work.run();
-            } catch (Exception e) {
-                e.printStackTrace();
-                failure.compareAndSet(null, e);
-                sending = false;
-            }
-        }, name);
+        return new Thread(
+                () -> {
+                    try {
+                        work.run();
+                    } catch (Exception e) {
+                        e.printStackTrace();
+                        failure.compareAndSet(null, e);
+                        sending = false;
+                    }
+                },
+                name);
     }
 
     private void report() {
-        long[] all = latencies.stream().flatMapToLong(Arrays::stream).filter(l -> l != 0).sorted().toArray();
+        long[] all = latencies.stream()
+                .flatMapToLong(Arrays::stream)
+                .filter(l -> l != 0)
+                .sorted()
+                .toArray();
         long missing = expected() - received.sum();
-        System.out.printf("{\"sent\": %d, \"delivered\": %d, \"seconds\": %.3f, \"missing\": %d, \"duplicates\": %d, "
-                + "\"p50_us\": %d, \"p99_us\": %d, \"max_us\": %d, \"failure\": %s}%n", sentThen, receivedThen, elapsed,
-                missing, duplicates.sum(), at(all, 0.5), at(all, 0.99), at(all, 1),
+        System.out.printf(
+                "{\"sent\": %d, \"delivered\": %d, \"seconds\": %.3f, \"missing\": %d, \"duplicates\": %d, "
+                        + "\"p50_us\": %d, \"p99_us\": %d, \"max_us\": %d, \"failure\": %s}%n",
+                sentThen,
+                receivedThen,
+                elapsed,
+                missing,
+                duplicates.sum(),
+                at(all, 0.5),
+                at(all, 0.99),
+                at(all, 1),
                 failure.get() == null ? "null" : '"' + failure.get().toString().replaceAll("[\"\\\\\\s]+", " ") + '"');
     }
 

@@ -56,13 +56,13 @@ class CamelTest extends ServerTest {
     void transactedRouteRetriesAfterAnError() throws Exception {
         String queue = newQueue();
         AtomicInteger attempts = new AtomicInteger();
-        ProducerTemplate producer = start("jms:" + queue + "?transacted=true&lazyCreateTransactionManager=false",
-                exchange -> {
-            if (attempts.incrementAndGet() < 3) {
-                throw new IllegalStateException("fails on purpose");
-            }
-            bodies.add(exchange.getMessage().getBody(String.class));
-        });
+        ProducerTemplate producer =
+                start("jms:" + queue + "?transacted=true&lazyCreateTransactionManager=false", exchange -> {
+                    if (attempts.incrementAndGet() < 3) {
+                        throw new IllegalStateException("fails on purpose");
+                    }
+                    bodies.add(exchange.getMessage().getBody(String.class));
+                });
         producer.sendBody("jms:" + queue, "order");
         assertEquals("order", next());
         assertEquals(3, attempts.get());
@@ -71,7 +71,8 @@ class CamelTest extends ServerTest {
     @Test
     void requestGetsItsReply() throws Exception {
         String queue = newQueue();
-        ProducerTemplate producer = start("jms:" + queue,
+        ProducerTemplate producer = start(
+                "jms:" + queue,
                 exchange -> exchange.getMessage().setBody(exchange.getMessage().getBody(String.class) + " too"));
         for (String text : List.of("a", "b", "c")) {
             assertEquals(text + " too", producer.requestBody("jms:" + queue, text, String.class));
@@ -81,9 +82,11 @@ class CamelTest extends ServerTest {
     @Test
     void groupsAndHeadersArrive() throws Exception {
         String queue = newQueue();
-        ProducerTemplate producer = start("jms:" + queue, (Exchange exchange) -> bodies.add(
-                exchange.getMessage().getHeader("JMSXGroupID") + " " + exchange.getMessage().getHeader("weight")
-                        + " " + exchange.getMessage().getBody(String.class)));
+        ProducerTemplate producer = start(
+                "jms:" + queue,
+                (Exchange exchange) -> bodies.add(exchange.getMessage().getHeader("JMSXGroupID") + " "
+                        + exchange.getMessage().getHeader("weight") + " "
+                        + exchange.getMessage().getBody(String.class)));
         producer.sendBodyAndHeaders("jms:" + queue, "parcel", Map.of("JMSXGroupID", "north", "weight", 5));
         assertEquals("north 5 parcel", next());
     }
@@ -91,7 +94,8 @@ class CamelTest extends ServerTest {
     @Test
     void concurrentConsumersTakeEachMessageOnce() throws Exception {
         String queue = newQueue();
-        ProducerTemplate producer = start("jms:" + queue + "?concurrentConsumers=3",
+        ProducerTemplate producer = start(
+                "jms:" + queue + "?concurrentConsumers=3",
                 exchange -> bodies.add(exchange.getMessage().getBody(String.class)));
         for (int i = 0; i < 60; i++) {
             producer.sendBody("jms:" + queue, "m" + i);
@@ -107,10 +111,11 @@ class CamelTest extends ServerTest {
     void durableSubscriptionGetsWhatWasSentWhileAway() throws Exception {
         String topic = newTopic();
         String endpoint = "jms:topic:" + topic + "?clientId=" + newName("client") + "&durableSubscriptionName=news";
-        ProducerTemplate producer = start(endpoint, exchange -> bodies.add(exchange.getMessage()
-                .getBody(String.class)));
-        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic
-                + "' AND consumer IS NOT NULL");
+        ProducerTemplate producer =
+                start(endpoint, exchange -> bodies.add(exchange.getMessage().getBody(String.class)));
+        awaitValue(
+                "1",
+                "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic + "' AND consumer IS NOT NULL");
         String route = camel.getRoutes().get(0).getId();
         producer.sendBody("jms:topic:" + topic, "first");
         assertEquals("first", next());

@@ -39,6 +39,7 @@ public final class LedgerClient {
     private final long seed;
     /** How many messages each session has sent. */
     private final int[] sent;
+
     private volatile boolean ending;
 
     private LedgerClient(String[] args) throws IOException {
@@ -106,8 +107,8 @@ public final class LedgerClient {
             MessageProducer producer = session.createProducer(to);
             return () -> send(session, producer, number, random);
         }
-        MessageConsumer consumer = topic ? session.createSharedDurableConsumer((Topic) to, SUBSCRIPTION)
-                : session.createConsumer(to);
+        MessageConsumer consumer =
+                topic ? session.createSharedDurableConsumer((Topic) to, SUBSCRIPTION) : session.createConsumer(to);
         if (session.getAcknowledgeMode() == Session.AUTO_ACKNOWLEDGE
                 || session.getAcknowledgeMode() == Session.DUPS_OK_ACKNOWLEDGE) {
             // receive() acknowledges before the client can write anything down
@@ -203,7 +204,7 @@ public final class LedgerClient {
         List<String> ids = new ArrayList<>();
         try {
             Message last = null;
-            for (int size = 1 + random.nextInt(5); ids.size() < size;) {
+            for (int size = 1 + random.nextInt(5); ids.size() < size; ) {
                 Message message = consumer.receive(200);
                 if (message == null) {
                     break;

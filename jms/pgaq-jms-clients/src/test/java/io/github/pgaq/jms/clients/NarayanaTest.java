@@ -70,8 +70,8 @@ class NarayanaTest extends ServerTest {
         RecoveryEnvironmentBean bean = BeanPopulator.getDefaultInstance(RecoveryEnvironmentBean.class);
         bean.setRecoveryBackoffPeriod(1);
         bean.setRecoveryListener(false);
-        bean.setRecoveryModuleClassNames(List.of(AtomicActionRecoveryModule.class.getName(),
-                XARecoveryModule.class.getName()));
+        bean.setRecoveryModuleClassNames(
+                List.of(AtomicActionRecoveryModule.class.getName(), XARecoveryModule.class.getName()));
         recovery = RecoveryManager.manager(RecoveryManager.DIRECT_MANAGEMENT);
         recovery.initialize();
         manager = com.arjuna.ats.jta.TransactionManager.transactionManager();
@@ -103,13 +103,15 @@ class NarayanaTest extends ServerTest {
     }
 
     private static void execute(String url, String sql) throws SQLException {
-        try (Connection jdbc = DriverManager.getConnection(url); Statement statement = jdbc.createStatement()) {
+        try (Connection jdbc = DriverManager.getConnection(url);
+                Statement statement = jdbc.createStatement()) {
             statement.execute(sql);
         }
     }
 
     private static int count(String url, String from) throws SQLException {
-        try (Connection jdbc = DriverManager.getConnection(url); Statement statement = jdbc.createStatement();
+        try (Connection jdbc = DriverManager.getConnection(url);
+                Statement statement = jdbc.createStatement();
                 ResultSet row = statement.executeQuery("SELECT count(*) FROM " + from)) {
             row.next();
             return row.getInt(1);

@@ -42,7 +42,9 @@ class PooledTest extends ServerTest {
             try (JMSContext context = pool.createContext()) {
                 Queue destination = context.createQueue(queue);
                 context.createProducer().send(destination, "m" + i);
-                assertEquals("m" + i, ((TextMessage) context.createConsumer(destination).receive(LONG)).getText());
+                assertEquals(
+                        "m" + i,
+                        ((TextMessage) context.createConsumer(destination).receive(LONG)).getText());
             }
         }
         assertEquals(1, pool.getNumConnections());
@@ -69,11 +71,15 @@ class PooledTest extends ServerTest {
             connection.start();
             try (Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE)) {
                 session.createProducer(session.createQueue(queue)).send(session.createTextMessage("work"));
-                assertEquals("work", ((TextMessage) session.createConsumer(session.createQueue(queue)).receive(LONG))
-                        .getText());
+                assertEquals(
+                        "work",
+                        ((TextMessage) session.createConsumer(session.createQueue(queue))
+                                        .receive(LONG))
+                                .getText());
             }
             try (Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE)) {
-                TextMessage again = (TextMessage) session.createConsumer(session.createQueue(queue)).receive(LONG);
+                TextMessage again = (TextMessage)
+                        session.createConsumer(session.createQueue(queue)).receive(LONG);
                 assertEquals("work", again.getText());
                 again.acknowledge();
             }

@@ -102,8 +102,10 @@ class SpringTest extends ServerTest {
         String queue = newQueue();
         template.convertAndSend(queue, "first");
         template.convertAndSend(queue, "second");
-        List<?> texts = template.browse(queue, (session, browser) ->
-                Collections.list((Enumeration<?>) browser.getEnumeration()).stream().map(m -> text((Message) m))
+        List<?> texts = template.browse(
+                queue,
+                (session, browser) -> Collections.list((Enumeration<?>) browser.getEnumeration()).stream()
+                        .map(m -> text((Message) m))
                         .toList());
         assertEquals(List.of("first", "second"), texts);
         assertEquals("first", template.receiveAndConvert(queue));
@@ -126,12 +128,12 @@ class SpringTest extends ServerTest {
     @Test
     void sendAndReceiveGetsTheReply() throws Exception {
         String queue = newQueue();
-        listen(queue, new DefaultMessageListenerContainer(),
-                (SessionAwareMessageListener<Message>) (message, session) -> {
-            TextMessage reply = session.createTextMessage(text(message) + " too");
-            reply.setJMSCorrelationID(message.getJMSMessageID());
-            session.createProducer(null).send(message.getJMSReplyTo(), reply);
-        });
+        listen(queue, new DefaultMessageListenerContainer(), (SessionAwareMessageListener<Message>)
+                (message, session) -> {
+                    TextMessage reply = session.createTextMessage(text(message) + " too");
+                    reply.setJMSCorrelationID(message.getJMSMessageID());
+                    session.createProducer(null).send(message.getJMSReplyTo(), reply);
+                });
         for (int i = 0; i < 20; i++) {
             String request = "request " + i;
             Message reply = template.sendAndReceive(queue, session -> session.createTextMessage(request));
@@ -232,7 +234,7 @@ class SpringTest extends ServerTest {
         String queue = newQueue();
         DefaultMessageListenerContainer waiting = new DefaultMessageListenerContainer();
         waiting.setConcurrentConsumers(3);
-        listen(queue, waiting, (MessageListener) message -> { });
+        listen(queue, waiting, (MessageListener) message -> {});
         container.shutdown();
         assertFalse(container.isRunning());
         template.convertAndSend(queue, "still here");
@@ -259,8 +261,10 @@ class SpringTest extends ServerTest {
     }
 
     private static void awaitSubscriber(String topic, String subscription) throws Exception {
-        awaitValue("1", "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic
-                + "' AND consumer LIKE '%" + subscription + "'");
+        awaitValue(
+                "1",
+                "SELECT count(*) FROM aq.subscribers WHERE queue_name LIKE '%" + topic + "' AND consumer LIKE '%"
+                        + subscription + "'");
     }
 
     private static int deliveryCount(Message message) {

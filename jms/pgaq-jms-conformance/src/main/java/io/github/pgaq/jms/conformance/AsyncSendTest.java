@@ -35,7 +35,7 @@ class AsyncSendTest extends ConformanceTest {
         final Executable then;
 
         Completions() {
-            this(() -> { });
+            this(() -> {});
         }
 
         Completions(Executable then) {
@@ -101,11 +101,15 @@ class AsyncSendTest extends ConformanceTest {
     void sendWithOptionsIsAsynchronousToo() throws Exception {
         Queue queue = queue();
         Completions completions = new Completions();
-        session().createProducer(queue).send(session().createTextMessage("a"), DeliveryMode.NON_PERSISTENT, 7, 0,
-                completions);
+        session()
+                .createProducer(queue)
+                .send(session().createTextMessage("a"), DeliveryMode.NON_PERSISTENT, 7, 0, completions);
         Message message = completions.completed();
         equal("JMSPriority", 7, message.getJMSPriority());
-        equal("JMSPriority of the received message", 7, receive(session().createConsumer(queue)).getJMSPriority());
+        equal(
+                "JMSPriority of the received message",
+                7,
+                receive(session().createConsumer(queue)).getJMSPriority());
     }
 
     @Test
@@ -139,10 +143,11 @@ class AsyncSendTest extends ConformanceTest {
         Message message = session().createMessage();
         Class<IllegalArgumentException> error = IllegalArgumentException.class;
         fails(error, "send(message, null)", () -> producer.send(message, null));
-        fails(error, "send(message, options, null)",
-                () -> producer.send(message, DeliveryMode.PERSISTENT, 4, 0, null));
+        fails(error, "send(message, options, null)", () -> producer.send(message, DeliveryMode.PERSISTENT, 4, 0, null));
         fails(error, "send(destination, message, null)", () -> anonymous.send(queue, message, null));
-        fails(error, "send(destination, message, options, null)",
+        fails(
+                error,
+                "send(destination, message, options, null)",
                 () -> anonymous.send(queue, message, DeliveryMode.PERSISTENT, 4, 0, null));
     }
 
@@ -152,9 +157,12 @@ class AsyncSendTest extends ConformanceTest {
         Queue queue = queue();
         Message message = session().createMessage();
         Completions completions = new Completions();
-        fails(UnsupportedOperationException.class, "an asynchronous send(message) of an anonymous producer",
+        fails(
+                UnsupportedOperationException.class,
+                "an asynchronous send(message) of an anonymous producer",
                 () -> session().createProducer(null).send(message, completions));
-        fails(UnsupportedOperationException.class,
+        fails(
+                UnsupportedOperationException.class,
                 "an asynchronous send(destination, message) of a producer with a destination",
                 () -> session().createProducer(queue).send(queue, message, completions));
     }
@@ -166,7 +174,9 @@ class AsyncSendTest extends ConformanceTest {
         MessageProducer producer = session().createProducer(queue());
         producer.close();
         Message message = session().createMessage();
-        fails(JMSException.class, "an asynchronous send by a closed producer",
+        fails(
+                JMSException.class,
+                "an asynchronous send by a closed producer",
                 () -> producer.send(message, completions));
         yes("no callback must follow an exception of the call", completions.results.isEmpty());
     }
@@ -181,7 +191,9 @@ class AsyncSendTest extends ConformanceTest {
         equal("JMSDestination", queue, message.getJMSDestination());
         present("JMSMessageID", message.getJMSMessageID());
         yes("JMSTimestamp must be set", message.getJMSTimestamp() > 0);
-        equal("JMSMessageID of the received message", message.getJMSMessageID(),
+        equal(
+                "JMSMessageID of the received message",
+                message.getJMSMessageID(),
                 receive(session().createConsumer(queue)).getJMSMessageID());
     }
 
@@ -199,9 +211,11 @@ class AsyncSendTest extends ConformanceTest {
     @Spec("7.3.8")
     void listenerIsCalledInAnotherThread() throws Exception {
         BlockingQueue<Thread> threads = new LinkedBlockingQueue<>();
-        session().createProducer(queue()).send(session().createMessage(),
-                new Completions(() -> threads.add(Thread.currentThread())));
-        no("the listener must not be called in the thread of the send",
+        session()
+                .createProducer(queue())
+                .send(session().createMessage(), new Completions(() -> threads.add(Thread.currentThread())));
+        no(
+                "the listener must not be called in the thread of the send",
                 next("the callback", threads) == Thread.currentThread());
     }
 
@@ -407,7 +421,8 @@ class AsyncSendTest extends ConformanceTest {
         Completions completions = new Completions(producer::close);
         producer.send(session().createMessage(), completions);
         Object result = completions.result();
-        yes("close() of the producer in a callback must throw IllegalStateException, but: " + result,
+        yes(
+                "close() of the producer in a callback must throw IllegalStateException, but: " + result,
                 result instanceof IllegalStateException);
     }
 
@@ -450,7 +465,10 @@ class AsyncSendTest extends ConformanceTest {
     void getAsyncReturnsTheListener() {
         Completions completions = new Completions();
         JMSContext context = context();
-        equal("getAsync()", completions, context.createProducer().setAsync(completions).getAsync());
+        equal(
+                "getAsync()",
+                completions,
+                context.createProducer().setAsync(completions).getAsync());
         isNull("getAsync() of a new producer", context.createProducer().getAsync());
     }
 
@@ -462,7 +480,8 @@ class AsyncSendTest extends ConformanceTest {
         Completions completions = new Completions(context::close);
         context.createProducer().setAsync(completions).send(queue, "a");
         Object result = completions.result();
-        yes("close() of the context in a callback must throw IllegalStateRuntimeException, but: " + result,
+        yes(
+                "close() of the context in a callback must throw IllegalStateRuntimeException, but: " + result,
                 result instanceof IllegalStateRuntimeException);
     }
 
@@ -485,8 +504,10 @@ class AsyncSendTest extends ConformanceTest {
         context.createProducer().setAsync(completions).send(queue, "a");
         completions.completed();
         for (Object result : results) {
-            yes("commit() or rollback() of the context in a callback must throw IllegalStateRuntimeException, but: "
-                    + result, result instanceof IllegalStateRuntimeException);
+            yes(
+                    "commit() or rollback() of the context in a callback must throw IllegalStateRuntimeException, but: "
+                            + result,
+                    result instanceof IllegalStateRuntimeException);
         }
     }
 }

@@ -306,7 +306,9 @@ abstract class BodyConversions<M extends Message> extends ConformanceTest {
     @Test
     void stringBeyondTheRangeIsNotReadAsLong() throws JMSException {
         M message = with("9223372036854775808");
-        fails(NumberFormatException.class, "reading the String 9223372036854775808 as long",
+        fails(
+                NumberFormatException.class,
+                "reading the String 9223372036854775808 as long",
                 () -> read(message, "long"));
     }
 

@@ -46,9 +46,11 @@ class BodyTest extends ConformanceTest {
     @Test
     @Spec("3.11")
     void textArrives() throws JMSException {
-        equal("the text", "größe \u20ac \uD83D\uDE00", roundTrip(session()
-                .createTextMessage("größe \u20ac \uD83D\uDE00"))
-                .getText());
+        equal(
+                "the text",
+                "größe \u20ac \uD83D\uDE00",
+                roundTrip(session().createTextMessage("größe \u20ac \uD83D\uDE00"))
+                        .getText());
     }
 
     @Test
@@ -60,20 +62,28 @@ class BodyTest extends ConformanceTest {
     @Test
     @Spec("3.11")
     void nullTextArrives() throws JMSException {
-        isNull("the text that was not set", roundTrip(session().createTextMessage()).getText());
+        isNull(
+                "the text that was not set",
+                roundTrip(session().createTextMessage()).getText());
     }
 
     @Test
     @Spec("3.11")
     void textWithControlCharactersArrives() throws JMSException {
-        equal("the text", "\u0001\t\r\n\u001f", roundTrip(session().createTextMessage("\u0001\t\r\n\u001f")).getText());
+        equal(
+                "the text",
+                "\u0001\t\r\n\u001f",
+                roundTrip(session().createTextMessage("\u0001\t\r\n\u001f")).getText());
     }
 
     @Test
     @Spec("3.11")
     void longTextArrives() throws JMSException {
         String text = "0123456789".repeat(100_000);
-        equal("a text of a million characters", text, roundTrip(session().createTextMessage(text)).getText());
+        equal(
+                "a text of a million characters",
+                text,
+                roundTrip(session().createTextMessage(text)).getText());
     }
 
     @Test
@@ -105,13 +115,18 @@ class BodyTest extends ConformanceTest {
     @Test
     @Spec("3.11")
     void objectArrives() throws JMSException {
-        equal("the object", list(), roundTrip(session().createObjectMessage(list())).getObject());
+        equal(
+                "the object",
+                list(),
+                roundTrip(session().createObjectMessage(list())).getObject());
     }
 
     @Test
     @Spec("3.11")
     void nullObjectArrives() throws JMSException {
-        isNull("the object that was not set", roundTrip(session().createObjectMessage()).getObject());
+        isNull(
+                "the object that was not set",
+                roundTrip(session().createObjectMessage()).getObject());
     }
 
     @Test
@@ -165,7 +180,9 @@ class BodyTest extends ConformanceTest {
     @Spec("api:ObjectMessage")
     void failedSerializationIsAFormatError() throws JMSException {
         ObjectMessage message = session().createObjectMessage();
-        fails(MessageFormatException.class, "setObject() of an object whose serialization fails",
+        fails(
+                MessageFormatException.class,
+                "setObject() of an object whose serialization fails",
                 () -> message.setObject(new NotReally()));
     }
 
@@ -178,16 +195,23 @@ class BodyTest extends ConformanceTest {
         message.setStringProperty("p", "v");
         Message received = roundTrip(message);
         equal("the property of a message without body", "v", received.getStringProperty("p"));
-        no("a message without body must not arrive as another kind", received instanceof TextMessage
-                || received instanceof BytesMessage || received instanceof MapMessage
-                || received instanceof StreamMessage || received instanceof ObjectMessage);
+        no(
+                "a message without body must not arrive as another kind",
+                received instanceof TextMessage
+                        || received instanceof BytesMessage
+                        || received instanceof MapMessage
+                        || received instanceof StreamMessage
+                        || received instanceof ObjectMessage);
     }
 
     // ---- getBody ----------------------------------------------------------------------------------------------
 
     @Test
     void bodyOfText() throws JMSException {
-        equal("getBody(String.class)", "a", roundTrip(session().createTextMessage("a")).getBody(String.class));
+        equal(
+                "getBody(String.class)",
+                "a",
+                roundTrip(session().createTextMessage("a")).getBody(String.class));
     }
 
     @Test
@@ -219,7 +243,10 @@ class BodyTest extends ConformanceTest {
 
     @Test
     void bodyOfMapAsObject() throws JMSException {
-        equal("getBody(Object.class) of a map", Map.of("i", 1), roundTrip(mapMessage()).getBody(Object.class));
+        equal(
+                "getBody(Object.class) of a map",
+                Map.of("i", 1),
+                roundTrip(mapMessage()).getBody(Object.class));
     }
 
     @Test
@@ -237,13 +264,16 @@ class BodyTest extends ConformanceTest {
 
     @Test
     void bodyOfBytes() throws JMSException {
-        bytes("getBody(byte[].class)", new byte[] {1, 2}, roundTrip(bytesMessage()).getBody(byte[].class));
+        bytes(
+                "getBody(byte[].class)",
+                new byte[] {1, 2},
+                roundTrip(bytesMessage()).getBody(byte[].class));
     }
 
     @Test
     void bodyOfBytesAsObject() throws JMSException {
-        bytes("getBody(Object.class) of bytes", new byte[] {1, 2},
-                (byte[]) roundTrip(bytesMessage()).getBody(Object.class));
+        bytes("getBody(Object.class) of bytes", new byte[] {1, 2}, (byte[])
+                roundTrip(bytesMessage()).getBody(Object.class));
     }
 
     @Test
@@ -274,7 +304,8 @@ class BodyTest extends ConformanceTest {
 
     @Test
     void bodyOfEmptyBytesIsNullForAnyClass() throws JMSException {
-        isNull("getBody() of a BytesMessage without body",
+        isNull(
+                "getBody() of a BytesMessage without body",
                 roundTrip(session().createBytesMessage()).getBody(String.class));
     }
 
@@ -293,7 +324,8 @@ class BodyTest extends ConformanceTest {
 
     @Test
     void bodyOfNullObjectIsNullForAnyClass() throws JMSException {
-        isNull("getBody() of an ObjectMessage without object",
+        isNull(
+                "getBody() of an ObjectMessage without object",
                 roundTrip(session().createObjectMessage()).getBody(String.class));
     }
 
@@ -344,13 +376,15 @@ class BodyTest extends ConformanceTest {
 
     @Test
     void streamIsNeverAssignable() throws JMSException {
-        no("a StreamMessage is not assignable to Object",
+        no(
+                "a StreamMessage is not assignable to Object",
                 session().createStreamMessage().isBodyAssignableTo(Object.class));
     }
 
     @Test
     void messageWithoutBodyIsAssignableToAll() throws JMSException {
-        yes("a Message without body is assignable to any class",
+        yes(
+                "a Message without body is assignable to any class",
                 session().createMessage().isBodyAssignableTo(Integer.class));
     }
 }

@@ -31,7 +31,10 @@ class BrowserTest extends ConformanceTest {
     void browserShowsMessagesInTheirOrder() throws JMSException {
         Queue queue = queue();
         send(queue, "a", "b", "c");
-        equal("the browsed messages", List.of("a", "b", "c"), browseTexts(session().createBrowser(queue)));
+        equal(
+                "the browsed messages",
+                List.of("a", "b", "c"),
+                browseTexts(session().createBrowser(queue)));
     }
 
     @Test
@@ -63,8 +66,7 @@ class BrowserTest extends ConformanceTest {
         Queue queue = queue();
         sendWith(queue, "red", "color", "red");
         sendWith(queue, "blue", "color", "blue");
-        equal("the browsed messages", List.of("blue"),
-                browseTexts(session().createBrowser(queue, "color = 'blue'")));
+        equal("the browsed messages", List.of("blue"), browseTexts(session().createBrowser(queue, "color = 'blue'")));
     }
 
     @Test
@@ -74,7 +76,9 @@ class BrowserTest extends ConformanceTest {
         MessageProducer producer = sender().createProducer(queue);
         producer.send(sender().createTextMessage("normal"), DeliveryMode.PERSISTENT, 4, 0);
         producer.send(sender().createTextMessage("expedited"), DeliveryMode.PERSISTENT, 9, 0);
-        equal("the browsed messages, as they would be received", List.of("expedited", "normal"),
+        equal(
+                "the browsed messages, as they would be received",
+                List.of("expedited", "normal"),
                 browseTexts(session().createBrowser(queue)));
     }
 
@@ -107,7 +111,10 @@ class BrowserTest extends ConformanceTest {
         s.createProducer(queue).send(s.createTextMessage("a"));
         equal("the messages before the commit", List.of(), browseTexts(session().createBrowser(queue)));
         s.commit();
-        equal("the messages after the commit", List.of("a"), browseTexts(session().createBrowser(queue)));
+        equal(
+                "the messages after the commit",
+                List.of("a"),
+                browseTexts(session().createBrowser(queue)));
     }
 
     @Test
@@ -117,7 +124,10 @@ class BrowserTest extends ConformanceTest {
         try (jakarta.jms.MessageConsumer consumer = session(AUTO).createConsumer(queue)) {
             text(consumer);
         }
-        equal("the messages that are left", List.of("b"), browseTexts(session(AUTO).createBrowser(queue)));
+        equal(
+                "the messages that are left",
+                List.of("b"),
+                browseTexts(session(AUTO).createBrowser(queue)));
     }
 
     @Test
@@ -152,21 +162,29 @@ class BrowserTest extends ConformanceTest {
     @Spec("api:QueueBrowser")
     void selectorOfABrowserWithoutOneIsNull() throws JMSException {
         isNull("getMessageSelector()", session().createBrowser(queue()).getMessageSelector());
-        isNull("getMessageSelector() with an empty selector", session().createBrowser(queue(), "")
-                .getMessageSelector());
+        isNull(
+                "getMessageSelector() with an empty selector",
+                session().createBrowser(queue(), "").getMessageSelector());
     }
 
     @Test
     @Spec("10.3")
     void nullQueueIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "createBrowser(null)", () -> session().createBrowser(null));
+        fails(
+                InvalidDestinationException.class,
+                "createBrowser(null)",
+                () -> session().createBrowser(null));
     }
 
     @Test
     @Spec("10.3")
     void missingQueueIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "a browser of a queue that does not exist",
-                () -> session().createBrowser(session().createQueue(unique("missing"))).getEnumeration());
+        fails(
+                InvalidDestinationException.class,
+                "a browser of a queue that does not exist",
+                () -> session()
+                        .createBrowser(session().createQueue(unique("missing")))
+                        .getEnumeration());
     }
 
     @Test
@@ -182,7 +200,10 @@ class BrowserTest extends ConformanceTest {
     void browserOfATemporaryQueue() throws JMSException {
         Queue queue = session().createTemporaryQueue();
         send(queue, "a");
-        equal("the messages of a temporary queue", List.of("a"), browseTexts(session().createBrowser(queue)));
+        equal(
+                "the messages of a temporary queue",
+                List.of("a"),
+                browseTexts(session().createBrowser(queue)));
     }
 
     // ---- destinations -----------------------------------------------------------------------------------------
@@ -235,6 +256,9 @@ class BrowserTest extends ConformanceTest {
         for (java.util.concurrent.Future<Object> thread : threads) {
             result("send() in a thread", thread);
         }
-        equal("the messages of all threads", 4, texts(session().createConsumer(queue), 4).size());
+        equal(
+                "the messages of all threads",
+                4,
+                texts(session().createConsumer(queue), 4).size());
     }
 }

@@ -220,7 +220,9 @@ class BytesMessageTest extends ConformanceTest {
     @Spec("api:BytesMessage")
     void readBytesWithANegativeLengthFails() throws JMSException {
         BytesMessage message = roundTrip(bytes((byte) 1));
-        fails(IndexOutOfBoundsException.class, "readBytes() with a length of -1",
+        fails(
+                IndexOutOfBoundsException.class,
+                "readBytes() with a length of -1",
                 () -> message.readBytes(new byte[5], -1));
         equal("the byte that was not read", (byte) 1, message.readByte());
     }
@@ -229,7 +231,9 @@ class BytesMessageTest extends ConformanceTest {
     @Spec("api:BytesMessage")
     void readBytesBeyondTheBufferFails() throws JMSException {
         BytesMessage message = roundTrip(bytes((byte) 1));
-        fails(IndexOutOfBoundsException.class, "readBytes() with a length beyond the buffer",
+        fails(
+                IndexOutOfBoundsException.class,
+                "readBytes() with a length beyond the buffer",
                 () -> message.readBytes(new byte[5], 6));
     }
 

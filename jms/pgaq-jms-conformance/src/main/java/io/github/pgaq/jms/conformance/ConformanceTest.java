@@ -101,6 +101,7 @@ abstract class ConformanceTest {
 
     /** Clean-up at the end of a test, in the reverse order of registration. */
     private final Deque<AutoCloseable> closers = new ArrayDeque<>();
+
     private final Deque<AutoCloseable> droppers = new ArrayDeque<>();
     private Connection connection;
     private Session session;

@@ -33,8 +33,9 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.1")
     void userAndPasswordAreAccepted() throws JMSException {
-        Connection c = closeLater(provider().connectionFactory().createConnection(provider().user(),
-                provider().password()));
+        Connection c = closeLater(provider()
+                .connectionFactory()
+                .createConnection(provider().user(), provider().password()));
         works("createSession() after createConnection(user, password)", c::createSession);
     }
 
@@ -42,8 +43,12 @@ class ConnectionTest extends ConformanceTest {
     @Spec({"6.1.1", "10.3"})
     void wrongPasswordIsRefused() {
         Assumptions.assumeTrue(provider().checksPasswords(), "the server trusts every password");
-        fails(JMSSecurityException.class, "createConnection with a wrong password",
-                () -> closeLater(provider().connectionFactory().createConnection(provider().user(), "wrong"))
+        fails(
+                JMSSecurityException.class,
+                "createConnection with a wrong password",
+                () -> closeLater(provider()
+                                .connectionFactory()
+                                .createConnection(provider().user(), "wrong"))
                         .createSession());
     }
 
@@ -51,8 +56,10 @@ class ConnectionTest extends ConformanceTest {
     @Spec("2.14")
     void factoryIsUsedByManyThreads() throws Exception {
         ConnectionFactory factory = provider().connectionFactory();
-        List<Future<Connection>> threads = List.of(thread(factory::createConnection),
-                thread(factory::createConnection), thread(factory::createConnection));
+        List<Future<Connection>> threads = List.of(
+                thread(factory::createConnection),
+                thread(factory::createConnection),
+                thread(factory::createConnection));
         for (Future<Connection> thread : threads) {
             closeLater(result("createConnection() in a thread", thread)).createSession();
         }
@@ -62,8 +69,8 @@ class ConnectionTest extends ConformanceTest {
     @Spec("2.14")
     void connectionCreatesSessionsInManyThreads() throws Exception {
         Connection c = connection();
-        List<Future<Session>> threads = List.of(thread(c::createSession), thread(c::createSession),
-                thread(c::createSession));
+        List<Future<Session>> threads =
+                List.of(thread(c::createSession), thread(c::createSession), thread(c::createSession));
         for (Future<Session> thread : threads) {
             result("createSession() in a thread", thread).createTextMessage("a");
         }
@@ -83,7 +90,9 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.2")
     void clientIdIsNullUnlessSet() throws JMSException {
-        isNull("getClientID() of a connection without client identifier", connectStopped().getClientID());
+        isNull(
+                "getClientID() of a connection without client identifier",
+                connectStopped().getClientID());
     }
 
     @Test
@@ -124,7 +133,9 @@ class ConnectionTest extends ConformanceTest {
         ConnectionFactory factory = provider().connectionFactory(unique("client"));
         Assumptions.assumeTrue(factory != null, "the provider has no configured client identifiers");
         Connection c = closeLater(factory.createConnection());
-        fails(IllegalStateException.class, "setClientID() of a connection with a configured identifier",
+        fails(
+                IllegalStateException.class,
+                "setClientID() of a connection with a configured identifier",
                 () -> c.setClientID(unique("c")));
     }
 
@@ -144,7 +155,9 @@ class ConnectionTest extends ConformanceTest {
         Connection first = connectStopped();
         first.setClientID(id);
         first.close();
-        works("setClientID() with the identifier of a closed connection", () -> connectStopped().setClientID(id));
+        works(
+                "setClientID() with the identifier of a closed connection",
+                () -> connectStopped().setClientID(id));
     }
 
     // ---- start and stop ---------------------------------------------------------------------------------------
@@ -154,7 +167,9 @@ class ConnectionTest extends ConformanceTest {
     void newConnectionIsStopped() throws JMSException {
         Queue queue = queue();
         send(queue, "a");
-        quiet("a connection that was not started", connectStopped().createSession().createConsumer(queue));
+        quiet(
+                "a connection that was not started",
+                connectStopped().createSession().createConsumer(queue));
     }
 
     @Test
@@ -177,7 +192,10 @@ class ConnectionTest extends ConformanceTest {
         Queue queue = queue();
         Session s = connectStopped().createSession();
         s.createProducer(queue).send(s.createTextMessage("a"));
-        equal("the message sent by a connection that was not started", "a", text(session().createConsumer(queue)));
+        equal(
+                "the message sent by a connection that was not started",
+                "a",
+                text(session().createConsumer(queue)));
     }
 
     @Test
@@ -312,7 +330,10 @@ class ConnectionTest extends ConformanceTest {
         pending("stop() while a listener runs", stop);
         release.countDown();
         result("stop()", stop);
-        equal("the message that the listener sent during stop()", "answer", text(session().createConsumer(answers)));
+        equal(
+                "the message that the listener sent during stop()",
+                "answer",
+                text(session().createConsumer(answers)));
     }
 
     @Test
@@ -349,7 +370,8 @@ class ConnectionTest extends ConformanceTest {
         c.start();
         send(queue, "a");
         Object result = next("the end of stop() in a listener", results);
-        yes("stop() in a listener must stop or throw IllegalStateException, but: " + result,
+        yes(
+                "stop() in a listener must stop or throw IllegalStateException, but: " + result,
                 result.equals("stopped") || result instanceof IllegalStateException);
     }
 
@@ -383,8 +405,12 @@ class ConnectionTest extends ConformanceTest {
     @Spec("6.1.6")
     void metadataNameTheProvider() throws JMSException {
         ConnectionMetaData data = connection().getMetaData();
-        no("getJMSProviderName() must not be empty", present("its name", data.getJMSProviderName()).isEmpty());
-        no("getProviderVersion() must not be empty", present("its version", data.getProviderVersion()).isEmpty());
+        no(
+                "getJMSProviderName() must not be empty",
+                present("its name", data.getJMSProviderName()).isEmpty());
+        no(
+                "getProviderVersion() must not be empty",
+                present("its version", data.getProviderVersion()).isEmpty());
     }
 
     @Test
@@ -393,8 +419,7 @@ class ConnectionTest extends ConformanceTest {
         List<?> names = Collections.list(connection().getMetaData().getJMSXPropertyNames());
         yes("getJMSXPropertyNames() must have JMSXGroupID, but is " + names, names.contains("JMSXGroupID"));
         yes("getJMSXPropertyNames() must have JMSXGroupSeq, but is " + names, names.contains("JMSXGroupSeq"));
-        yes("getJMSXPropertyNames() must have JMSXDeliveryCount, but is " + names,
-                names.contains("JMSXDeliveryCount"));
+        yes("getJMSXPropertyNames() must have JMSXDeliveryCount, but is " + names, names.contains("JMSXDeliveryCount"));
     }
 
     // ---- exception listener -----------------------------------------------------------------------------------
@@ -408,7 +433,7 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.7")
     void exceptionListenerIsReturned() throws JMSException {
-        ExceptionListener listener = e -> { };
+        ExceptionListener listener = e -> {};
         connection().setExceptionListener(listener);
         equal("getExceptionListener()", listener, connection().getExceptionListener());
     }
@@ -416,7 +441,7 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.7")
     void exceptionListenerCanBeRemoved() throws JMSException {
-        connection().setExceptionListener(e -> { });
+        connection().setExceptionListener(e -> {});
         connection().setExceptionListener(null);
         isNull("getExceptionListener() after it was removed", connection().getExceptionListener());
     }
@@ -481,8 +506,7 @@ class ConnectionTest extends ConformanceTest {
         Connection c = connect();
         Session s = c.createSession();
         c.close();
-        fails(IllegalStateException.class, "createTextMessage() after its connection was closed",
-                s::createTextMessage);
+        fails(IllegalStateException.class, "createTextMessage() after its connection was closed", s::createTextMessage);
     }
 
     @Test
@@ -502,8 +526,7 @@ class ConnectionTest extends ConformanceTest {
         Connection c = connect();
         MessageConsumer consumer = c.createSession().createConsumer(queue());
         c.close();
-        fails(IllegalStateException.class, "receiveNoWait() after the connection was closed",
-                consumer::receiveNoWait);
+        fails(IllegalStateException.class, "receiveNoWait() after the connection was closed", consumer::receiveNoWait);
     }
 
     @Test
@@ -512,8 +535,7 @@ class ConnectionTest extends ConformanceTest {
         Connection c = connect();
         QueueBrowser browser = c.createSession().createBrowser(queue());
         c.close();
-        fails(IllegalStateException.class, "getEnumeration() after the connection was closed",
-                browser::getEnumeration);
+        fails(IllegalStateException.class, "getEnumeration() after the connection was closed", browser::getEnumeration);
     }
 
     @Test
@@ -590,7 +612,9 @@ class ConnectionTest extends ConformanceTest {
         pending("close() while a listener runs", close);
         release.countDown();
         result("close()", close);
-        equal("the message that the listener sent during close()", "answer",
+        equal(
+                "the message that the listener sent during close()",
+                "answer",
                 text(session().createConsumer(answers)));
     }
 
@@ -611,7 +635,8 @@ class ConnectionTest extends ConformanceTest {
         c.start();
         send(queue, "a");
         Object result = next("the end of close() in a listener", results);
-        yes("close() in a listener must close or throw IllegalStateException, but: " + result,
+        yes(
+                "close() in a listener must close or throw IllegalStateException, but: " + result,
                 result.equals("closed") || result instanceof IllegalStateException);
     }
 
@@ -624,7 +649,10 @@ class ConnectionTest extends ConformanceTest {
         s.createProducer(queue).send(s.createTextMessage("not committed"));
         c.close();
         send(queue, "marker");
-        equal("the first message after the close of a transaction", "marker", text(session().createConsumer(queue)));
+        equal(
+                "the first message after the close of a transaction",
+                "marker",
+                text(session().createConsumer(queue)));
     }
 
     @Test

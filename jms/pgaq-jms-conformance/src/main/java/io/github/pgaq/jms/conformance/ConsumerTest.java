@@ -116,20 +116,27 @@ class ConsumerTest extends ConformanceTest {
     @Test
     @Spec({"10.3", "8.1"})
     void nullDestinationIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "createConsumer(null)", () -> session().createConsumer(null));
+        fails(
+                InvalidDestinationException.class,
+                "createConsumer(null)",
+                () -> session().createConsumer(null));
     }
 
     @Test
     @Spec("10.3")
     void missingQueueIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "createConsumer of a queue that does not exist",
+        fails(
+                InvalidDestinationException.class,
+                "createConsumer of a queue that does not exist",
                 () -> session().createConsumer(session().createQueue(unique("missing"))));
     }
 
     @Test
     @Spec("10.3")
     void missingTopicIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "createConsumer of a topic that does not exist",
+        fails(
+                InvalidDestinationException.class,
+                "createConsumer of a topic that does not exist",
                 () -> session().createConsumer(session().createTopic(unique("missing"))));
     }
 
@@ -251,7 +258,7 @@ class ConsumerTest extends ConformanceTest {
         fails(error, "receive(timeout)", () -> consumer.receive(1));
         fails(error, "receiveNoWait()", consumer::receiveNoWait);
         fails(error, "getMessageListener()", consumer::getMessageListener);
-        fails(error, "setMessageListener()", () -> consumer.setMessageListener(message -> { }));
+        fails(error, "setMessageListener()", () -> consumer.setMessageListener(message -> {}));
         fails(error, "getMessageSelector()", consumer::getMessageSelector);
     }
 
@@ -324,7 +331,9 @@ class ConsumerTest extends ConformanceTest {
         MessageConsumer consumer = s.createConsumer(queue);
         receive(consumer);
         consumer.close();
-        nothing("the session has not acknowledged the message yet", session(AUTO).createConsumer(queue));
+        nothing(
+                "the session has not acknowledged the message yet",
+                session(AUTO).createConsumer(queue));
     }
 
     @Test
@@ -346,7 +355,7 @@ class ConsumerTest extends ConformanceTest {
     void listenerIsReturned() throws JMSException {
         MessageConsumer consumer = session().createConsumer(queue());
         isNull("getMessageListener() of a new consumer", consumer.getMessageListener());
-        MessageListener listener = message -> { };
+        MessageListener listener = message -> {};
         consumer.setMessageListener(listener);
         equal("getMessageListener()", listener, consumer.getMessageListener());
     }
@@ -356,7 +365,7 @@ class ConsumerTest extends ConformanceTest {
     void listenerCanBeRemoved() throws JMSException {
         Queue queue = queue();
         MessageConsumer consumer = session(AUTO).createConsumer(queue);
-        consumer.setMessageListener(message -> { });
+        consumer.setMessageListener(message -> {});
         consumer.setMessageListener(null);
         isNull("getMessageListener() after setMessageListener(null)", consumer.getMessageListener());
         send(queue, "a");
@@ -367,7 +376,7 @@ class ConsumerTest extends ConformanceTest {
     @Spec("6.2.5")
     void receiveIsRefusedWithAListener() throws JMSException {
         MessageConsumer consumer = session(AUTO).createConsumer(queue());
-        consumer.setMessageListener(message -> { });
+        consumer.setMessageListener(message -> {});
         fails(JMSException.class, "receive() of a consumer with a listener", () -> consumer.receive(1));
         fails(JMSException.class, "receiveNoWait() of a consumer with a listener", consumer::receiveNoWait);
     }

@@ -65,13 +65,17 @@ class ContextConsumerTest extends ConformanceTest {
     @Test
     @Spec("8.5")
     void receiveWithTimeoutReturnsNull() throws JMSException {
-        isNull("receive(20) of an empty queue", context().createConsumer(queue()).receive(20));
+        isNull(
+                "receive(20) of an empty queue",
+                context().createConsumer(queue()).receive(20));
     }
 
     @Test
     @Spec("8.5")
     void receiveNoWaitReturnsNull() throws JMSException {
-        isNull("receiveNoWait() of an empty queue", context().createConsumer(queue()).receiveNoWait());
+        isNull(
+                "receiveNoWait() of an empty queue",
+                context().createConsumer(queue()).receiveNoWait());
     }
 
     @Test
@@ -111,40 +115,50 @@ class ContextConsumerTest extends ConformanceTest {
 
     @Test
     void bodyOfBytes() throws JMSException {
-        bytes("receiveBody(byte[].class)", new byte[] {1, 2},
+        bytes(
+                "receiveBody(byte[].class)",
+                new byte[] {1, 2},
                 consumer(bytesMessage()).receiveBody(byte[].class, WAIT));
     }
 
     @Test
     void bodyOfObject() throws JMSException {
         ArrayList<String> list = new ArrayList<>(List.of("a"));
-        equal("receiveBody(Serializable.class)", list,
+        equal(
+                "receiveBody(Serializable.class)",
+                list,
                 consumer(sender().createObjectMessage(list)).receiveBody(Serializable.class, WAIT));
     }
 
     @Test
     void bodyWithTimeoutIsNullWithoutMessage() throws JMSException {
-        isNull("receiveBody(String.class, 20) of an empty queue",
+        isNull(
+                "receiveBody(String.class, 20) of an empty queue",
                 context().createConsumer(queue()).receiveBody(String.class, 20));
     }
 
     @Test
     void bodyNoWaitIsNullWithoutMessage() throws JMSException {
-        isNull("receiveBodyNoWait(String.class) of an empty queue",
+        isNull(
+                "receiveBodyNoWait(String.class) of an empty queue",
                 context().createConsumer(queue()).receiveBodyNoWait(String.class));
     }
 
     @Test
     void bodyOfAnotherClassIsRefused() throws JMSException {
         JMSConsumer consumer = consumer(textMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
     }
 
     @Test
     void bodyOfAnotherClassNoWaitIsRefused() throws JMSException {
         JMSConsumer consumer = consumer(bytesMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBodyNoWait(String.class) of bytes",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBodyNoWait(String.class) of bytes",
                 () -> consumer.receiveBodyNoWait(String.class));
     }
 
@@ -153,28 +167,36 @@ class ContextConsumerTest extends ConformanceTest {
         StreamMessage message = sender().createStreamMessage();
         message.writeInt(1);
         JMSConsumer consumer = consumer(message);
-        fails(MessageFormatRuntimeException.class, "receiveBody(Object.class) of a StreamMessage",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Object.class) of a StreamMessage",
                 () -> consumer.receiveBody(Object.class, WAIT));
     }
 
     @Test
     void bodyOfAMessageWithoutBodyIsRefused() throws JMSException {
         JMSConsumer consumer = consumer(sender().createMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Object.class) of a Message without body",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Object.class) of a Message without body",
                 () -> consumer.receiveBody(Object.class, WAIT));
     }
 
     @Test
     void bodyOfATextWithoutTextIsRefused() throws JMSException {
         JMSConsumer consumer = consumer(sender().createTextMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(String.class) of a TextMessage without text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(String.class) of a TextMessage without text",
                 () -> consumer.receiveBody(String.class, WAIT));
     }
 
     @Test
     void autoAcknowledgeDeliversTheRefusedBodyAgain() throws JMSException {
         JMSConsumer consumer = consumer(context(AUTO), textMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
         TextMessage message = (TextMessage) receive(consumer);
         equal("the message after the refused receiveBody()", "a", message.getText());
@@ -185,7 +207,9 @@ class ContextConsumerTest extends ConformanceTest {
     @Test
     void dupsOkDeliversTheRefusedBodyAgain() throws JMSException {
         JMSConsumer consumer = consumer(context(DUPS), textMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
         equal("the body after the refused receiveBody()", "a", consumer.receiveBody(String.class, WAIT));
     }
@@ -195,7 +219,9 @@ class ContextConsumerTest extends ConformanceTest {
         Queue queue = queue();
         send(queue, "a", "b");
         JMSConsumer consumer = context(AUTO).createConsumer(queue);
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
         equal("the first body", "a", consumer.receiveBody(String.class, WAIT));
         equal("the second body", "b", consumer.receiveBody(String.class, WAIT));
@@ -205,7 +231,9 @@ class ContextConsumerTest extends ConformanceTest {
     void clientAcknowledgeDoesNotDeliverTheRefusedBodyAgain() throws JMSException {
         JMSContext context = context(CLIENT);
         JMSConsumer consumer = consumer(context, textMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
         nothing("the message counts as delivered", consumer);
         context.recover();
@@ -218,7 +246,9 @@ class ContextConsumerTest extends ConformanceTest {
     void transactionDoesNotDeliverTheRefusedBodyAgain() throws JMSException {
         JMSContext context = context(TRANSACTED);
         JMSConsumer consumer = consumer(context, textMessage());
-        fails(MessageFormatRuntimeException.class, "receiveBody(Integer.class) of a text",
+        fails(
+                MessageFormatRuntimeException.class,
+                "receiveBody(Integer.class) of a text",
                 () -> consumer.receiveBody(Integer.class, WAIT));
         nothing("the message counts as delivered", consumer);
         context.rollback();
@@ -244,15 +274,20 @@ class ContextConsumerTest extends ConformanceTest {
     @Spec("8.1")
     void selectorIsReturned() throws JMSException {
         JMSContext context = context();
-        equal("getMessageSelector()", "n = 1", context.createConsumer(queue(), "n = 1").getMessageSelector());
-        isNull("getMessageSelector() without selector", context.createConsumer(queue()).getMessageSelector());
+        equal(
+                "getMessageSelector()",
+                "n = 1",
+                context.createConsumer(queue(), "n = 1").getMessageSelector());
+        isNull(
+                "getMessageSelector() without selector",
+                context.createConsumer(queue()).getMessageSelector());
     }
 
     @Test
     @Spec("8.7")
     void listenerIsReturned() throws JMSException {
         JMSConsumer consumer = context().createConsumer(queue());
-        MessageListener listener = message -> { };
+        MessageListener listener = message -> {};
         consumer.setMessageListener(listener);
         equal("getMessageListener()", listener, consumer.getMessageListener());
     }

@@ -114,7 +114,9 @@ class ContextProducerTest extends ConformanceTest {
     @Spec("10.3")
     void mapWithAnUnsupportedValueIsRefused() throws JMSException {
         Queue queue = queue();
-        fails(MessageFormatRuntimeException.class, "send() of a map with a Date",
+        fails(
+                MessageFormatRuntimeException.class,
+                "send() of a map with a Date",
                 () -> producer.send(queue, Map.of("d", (Object) new Date())));
     }
 
@@ -122,14 +124,18 @@ class ContextProducerTest extends ConformanceTest {
     @Spec("10.3")
     void nullMessageIsRefused() throws JMSException {
         Queue queue = queue();
-        fails(MessageFormatRuntimeException.class, "send(queue, (Message) null)",
+        fails(
+                MessageFormatRuntimeException.class,
+                "send(queue, (Message) null)",
                 () -> producer.send(queue, (Message) null));
     }
 
     @Test
     @Spec("10.3")
     void missingQueueIsRefused() throws JMSException {
-        fails(InvalidDestinationRuntimeException.class, "a send to a queue that does not exist",
+        fails(
+                InvalidDestinationRuntimeException.class,
+                "a send to a queue that does not exist",
                 () -> producer.send(context.createQueue(unique("missing")), "a"));
     }
 
@@ -152,9 +158,18 @@ class ContextProducerTest extends ConformanceTest {
     @Test
     @Spec("7.10")
     void settersReturnTheProducer() throws JMSException {
-        JMSProducer chained = producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT).setPriority(9).setTimeToLive(60_000)
-                .setDeliveryDelay(1).setDisableMessageID(true).setDisableMessageTimestamp(true).setAsync(null)
-                .setProperty("p", 1).setJMSCorrelationID("c").setJMSType("t").setJMSReplyTo(queue()).clearProperties();
+        JMSProducer chained = producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT)
+                .setPriority(9)
+                .setTimeToLive(60_000)
+                .setDeliveryDelay(1)
+                .setDisableMessageID(true)
+                .setDisableMessageTimestamp(true)
+                .setAsync(null)
+                .setProperty("p", 1)
+                .setJMSCorrelationID("c")
+                .setJMSType("t")
+                .setJMSReplyTo(queue())
+                .clearProperties();
         equal("the result of the chain", producer, chained);
     }
 
@@ -167,8 +182,12 @@ class ContextProducerTest extends ConformanceTest {
     @Test
     @Spec("7.4")
     void optionsAreReturned() {
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT).setPriority(9).setTimeToLive(1000).setDeliveryDelay(2000)
-                .setDisableMessageID(true).setDisableMessageTimestamp(true);
+        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT)
+                .setPriority(9)
+                .setTimeToLive(1000)
+                .setDeliveryDelay(2000)
+                .setDisableMessageID(true)
+                .setDisableMessageTimestamp(true);
         equal("getDeliveryMode()", DeliveryMode.NON_PERSISTENT, producer.getDeliveryMode());
         equal("getPriority()", 9, producer.getPriority());
         equal("getTimeToLive()", 1000L, producer.getTimeToLive());
@@ -180,8 +199,10 @@ class ContextProducerTest extends ConformanceTest {
     @Test
     @Spec("7.4")
     void optionsArrive() throws JMSException {
-        Message message = sent(queue -> producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT).setPriority(7)
-                .setTimeToLive(60_000).send(queue, "a"));
+        Message message = sent(queue -> producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT)
+                .setPriority(7)
+                .setTimeToLive(60_000)
+                .send(queue, "a"));
         equal("JMSDeliveryMode", DeliveryMode.NON_PERSISTENT, message.getJMSDeliveryMode());
         equal("JMSPriority", 7, message.getJMSPriority());
         yes("JMSExpiration must be set", message.getJMSExpiration() > clock());
@@ -212,7 +233,9 @@ class ContextProducerTest extends ConformanceTest {
     @Spec("7.6")
     void headersArrive() throws JMSException {
         Queue reply = queue();
-        Message message = sent(queue -> producer.setJMSCorrelationID("c").setJMSType("t").setJMSReplyTo(reply)
+        Message message = sent(queue -> producer.setJMSCorrelationID("c")
+                .setJMSType("t")
+                .setJMSReplyTo(reply)
                 .send(queue, "a"));
         equal("JMSCorrelationID", "c", message.getJMSCorrelationID());
         equal("JMSType", "t", message.getJMSType());
@@ -225,7 +248,8 @@ class ContextProducerTest extends ConformanceTest {
         Message original = context.createMessage();
         original.setJMSCorrelationID("old");
         original.setJMSType("old");
-        Message message = sent(queue -> producer.setJMSCorrelationID("new").setJMSType("new").send(queue, original));
+        Message message = sent(
+                queue -> producer.setJMSCorrelationID("new").setJMSType("new").send(queue, original));
         equal("JMSCorrelationID", "new", message.getJMSCorrelationID());
         equal("JMSType", "new", message.getJMSType());
     }
@@ -268,10 +292,16 @@ class ContextProducerTest extends ConformanceTest {
     @Test
     @Spec("7.5")
     void propertiesOfEachTypeArrive() throws JMSException {
-        Message message = sent(queue -> producer.setProperty("boolean", true).setProperty("byte", (byte) 1)
-                .setProperty("short", (short) 2).setProperty("int", 3).setProperty("long", 4L)
-                .setProperty("float", 5.5f).setProperty("double", 6.5d).setProperty("string", "7")
-                .setProperty("object", (Object) 8).send(queue, "a"));
+        Message message = sent(queue -> producer.setProperty("boolean", true)
+                .setProperty("byte", (byte) 1)
+                .setProperty("short", (short) 2)
+                .setProperty("int", 3)
+                .setProperty("long", 4L)
+                .setProperty("float", 5.5f)
+                .setProperty("double", 6.5d)
+                .setProperty("string", "7")
+                .setProperty("object", (Object) 8)
+                .send(queue, "a"));
         equal("the boolean", true, message.getObjectProperty("boolean"));
         equal("the byte", (byte) 1, message.getObjectProperty("byte"));
         equal("the short", (short) 2, message.getObjectProperty("short"));
@@ -285,8 +315,13 @@ class ContextProducerTest extends ConformanceTest {
 
     @Test
     void propertiesAreReturned() {
-        producer.setProperty("boolean", true).setProperty("byte", (byte) 1).setProperty("short", (short) 2)
-                .setProperty("int", 3).setProperty("long", 4L).setProperty("float", 5.5f).setProperty("double", 6.5d)
+        producer.setProperty("boolean", true)
+                .setProperty("byte", (byte) 1)
+                .setProperty("short", (short) 2)
+                .setProperty("int", 3)
+                .setProperty("long", 4L)
+                .setProperty("float", 5.5f)
+                .setProperty("double", 6.5d)
                 .setProperty("string", "7");
         equal("getBooleanProperty()", true, producer.getBooleanProperty("boolean"));
         equal("getByteProperty()", (byte) 1, producer.getByteProperty("byte"));
@@ -304,8 +339,7 @@ class ContextProducerTest extends ConformanceTest {
         producer.setProperty("p", (byte) 5).setProperty("b", true);
         equal("a byte read as long", 5L, producer.getLongProperty("p"));
         equal("a byte read as String", "5", producer.getStringProperty("p"));
-        fails(MessageFormatRuntimeException.class, "reading a byte as boolean",
-                () -> producer.getBooleanProperty("p"));
+        fails(MessageFormatRuntimeException.class, "reading a byte as boolean", () -> producer.getBooleanProperty("p"));
         fails(MessageFormatRuntimeException.class, "reading a boolean as int", () -> producer.getIntProperty("b"));
     }
 
@@ -326,7 +360,9 @@ class ContextProducerTest extends ConformanceTest {
     @Test
     void propertyNamesCannotBeChanged() {
         producer.setProperty("a", 1);
-        fails(UnsupportedOperationException.class, "adding to getPropertyNames()",
+        fails(
+                UnsupportedOperationException.class,
+                "adding to getPropertyNames()",
                 () -> producer.getPropertyNames().add("b"));
     }
 
@@ -364,16 +400,19 @@ class ContextProducerTest extends ConformanceTest {
         Queue queue = queue();
         Message received = sent(other -> producer.send(other, "a"));
         producer.setProperty("p", 1);
-        fails(MessageNotWriteableRuntimeException.class,
-                "send() of a received message by a producer with a property", () -> producer.send(queue, received));
+        fails(
+                MessageNotWriteableRuntimeException.class,
+                "send() of a received message by a producer with a property",
+                () -> producer.send(queue, received));
     }
 
     @Test
     void invalidPropertiesAreRefused() {
-        fails(MessageFormatRuntimeException.class, "setProperty() with a Date",
+        fails(
+                MessageFormatRuntimeException.class,
+                "setProperty() with a Date",
                 () -> producer.setProperty("d", new Date()));
         fails(IllegalArgumentException.class, "setProperty() with an empty name", () -> producer.setProperty("", 1));
-        fails(IllegalArgumentException.class, "setProperty() with a null name",
-                () -> producer.setProperty(null, "a"));
+        fails(IllegalArgumentException.class, "setProperty() with a null name", () -> producer.setProperty(null, "a"));
     }
 }

@@ -66,11 +66,13 @@ class ContextTest extends ConformanceTest {
     @Test
     @Spec("6.1.1")
     void userAndPasswordAreAccepted() {
-        JMSContext context = closeLater(provider().connectionFactory().createContext(provider().user(),
-                provider().password()));
+        JMSContext context = closeLater(provider()
+                .connectionFactory()
+                .createContext(provider().user(), provider().password()));
         equal("getSessionMode()", AUTO, context.getSessionMode());
-        JMSContext transacted = closeLater(provider().connectionFactory().createContext(provider().user(),
-                provider().password(), TRANSACTED));
+        JMSContext transacted = closeLater(provider()
+                .connectionFactory()
+                .createContext(provider().user(), provider().password(), TRANSACTED));
         equal("getSessionMode()", TRANSACTED, transacted.getSessionMode());
     }
 
@@ -78,8 +80,12 @@ class ContextTest extends ConformanceTest {
     @Spec({"6.1.1", "10.3"})
     void wrongPasswordIsRefused() {
         Assumptions.assumeTrue(provider().checksPasswords(), "the server trusts every password");
-        fails(JMSSecurityRuntimeException.class, "createContext with a wrong password",
-                () -> closeLater(provider().connectionFactory().createContext(provider().user(), "wrong"))
+        fails(
+                JMSSecurityRuntimeException.class,
+                "createContext with a wrong password",
+                () -> closeLater(provider()
+                                .connectionFactory()
+                                .createContext(provider().user(), "wrong"))
                         .createTextMessage());
     }
 
@@ -88,12 +94,17 @@ class ContextTest extends ConformanceTest {
         JMSContext context = context();
         String id = unique("client");
         context.setClientID(id);
-        equal("getClientID() of the second context", id, closeLater(context.createContext(CLIENT)).getClientID());
+        equal(
+                "getClientID() of the second context",
+                id,
+                closeLater(context.createContext(CLIENT)).getClientID());
     }
 
     @Test
     void createContextHasAModeOfItsOwn() {
-        equal("getSessionMode() of the second context", TRANSACTED,
+        equal(
+                "getSessionMode() of the second context",
+                TRANSACTED,
                 closeLater(mine().createContext(TRANSACTED)).getSessionMode());
     }
 
@@ -121,7 +132,9 @@ class ContextTest extends ConformanceTest {
         String id = unique("client");
         mine().setClientID(id);
         JMSContext second = context();
-        fails(InvalidClientIDRuntimeException.class, "setClientID() with an identifier in use",
+        fails(
+                InvalidClientIDRuntimeException.class,
+                "setClientID() with an identifier in use",
                 () -> second.setClientID(id));
     }
 
@@ -135,7 +148,7 @@ class ContextTest extends ConformanceTest {
     @Test
     @Spec("6.1.7")
     void exceptionListenerIsReturned() {
-        ExceptionListener listener = e -> { };
+        ExceptionListener listener = e -> {};
         isNull("getExceptionListener()", mine().getExceptionListener());
         mine().setExceptionListener(listener);
         equal("getExceptionListener()", listener, mine().getExceptionListener());
@@ -194,7 +207,10 @@ class ContextTest extends ConformanceTest {
     void browserStartsTheConnection() throws JMSException {
         Queue queue = queue();
         send(queue, "a");
-        equal("the number of browsed messages", 1, browse(mine().createBrowser(queue)).size());
+        equal(
+                "the number of browsed messages",
+                1,
+                browse(mine().createBrowser(queue)).size());
     }
 
     @Test
@@ -238,10 +254,18 @@ class ContextTest extends ConformanceTest {
         present("createBytesMessage()", context.createBytesMessage());
         present("createMapMessage()", context.createMapMessage());
         present("createStreamMessage()", context.createStreamMessage());
-        isNull("the object of createObjectMessage()", context.createObjectMessage().getObject());
-        equal("the object of createObjectMessage(object)", "o", context.createObjectMessage("o").getObject());
+        isNull(
+                "the object of createObjectMessage()",
+                context.createObjectMessage().getObject());
+        equal(
+                "the object of createObjectMessage(object)",
+                "o",
+                context.createObjectMessage("o").getObject());
         isNull("the text of createTextMessage()", context.createTextMessage().getText());
-        equal("the text of createTextMessage(text)", "t", context.createTextMessage("t").getText());
+        equal(
+                "the text of createTextMessage(text)",
+                "t",
+                context.createTextMessage("t").getText());
     }
 
     @Test
@@ -366,7 +390,9 @@ class ContextTest extends ConformanceTest {
         fails(error, "createConsumer()", () -> mine().createConsumer(queue, "a ="));
         fails(error, "createBrowser()", () -> mine().createBrowser(queue, "a ="));
         fails(error, "createSharedConsumer()", () -> mine().createSharedConsumer(topic, unique("s"), "a ="));
-        fails(error, "createSharedDurableConsumer()",
+        fails(
+                error,
+                "createSharedDurableConsumer()",
                 () -> mine().createSharedDurableConsumer(topic, unique("s"), "a ="));
     }
 
@@ -385,7 +411,9 @@ class ContextTest extends ConformanceTest {
     @Spec("8.3.3")
     void durableConsumerNeedsAClientId() throws JMSException {
         Topic topic = topic();
-        fails(ILLEGAL, "createDurableConsumer without client identifier",
+        fails(
+                ILLEGAL,
+                "createDurableConsumer without client identifier",
                 () -> mine().createDurableConsumer(topic, "sub"));
     }
 
@@ -395,7 +423,9 @@ class ContextTest extends ConformanceTest {
         Topic topic = topic();
         mine().setClientID(unique("client"));
         mine().createDurableConsumer(topic, "sub");
-        fails(JMSRuntimeException.class, "a second createDurableConsumer",
+        fails(
+                JMSRuntimeException.class,
+                "a second createDurableConsumer",
                 () -> mine().createDurableConsumer(topic, "sub"));
     }
 
@@ -405,7 +435,9 @@ class ContextTest extends ConformanceTest {
         Topic topic = topic();
         String name = unique("sub");
         mine().createSharedConsumer(topic, name, "a = 1");
-        fails(JMSRuntimeException.class, "createSharedConsumer with another selector",
+        fails(
+                JMSRuntimeException.class,
+                "createSharedConsumer with another selector",
                 () -> mine().createSharedConsumer(topic, name, "a = 2"));
     }
 
@@ -426,7 +458,9 @@ class ContextTest extends ConformanceTest {
     @Spec("10.3")
     void unsubscribeOfAnUnknownNameIsRefused() {
         mine().setClientID(unique("client"));
-        fails(InvalidDestinationRuntimeException.class, "unsubscribe() of an unknown subscription",
+        fails(
+                InvalidDestinationRuntimeException.class,
+                "unsubscribe() of an unknown subscription",
                 () -> mine().unsubscribe(unique("none")));
     }
 
@@ -517,7 +551,9 @@ class ContextTest extends ConformanceTest {
         first.close();
         works("a send to a temporary queue while a context is open", () -> send(temporary, "a"));
         second.close();
-        fails(JMSException.class, "a send to a temporary queue after the last context was closed",
+        fails(
+                JMSException.class,
+                "a send to a temporary queue after the last context was closed",
                 () -> send(temporary, "a"));
     }
 
@@ -609,7 +645,8 @@ class ContextTest extends ConformanceTest {
         });
         send(queue, "a");
         Object result = next("the end of close() in a listener", results);
-        yes("close() in a listener must close or throw IllegalStateRuntimeException, but: " + result,
+        yes(
+                "close() in a listener must close or throw IllegalStateRuntimeException, but: " + result,
                 result.equals("closed") || result instanceof IllegalStateRuntimeException);
     }
 
@@ -629,14 +666,16 @@ class ContextTest extends ConformanceTest {
         });
         send(queue, "a");
         Object result = next("the end of stop() in a listener", results);
-        yes("stop() in a listener must stop or throw IllegalStateRuntimeException, but: " + result,
+        yes(
+                "stop() in a listener must stop or throw IllegalStateRuntimeException, but: " + result,
                 result.equals("stopped") || result instanceof IllegalStateRuntimeException);
     }
 
     @Test
     @Spec("3.5.9")
     void metadataNameTheMandatoryProperties() throws JMSException {
-        yes("getJMSXPropertyNames() must have JMSXDeliveryCount",
+        yes(
+                "getJMSXPropertyNames() must have JMSXDeliveryCount",
                 Collections.list(mine().getMetaData().getJMSXPropertyNames()).contains("JMSXDeliveryCount"));
     }
 }

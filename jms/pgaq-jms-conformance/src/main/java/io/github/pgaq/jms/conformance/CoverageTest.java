@@ -80,7 +80,8 @@ class CoverageTest {
     private static Set<String> classNames(Path folder) throws IOException {
         Set<String> names = new TreeSet<>();
         try (Stream<Path> files = Files.list(folder)) {
-            files.map(file -> file.getFileName().toString()).filter(file -> file.endsWith("Test.class"))
+            files.map(file -> file.getFileName().toString())
+                    .filter(file -> file.endsWith("Test.class"))
                     .forEach(file -> names.add(file.substring(0, file.length() - ".class".length())));
         }
         return names;
@@ -153,7 +154,9 @@ class CoverageTest {
     /** Whether the provider's own tests have one, given as "folder/Class.method". */
     private static boolean providerHas(String test) throws IOException {
         int dot = test.indexOf('.');
-        Path source = Path.of(System.getProperty("basedir"), "../pgaq-jms/src/test/java/io/github/pgaq/jms",
+        Path source = Path.of(
+                System.getProperty("basedir"),
+                "../pgaq-jms/src/test/java/io/github/pgaq/jms",
                 test.substring(0, dot) + ".java");
         return Files.exists(source) && Files.readString(source).contains("void " + test.substring(dot + 1) + "(");
     }
@@ -175,17 +178,25 @@ class CoverageTest {
         Map<String, List<String>> api = new TreeMap<>();
         tests().forEach((test, spec) -> {
             for (String section : spec.value()) {
-                (section.startsWith("api:") ? api : table).computeIfAbsent(section, s -> new ArrayList<>()).add(test);
+                (section.startsWith("api:") ? api : table)
+                        .computeIfAbsent(section, s -> new ArrayList<>())
+                        .add(test);
             }
         });
         table.putAll(api);
-        StringBuilder text = new StringBuilder("# Made by CoverageTest from the annotations: section, title, number of "
-                + "tests, tests.\n");
+        StringBuilder text = new StringBuilder(
+                "# Made by CoverageTest from the annotations: section, title, number of " + "tests, tests.\n");
         table.forEach((section, tests) -> {
             if (!tests.isEmpty()) {
                 String title = section.startsWith("api:") ? "Javadoc of " + section.substring(4) : titles.get(section);
-                text.append(section).append('\t').append(title).append('\t').append(tests.size()).append('\t')
-                        .append(String.join(" ", tests)).append('\n');
+                text.append(section)
+                        .append('\t')
+                        .append(title)
+                        .append('\t')
+                        .append(tests.size())
+                        .append('\t')
+                        .append(String.join(" ", tests))
+                        .append('\n');
             }
         });
         if (Boolean.getBoolean("conformance.write")) {
@@ -196,8 +207,12 @@ class CoverageTest {
         for (String[] row : read("sections.tsv")) {
             actual.add(String.join("\t", row));
         }
-        List<String> expected = Arrays.stream(text.toString().split("\n")).skip(1).toList();
-        Assertions.assertEquals(expected, actual, "sections.tsv is not current: run mvn -Dconformance.write=true "
-                + "-Dtest=CoverageTest test in jms/pgaq-jms-conformance");
+        List<String> expected =
+                Arrays.stream(text.toString().split("\n")).skip(1).toList();
+        Assertions.assertEquals(
+                expected,
+                actual,
+                "sections.tsv is not current: run mvn -Dconformance.write=true "
+                        + "-Dtest=CoverageTest test in jms/pgaq-jms-conformance");
     }
 }

@@ -45,9 +45,11 @@ final class Deviations implements InvocationInterceptor {
     }
 
     @Override
-    public void interceptTestMethod(Invocation<Void> invocation, ReflectiveInvocationContext<Method> method,
-            ExtensionContext context) throws Throwable {
-        String test = method.getTargetClass().getSimpleName() + "." + method.getExecutable().getName();
+    public void interceptTestMethod(
+            Invocation<Void> invocation, ReflectiveInvocationContext<Method> method, ExtensionContext context)
+            throws Throwable {
+        String test = method.getTargetClass().getSimpleName() + "."
+                + method.getExecutable().getName();
         String reason = KNOWN.get(test);
         if (reason == null) {
             invocation.proceed();

@@ -35,7 +35,9 @@ class DurableTest extends ConformanceTest {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub").close();
         send(topic, "a", "b");
-        equal("the messages sent while it was inactive", List.of("a", "b"),
+        equal(
+                "the messages sent while it was inactive",
+                List.of("a", "b"),
                 texts(durable().createDurableConsumer(topic, "sub"), 2));
     }
 
@@ -46,7 +48,9 @@ class DurableTest extends ConformanceTest {
         first.createSession().createDurableConsumer(topic, "sub");
         first.close();
         send(topic, "a");
-        equal("the message for the next connection", "a",
+        equal(
+                "the message for the next connection",
+                "a",
                 text(connect(client).createSession().createDurableConsumer(topic, "sub")));
     }
 
@@ -97,13 +101,21 @@ class DurableTest extends ConformanceTest {
     @Spec({"8.3.3", "4.2.2", "6.1.2"})
     void clientIdIsNeeded() throws JMSException {
         Topic topic = topic();
-        fails(IllegalStateException.class, "createDurableConsumer without client identifier",
+        fails(
+                IllegalStateException.class,
+                "createDurableConsumer without client identifier",
                 () -> session().createDurableConsumer(topic, "sub"));
-        fails(IllegalStateException.class, "createDurableSubscriber without client identifier",
+        fails(
+                IllegalStateException.class,
+                "createDurableSubscriber without client identifier",
                 () -> session().createDurableSubscriber(topic, "sub"));
-        fails(IllegalStateException.class, "createDurableConsumer with a selector, without client identifier",
+        fails(
+                IllegalStateException.class,
+                "createDurableConsumer with a selector, without client identifier",
                 () -> session().createDurableConsumer(topic, "sub", "a = 1", false));
-        fails(IllegalStateException.class, "createDurableSubscriber with a selector, without client identifier",
+        fails(
+                IllegalStateException.class,
+                "createDurableSubscriber with a selector, without client identifier",
                 () -> session().createDurableSubscriber(topic, "sub", "a = 1", false));
     }
 
@@ -112,7 +124,9 @@ class DurableTest extends ConformanceTest {
     void secondConsumerIsRefused() throws JMSException {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub");
-        fails(JMSException.class, "a second consumer of a durable subscription that is not shared",
+        fails(
+                JMSException.class,
+                "a second consumer of a durable subscription that is not shared",
                 () -> durable().createDurableConsumer(topic, "sub"));
     }
 
@@ -123,7 +137,9 @@ class DurableTest extends ConformanceTest {
         Connection c = connect(client);
         c.createSession().createDurableConsumer(topic, "sub");
         Session other = c.createSession();
-        fails(JMSException.class, "a second consumer in another session",
+        fails(
+                JMSException.class,
+                "a second consumer in another session",
                 () -> other.createDurableConsumer(topic, "sub"));
     }
 
@@ -131,7 +147,9 @@ class DurableTest extends ConformanceTest {
     void consumerIsAllowedAfterTheFirstWasClosed() throws JMSException {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub").close();
-        works("createDurableConsumer after the other was closed", () -> durable().createDurableConsumer(topic, "sub"));
+        works(
+                "createDurableConsumer after the other was closed",
+                () -> durable().createDurableConsumer(topic, "sub"));
     }
 
     @Test
@@ -160,7 +178,9 @@ class DurableTest extends ConformanceTest {
         durable().createDurableConsumer(topic, "sub", "color = 'blue'", false).close();
         sendWith(topic, "red", "color", "red");
         sendWith(topic, "blue", "color", "blue");
-        equal("the message that matches", "blue",
+        equal(
+                "the message that matches",
+                "blue",
                 text(durable().createDurableConsumer(topic, "sub", "color = 'blue'", false)));
     }
 
@@ -231,7 +251,9 @@ class DurableTest extends ConformanceTest {
 
     @Test
     void subscriberReportsNoLocal() throws JMSException {
-        yes("getNoLocal()", durable().createDurableSubscriber(topic(), "sub", null, true).getNoLocal());
+        yes(
+                "getNoLocal()",
+                durable().createDurableSubscriber(topic(), "sub", null, true).getNoLocal());
     }
 
     @Test
@@ -246,14 +268,18 @@ class DurableTest extends ConformanceTest {
     @Test
     @Spec("10.3")
     void nullTopicIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "createDurableConsumer(null, name)",
+        fails(
+                InvalidDestinationException.class,
+                "createDurableConsumer(null, name)",
                 () -> durable().createDurableConsumer(null, "sub"));
     }
 
     @Test
     void nullNameIsRefused() throws JMSException {
         Topic topic = topic();
-        fails(Exception.class, "createDurableConsumer(topic, null)",
+        fails(
+                Exception.class,
+                "createDurableConsumer(topic, null)",
                 () -> durable().createDurableConsumer(topic, null));
     }
 
@@ -261,7 +287,9 @@ class DurableTest extends ConformanceTest {
     @Spec("10.3")
     void invalidSelectorIsRefused() throws JMSException {
         Topic topic = topic();
-        fails(jakarta.jms.InvalidSelectorException.class, "createDurableConsumer with the selector \"a =\"",
+        fails(
+                jakarta.jms.InvalidSelectorException.class,
+                "createDurableConsumer with the selector \"a =\"",
                 () -> durable().createDurableConsumer(topic, "sub", "a =", false));
     }
 
@@ -281,7 +309,9 @@ class DurableTest extends ConformanceTest {
     @Test
     @Spec({"8.3.3", "10.3"})
     void unsubscribeOfAnUnknownNameIsRefused() throws JMSException {
-        fails(InvalidDestinationException.class, "unsubscribe() of an unknown subscription",
+        fails(
+                InvalidDestinationException.class,
+                "unsubscribe() of an unknown subscription",
                 () -> durable().unsubscribe(unique("none")));
     }
 
@@ -289,7 +319,10 @@ class DurableTest extends ConformanceTest {
     void unsubscribeWithAnActiveConsumerIsRefused() throws JMSException {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub");
-        fails(JMSException.class, "unsubscribe() with an active consumer", () -> durable().unsubscribe("sub"));
+        fails(
+                JMSException.class,
+                "unsubscribe() with an active consumer",
+                () -> durable().unsubscribe("sub"));
     }
 
     @Test
@@ -297,10 +330,14 @@ class DurableTest extends ConformanceTest {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub").close();
         Session other = connect(unique("client")).createSession();
-        fails(JMSException.class, "unsubscribe() of a subscription of another client identifier",
+        fails(
+                JMSException.class,
+                "unsubscribe() of a subscription of another client identifier",
                 () -> other.unsubscribe("sub"));
         send(topic, "a");
-        equal("the message of the subscription that is still there", "a",
+        equal(
+                "the message of the subscription that is still there",
+                "a",
                 text(durable().createDurableConsumer(topic, "sub")));
     }
 
@@ -362,7 +399,8 @@ class DurableTest extends ConformanceTest {
             for (MessageConsumer consumer : List.of(one, two)) {
                 Message message = consumer.receive(20);
                 if (message != null) {
-                    yes("a message must go to one consumer of the subscription",
+                    yes(
+                            "a message must go to one consumer of the subscription",
                             seen.add(((TextMessage) message).getText()));
                 }
             }
@@ -378,7 +416,9 @@ class DurableTest extends ConformanceTest {
         first.createSession().createSharedDurableConsumer(topic, "sub");
         first.close();
         send(topic, "a");
-        equal("the message sent while it was inactive", "a",
+        equal(
+                "the message sent while it was inactive",
+                "a",
                 text(connect(client).createSession().createSharedDurableConsumer(topic, "sub")));
     }
 
@@ -388,7 +428,9 @@ class DurableTest extends ConformanceTest {
         Topic topic = topic();
         Topic other = topic();
         durable().createSharedDurableConsumer(topic, "sub");
-        fails(JMSException.class, "createSharedDurableConsumer for another topic",
+        fails(
+                JMSException.class,
+                "createSharedDurableConsumer for another topic",
                 () -> durable().createSharedDurableConsumer(other, "sub"));
     }
 
@@ -397,7 +439,9 @@ class DurableTest extends ConformanceTest {
     void sharedDurableSubscriptionInUseRefusesAnotherSelector() throws JMSException {
         Topic topic = topic();
         durable().createSharedDurableConsumer(topic, "sub", "a = 1");
-        fails(JMSException.class, "createSharedDurableConsumer with another selector",
+        fails(
+                JMSException.class,
+                "createSharedDurableConsumer with another selector",
                 () -> durable().createSharedDurableConsumer(topic, "sub", "a = 2"));
     }
 
@@ -429,7 +473,9 @@ class DurableTest extends ConformanceTest {
     void durableNameCannotBeSharedToo() throws JMSException {
         Topic topic = topic();
         durable().createDurableConsumer(topic, "sub").close();
-        fails(JMSException.class, "createSharedDurableConsumer with the name of an unshared durable subscription",
+        fails(
+                JMSException.class,
+                "createSharedDurableConsumer with the name of an unshared durable subscription",
                 () -> durable().createSharedDurableConsumer(topic, "sub"));
     }
 
@@ -438,7 +484,9 @@ class DurableTest extends ConformanceTest {
     void sharedDurableNameCannotBeUnsharedToo() throws JMSException {
         Topic topic = topic();
         durable().createSharedDurableConsumer(topic, "sub").close();
-        fails(JMSException.class, "createDurableConsumer with the name of a shared durable subscription",
+        fails(
+                JMSException.class,
+                "createDurableConsumer with the name of a shared durable subscription",
                 () -> durable().createDurableConsumer(topic, "sub"));
     }
 
@@ -470,7 +518,10 @@ class DurableTest extends ConformanceTest {
     void unsubscribeOfASharedDurableSubscriptionInUseIsRefused() throws JMSException {
         Topic topic = topic();
         durable().createSharedDurableConsumer(topic, "sub");
-        fails(JMSException.class, "unsubscribe() with an active consumer", () -> durable().unsubscribe("sub"));
+        fails(
+                JMSException.class,
+                "unsubscribe() with an active consumer",
+                () -> durable().unsubscribe("sub"));
     }
 
     @Test
@@ -480,8 +531,10 @@ class DurableTest extends ConformanceTest {
         String name = "Aa0_.-\u00e4\u03b1\u4e2d";
         durable().createDurableConsumer(topic, name).close();
         send(topic, "a");
-        equal("the message of a subscription with an odd name", "a", text(durable().createDurableConsumer(topic,
-                name)));
+        equal(
+                "the message of a subscription with an odd name",
+                "a",
+                text(durable().createDurableConsumer(topic, name)));
     }
 
     @Test
@@ -491,7 +544,9 @@ class DurableTest extends ConformanceTest {
         String name = "x".repeat(128);
         durable().createDurableConsumer(topic, name).close();
         send(topic, "a");
-        equal("the message of a subscription with a name of 128 characters", "a",
+        equal(
+                "the message of a subscription with a name of 128 characters",
+                "a",
                 text(durable().createDurableConsumer(topic, name)));
     }
 

@@ -18,16 +18,20 @@ import org.junit.jupiter.api.Test;
 class ErrorTest extends ConformanceTest {
     @Test
     void exceptionsHaveAMessage() throws JMSException {
-        JMSException e = fails(IllegalStateException.class, "commit() of a session that is not transacted",
-                session()::commit);
-        no("getMessage() must not be empty", present("getMessage()", e.getMessage()).isEmpty());
+        JMSException e =
+                fails(IllegalStateException.class, "commit() of a session that is not transacted", session()::commit);
+        no(
+                "getMessage() must not be empty",
+                present("getMessage()", e.getMessage()).isEmpty());
     }
 
     @Test
     void runtimeExceptionsHaveAMessage() {
-        JMSRuntimeException e = fails(JMSRuntimeException.class, "commit() of a context that is not transacted",
-                context()::commit);
-        no("getMessage() must not be empty", present("getMessage()", e.getMessage()).isEmpty());
+        JMSRuntimeException e =
+                fails(JMSRuntimeException.class, "commit() of a context that is not transacted", context()::commit);
+        no(
+                "getMessage() must not be empty",
+                present("getMessage()", e.getMessage()).isEmpty());
     }
 
     @Test
@@ -55,7 +59,10 @@ class ErrorTest extends ConformanceTest {
         fails(JMSException.class, "createConsumer with an invalid selector", () -> s.createConsumer(queue, "a ="));
         s.createProducer(queue).send(s.createTextMessage("b"));
         s.commit();
-        equal("the messages of the transaction", List.of("a", "b"), texts(session().createConsumer(queue), 2));
+        equal(
+                "the messages of the transaction",
+                List.of("a", "b"),
+                texts(session().createConsumer(queue), 2));
     }
 
     @Test
@@ -63,7 +70,9 @@ class ErrorTest extends ConformanceTest {
         Queue queue = queue();
         Session s = session(TRANSACTED);
         s.createProducer(queue).send(s.createTextMessage("a"));
-        fails(JMSException.class, "a send to a queue that does not exist",
+        fails(
+                JMSException.class,
+                "a send to a queue that does not exist",
                 () -> s.createProducer(s.createQueue(unique("missing"))).send(s.createMessage()));
         s.rollback();
         s.createProducer(queue).send(s.createTextMessage("b"));
@@ -96,7 +105,9 @@ class ErrorTest extends ConformanceTest {
         MessageConsumer consumer = s.createConsumer(queue);
         for (int i = 1; i <= 3; i++) {
             Message message = receive(consumer);
-            equal("JMSRedelivered at a JMSXDeliveryCount of " + count(message), count(message) >= 2,
+            equal(
+                    "JMSRedelivered at a JMSXDeliveryCount of " + count(message),
+                    count(message) >= 2,
                     message.getJMSRedelivered());
             s.recover();
         }
@@ -158,7 +169,7 @@ class ErrorTest extends ConformanceTest {
             threads.add(thread(() -> {
                 int received = 0;
                 // the slower the machine, the longer all of them take together
-                for (long last = clock(); seen.size() < count && clock() < last + WAIT;) {
+                for (long last = clock(); seen.size() < count && clock() < last + WAIT; ) {
                     Message message = consumer.receive(50);
                     if (message == null) {
                         continue;

@@ -116,7 +116,9 @@ class ForeignMessageTest extends ConformanceTest {
         Queue queue = queue();
         TextMessage message = foreign("a");
         sender().createProducer(queue).send(message);
-        equal("JMSMessageID of the received message", message.getJMSMessageID(),
+        equal(
+                "JMSMessageID of the received message",
+                message.getJMSMessageID(),
                 receive(session().createConsumer(queue)).getJMSMessageID());
     }
 
@@ -126,7 +128,10 @@ class ForeignMessageTest extends ConformanceTest {
         jakarta.jms.Session transacted = session(TRANSACTED);
         transacted.createProducer(queue).send(foreign("a"));
         transacted.commit();
-        equal("the text of a foreign message sent in a transaction", "a", text(session().createConsumer(queue)));
+        equal(
+                "the text of a foreign message sent in a transaction",
+                "a",
+                text(session().createConsumer(queue)));
     }
 
     @Test
@@ -152,7 +157,10 @@ class ForeignMessageTest extends ConformanceTest {
         Queue queue = queue();
         Message message = connect().createSession().createTextMessage("a");
         sender().createProducer(queue).send(message);
-        equal("the message made by a session of another connection", "a", text(session().createConsumer(queue)));
+        equal(
+                "the message made by a session of another connection",
+                "a",
+                text(session().createConsumer(queue)));
     }
 
     @Test

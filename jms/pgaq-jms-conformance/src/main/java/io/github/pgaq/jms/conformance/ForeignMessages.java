@@ -26,8 +26,7 @@ final class ForeignMessages implements InvocationHandler {
     private Object body;
     private int position;
 
-    private ForeignMessages() {
-    }
+    private ForeignMessages() {}
 
     static <M extends Message> M create(Class<M> type) {
         return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, new ForeignMessages()));

@@ -53,8 +53,7 @@ class HeaderTest extends ConformanceTest {
         send(queue, "a");
         Message message = receive(session().createConsumer(queue));
         yes("JMSDestination of a message from a queue must be a Queue", message.getJMSDestination() instanceof Queue);
-        equal("the name of JMSDestination", queue.getQueueName(),
-                ((Queue) message.getJMSDestination()).getQueueName());
+        equal("the name of JMSDestination", queue.getQueueName(), ((Queue) message.getJMSDestination()).getQueueName());
     }
 
     @Test
@@ -65,8 +64,7 @@ class HeaderTest extends ConformanceTest {
         send(topic, "a");
         Message message = receive(consumer);
         yes("JMSDestination of a message from a topic must be a Topic", message.getJMSDestination() instanceof Topic);
-        equal("the name of JMSDestination", topic.getTopicName(),
-                ((Topic) message.getJMSDestination()).getTopicName());
+        equal("the name of JMSDestination", topic.getTopicName(), ((Topic) message.getJMSDestination()).getTopicName());
     }
 
     @Test
@@ -74,7 +72,9 @@ class HeaderTest extends ConformanceTest {
     void destinationOfAReceivedMessageEqualsTheOneSent() throws JMSException {
         Queue queue = queue();
         send(queue, "a");
-        equal("JMSDestination of the received message", queue,
+        equal(
+                "JMSDestination of the received message",
+                queue,
                 receive(session().createConsumer(queue)).getJMSDestination());
     }
 
@@ -122,7 +122,9 @@ class HeaderTest extends ConformanceTest {
     void nonPersistentDeliveryModeArrives() throws JMSException {
         Queue queue = queue();
         sender().createProducer(queue).send(sender().createMessage(), DeliveryMode.NON_PERSISTENT, 4, 0);
-        equal("JMSDeliveryMode of the received message", DeliveryMode.NON_PERSISTENT,
+        equal(
+                "JMSDeliveryMode of the received message",
+                DeliveryMode.NON_PERSISTENT,
                 receive(session().createConsumer(queue)).getJMSDeliveryMode());
     }
 
@@ -138,7 +140,9 @@ class HeaderTest extends ConformanceTest {
     @Test
     @Spec("3.4.3")
     void messageIdIsNullBeforeSend() throws JMSException {
-        isNull("JMSMessageID of a message that was not sent", session().createTextMessage().getJMSMessageID());
+        isNull(
+                "JMSMessageID of a message that was not sent",
+                session().createTextMessage().getJMSMessageID());
     }
 
     @Test
@@ -171,8 +175,7 @@ class HeaderTest extends ConformanceTest {
         producer.send(message);
         String first = message.getJMSMessageID();
         producer.send(message);
-        no("the second send() of a message must give it a new JMSMessageID",
-                first.equals(message.getJMSMessageID()));
+        no("the second send() of a message must give it a new JMSMessageID", first.equals(message.getJMSMessageID()));
     }
 
     @Test
@@ -181,7 +184,9 @@ class HeaderTest extends ConformanceTest {
         Queue queue = queue();
         Message message = sender().createMessage();
         sender().createProducer(queue).send(message);
-        equal("JMSMessageID of the received message", message.getJMSMessageID(),
+        equal(
+                "JMSMessageID of the received message",
+                message.getJMSMessageID(),
                 receive(session().createConsumer(queue)).getJMSMessageID());
     }
 
@@ -192,7 +197,9 @@ class HeaderTest extends ConformanceTest {
         MessageConsumer one = session().createConsumer(topic);
         MessageConsumer two = session().createConsumer(topic);
         send(topic, "a");
-        equal("JMSMessageID of the copies of one message", receive(one).getJMSMessageID(),
+        equal(
+                "JMSMessageID of the copies of one message",
+                receive(one).getJMSMessageID(),
                 receive(two).getJMSMessageID());
     }
 
@@ -205,7 +212,8 @@ class HeaderTest extends ConformanceTest {
         Message message = sender().createMessage();
         producer.send(message);
         String id = receive(session().createConsumer(queue)).getJMSMessageID();
-        yes("with disabled message ids JMSMessageID must be null or a normal id, but is " + id,
+        yes(
+                "with disabled message ids JMSMessageID must be null or a normal id, but is " + id,
                 id == null || id.startsWith("ID:"));
     }
 
@@ -220,8 +228,10 @@ class HeaderTest extends ConformanceTest {
         producer.send(message);
         long after = clock();
         long time = message.getJMSTimestamp();
-        yes("JMSTimestamp must lie between the call and the return of send(): " + before + " <= " + time + " <= "
-                + after, before <= time && time <= after);
+        yes(
+                "JMSTimestamp must lie between the call and the return of send(): " + before + " <= " + time + " <= "
+                        + after,
+                before <= time && time <= after);
     }
 
     @Test
@@ -239,7 +249,9 @@ class HeaderTest extends ConformanceTest {
         Queue queue = queue();
         Message message = sender().createMessage();
         sender().createProducer(queue).send(message);
-        equal("JMSTimestamp of the received message", message.getJMSTimestamp(),
+        equal(
+                "JMSTimestamp of the received message",
+                message.getJMSTimestamp(),
                 receive(session().createConsumer(queue)).getJMSTimestamp());
     }
 
@@ -266,7 +278,8 @@ class HeaderTest extends ConformanceTest {
         long before = clock();
         producer.send(sender().createMessage());
         long time = receive(session().createConsumer(queue)).getJMSTimestamp();
-        yes("with disabled timestamps JMSTimestamp must be 0 or the normal value, but is " + time,
+        yes(
+                "with disabled timestamps JMSTimestamp must be 0 or the normal value, but is " + time,
                 time == 0 || before <= time && time <= clock());
     }
 
@@ -277,7 +290,10 @@ class HeaderTest extends ConformanceTest {
     void correlationIdArrives() throws JMSException {
         Message message = sender().createMessage();
         message.setJMSCorrelationID("order 7");
-        equal("JMSCorrelationID of the received message", "order 7", roundTrip(message).getJMSCorrelationID());
+        equal(
+                "JMSCorrelationID of the received message",
+                "order 7",
+                roundTrip(message).getJMSCorrelationID());
     }
 
     @Test
@@ -286,13 +302,18 @@ class HeaderTest extends ConformanceTest {
         Message request = sent();
         Message reply = sender().createMessage();
         reply.setJMSCorrelationID(request.getJMSMessageID());
-        equal("JMSCorrelationID of the reply", request.getJMSMessageID(), roundTrip(reply).getJMSCorrelationID());
+        equal(
+                "JMSCorrelationID of the reply",
+                request.getJMSMessageID(),
+                roundTrip(reply).getJMSCorrelationID());
     }
 
     @Test
     @Spec("3.4.5")
     void correlationIdIsNullUnlessSet() throws JMSException {
-        isNull("JMSCorrelationID that was not set", roundTrip(sender().createMessage()).getJMSCorrelationID());
+        isNull(
+                "JMSCorrelationID that was not set",
+                roundTrip(sender().createMessage()).getJMSCorrelationID());
     }
 
     @Test
@@ -309,7 +330,9 @@ class HeaderTest extends ConformanceTest {
     void correlationIdKeepsUnicode() throws JMSException {
         Message message = sender().createMessage();
         message.setJMSCorrelationID("größe 'x' \"y\" \u20ac");
-        equal("JMSCorrelationID of the received message", "größe 'x' \"y\" \u20ac",
+        equal(
+                "JMSCorrelationID of the received message",
+                "größe 'x' \"y\" \u20ac",
                 roundTrip(message).getJMSCorrelationID());
     }
 
@@ -323,7 +346,10 @@ class HeaderTest extends ConformanceTest {
         } catch (UnsupportedOperationException e) {
             return;
         }
-        bytes("JMSCorrelationIDAsBytes of the received message", id, roundTrip(message).getJMSCorrelationIDAsBytes());
+        bytes(
+                "JMSCorrelationIDAsBytes of the received message",
+                id,
+                roundTrip(message).getJMSCorrelationIDAsBytes());
     }
 
     // ---- JMSReplyTo -------------------------------------------------------------------------------------------
@@ -384,7 +410,9 @@ class HeaderTest extends ConformanceTest {
     @Test
     @Spec("3.4.6")
     void replyToIsNullUnlessSet() throws JMSException {
-        isNull("JMSReplyTo that was not set", roundTrip(sender().createMessage()).getJMSReplyTo());
+        isNull(
+                "JMSReplyTo that was not set",
+                roundTrip(sender().createMessage()).getJMSReplyTo());
     }
 
     @Test
@@ -401,7 +429,8 @@ class HeaderTest extends ConformanceTest {
     @Test
     @Spec("3.4.7")
     void redeliveredIsFalseAtTheFirstDelivery() throws JMSException {
-        no("JMSRedelivered of a message delivered for the first time",
+        no(
+                "JMSRedelivered of a message delivered for the first time",
                 roundTrip(sender().createMessage()).getJMSRedelivered());
     }
 
@@ -410,7 +439,9 @@ class HeaderTest extends ConformanceTest {
     void redeliveredHasNoMeaningOnSend() throws JMSException {
         Message message = sender().createMessage();
         message.setJMSRedelivered(true);
-        no("JMSRedelivered set by the sender must not arrive", roundTrip(message).getJMSRedelivered());
+        no(
+                "JMSRedelivered set by the sender must not arrive",
+                roundTrip(message).getJMSRedelivered());
     }
 
     // ---- JMSType ----------------------------------------------------------------------------------------------
@@ -434,7 +465,10 @@ class HeaderTest extends ConformanceTest {
     @Test
     @Spec("3.4.9")
     void expirationIsZeroByDefault() throws JMSException {
-        equal("JMSExpiration without time to live", 0L, roundTrip(sender().createMessage()).getJMSExpiration());
+        equal(
+                "JMSExpiration without time to live",
+                0L,
+                roundTrip(sender().createMessage()).getJMSExpiration());
     }
 
     @Test
@@ -447,7 +481,8 @@ class HeaderTest extends ConformanceTest {
         producer.send(message);
         long after = clock();
         long expiration = message.getJMSExpiration();
-        yes("JMSExpiration must be the time of send() and 100 s, but is " + (expiration - before) + " ms after it",
+        yes(
+                "JMSExpiration must be the time of send() and 100 s, but is " + (expiration - before) + " ms after it",
                 before + 100_000 <= expiration && expiration <= after + 100_000);
     }
 
@@ -457,7 +492,9 @@ class HeaderTest extends ConformanceTest {
         Queue queue = queue();
         Message message = sender().createMessage();
         sender().createProducer(queue).send(message, DeliveryMode.PERSISTENT, 4, 100_000);
-        equal("JMSExpiration of the received message", message.getJMSExpiration(),
+        equal(
+                "JMSExpiration of the received message",
+                message.getJMSExpiration(),
                 receive(session().createConsumer(queue)).getJMSExpiration());
     }
 
@@ -497,7 +534,10 @@ class HeaderTest extends ConformanceTest {
         MessageConsumer consumer = session().createConsumer(queue);
         for (int priority = 0; priority <= 9; priority++) {
             producer.send(sender().createMessage(), DeliveryMode.PERSISTENT, priority, 0);
-            equal("JMSPriority of the received message", priority, receive(consumer).getJMSPriority());
+            equal(
+                    "JMSPriority of the received message",
+                    priority,
+                    receive(consumer).getJMSPriority());
         }
     }
 
@@ -513,7 +553,8 @@ class HeaderTest extends ConformanceTest {
         producer.send(message);
         long after = clock();
         long time = message.getJMSDeliveryTime();
-        yes("JMSDeliveryTime must be the time of send() and 50 s, but is " + (time - before) + " ms after it",
+        yes(
+                "JMSDeliveryTime must be the time of send() and 50 s, but is " + (time - before) + " ms after it",
                 before + 50_000 <= time && time <= after + 50_000);
     }
 
@@ -526,7 +567,9 @@ class HeaderTest extends ConformanceTest {
         producer.send(message);
         long after = clock();
         long time = message.getJMSDeliveryTime();
-        yes("JMSDeliveryTime without a delay must be the time of send(), but is " + (time - before) + " ms after it",
+        yes(
+                "JMSDeliveryTime without a delay must be the time of send(), but is " + (time - before)
+                        + " ms after it",
                 before <= time && time <= after);
     }
 
@@ -536,7 +579,8 @@ class HeaderTest extends ConformanceTest {
         Message message = sender().createMessage();
         message.setJMSDeliveryTime(clock() + 1_000_000);
         sender().createProducer(queue()).send(message);
-        yes("JMSDeliveryTime set by the client must be replaced by send()",
+        yes(
+                "JMSDeliveryTime set by the client must be replaced by send()",
                 message.getJMSDeliveryTime() < clock() + 500_000);
     }
 
@@ -548,7 +592,9 @@ class HeaderTest extends ConformanceTest {
         producer.setDeliveryDelay(100);
         Message message = sender().createMessage();
         producer.send(message);
-        equal("JMSDeliveryTime of the received message", message.getJMSDeliveryTime(),
+        equal(
+                "JMSDeliveryTime of the received message",
+                message.getJMSDeliveryTime(),
                 receive(session().createConsumer(queue)).getJMSDeliveryTime());
     }
 
@@ -575,7 +621,9 @@ class HeaderTest extends ConformanceTest {
         message.setStringProperty("p", "changed");
         message.setJMSType("changed");
         TextMessage received = (TextMessage) receive(session().createConsumer(queue));
-        equal("body, property and type of the message that was sent", "sent sent sent",
+        equal(
+                "body, property and type of the message that was sent",
+                "sent sent sent",
                 received.getText() + " " + received.getStringProperty("p") + " " + received.getJMSType());
     }
 
@@ -601,7 +649,10 @@ class HeaderTest extends ConformanceTest {
         message.setText("two");
         producer.send(message);
         producer.send(message);
-        equal("what was sent", java.util.List.of("one", "two", "two"), texts(session().createConsumer(queue), 3));
+        equal(
+                "what was sent",
+                java.util.List.of("one", "two", "two"),
+                texts(session().createConsumer(queue), 3));
     }
 
     @Test

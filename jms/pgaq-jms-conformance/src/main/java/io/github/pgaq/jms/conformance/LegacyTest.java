@@ -50,14 +50,20 @@ class LegacyTest extends ConformanceTest {
     @Spec("7.2")
     void senderReturnsItsQueue() throws JMSException {
         Queue queue = queue();
-        equal("getQueue() of the sender", queue, queueSession().createSender(queue).getQueue());
+        equal(
+                "getQueue() of the sender",
+                queue,
+                queueSession().createSender(queue).getQueue());
     }
 
     @Test
     @Spec("8.2")
     void receiverReturnsItsQueue() throws JMSException {
         Queue queue = queue();
-        equal("getQueue() of the receiver", queue, queueSession().createReceiver(queue).getQueue());
+        equal(
+                "getQueue() of the receiver",
+                queue,
+                queueSession().createReceiver(queue).getQueue());
     }
 
     @Test
@@ -89,7 +95,9 @@ class LegacyTest extends ConformanceTest {
         QueueSender sender = s.createSender(null);
         Message message = s.createMessage();
         fails(UnsupportedOperationException.class, "send(message) of createSender(null)", () -> sender.send(message));
-        fails(InvalidDestinationException.class, "send(null, message) of createSender(null)",
+        fails(
+                InvalidDestinationException.class,
+                "send(null, message) of createSender(null)",
                 () -> sender.send((Queue) null, message));
     }
 
@@ -116,7 +124,10 @@ class LegacyTest extends ConformanceTest {
     void queueSessionBrowses() throws JMSException {
         Queue queue = queue();
         send(queue, "a", "b");
-        equal("the number of browsed messages", 2, browse(queueSession().createBrowser(queue)).size());
+        equal(
+                "the number of browsed messages",
+                2,
+                browse(queueSession().createBrowser(queue)).size());
     }
 
     @Test
@@ -150,8 +161,9 @@ class LegacyTest extends ConformanceTest {
     @Test
     @Spec("6.1")
     void queueConnectionTakesUserAndPassword() throws JMSException {
-        QueueConnection c = closeLater(provider().queueConnectionFactory().createQueueConnection(provider().user(),
-                provider().password()));
+        QueueConnection c = closeLater(provider()
+                .queueConnectionFactory()
+                .createQueueConnection(provider().user(), provider().password()));
         works("createQueueSession()", () -> c.createQueueSession(false, AUTO));
     }
 
@@ -159,8 +171,12 @@ class LegacyTest extends ConformanceTest {
     @Spec("10.3")
     void queueConnectionRefusesAWrongPassword() {
         Assumptions.assumeTrue(provider().checksPasswords(), "the server trusts every password");
-        fails(JMSSecurityException.class, "createQueueConnection with a wrong password",
-                () -> closeLater(provider().queueConnectionFactory().createQueueConnection(provider().user(), "wrong"))
+        fails(
+                JMSSecurityException.class,
+                "createQueueConnection with a wrong password",
+                () -> closeLater(provider()
+                                .queueConnectionFactory()
+                                .createQueueConnection(provider().user(), "wrong"))
                         .createQueueSession(false, AUTO));
     }
 
@@ -181,7 +197,9 @@ class LegacyTest extends ConformanceTest {
         Topic topic = topic();
         QueueSession s = queueSession();
         fails(ILLEGAL, "QueueSession.createDurableSubscriber()", () -> s.createDurableSubscriber(topic, "s"));
-        fails(ILLEGAL, "QueueSession.createDurableSubscriber() with a selector",
+        fails(
+                ILLEGAL,
+                "QueueSession.createDurableSubscriber() with a selector",
                 () -> s.createDurableSubscriber(topic, "s", "a = 1", false));
     }
 
@@ -190,7 +208,9 @@ class LegacyTest extends ConformanceTest {
         Topic topic = topic();
         QueueSession s = queueSession();
         fails(ILLEGAL, "QueueSession.createDurableConsumer()", () -> s.createDurableConsumer(topic, "s"));
-        fails(ILLEGAL, "QueueSession.createDurableConsumer() with a selector",
+        fails(
+                ILLEGAL,
+                "QueueSession.createDurableConsumer() with a selector",
                 () -> s.createDurableConsumer(topic, "s", "a = 1", false));
     }
 
@@ -199,7 +219,9 @@ class LegacyTest extends ConformanceTest {
         Topic topic = topic();
         QueueSession s = queueSession();
         fails(ILLEGAL, "QueueSession.createSharedConsumer()", () -> s.createSharedConsumer(topic, "s"));
-        fails(ILLEGAL, "QueueSession.createSharedConsumer() with a selector",
+        fails(
+                ILLEGAL,
+                "QueueSession.createSharedConsumer() with a selector",
                 () -> s.createSharedConsumer(topic, "s", "a = 1"));
     }
 
@@ -208,7 +230,9 @@ class LegacyTest extends ConformanceTest {
         Topic topic = topic();
         QueueSession s = queueSession();
         fails(ILLEGAL, "QueueSession.createSharedDurableConsumer()", () -> s.createSharedDurableConsumer(topic, "s"));
-        fails(ILLEGAL, "QueueSession.createSharedDurableConsumer() with a selector",
+        fails(
+                ILLEGAL,
+                "QueueSession.createSharedDurableConsumer() with a selector",
                 () -> s.createSharedDurableConsumer(topic, "s", "a = 1"));
     }
 
@@ -238,7 +262,8 @@ class LegacyTest extends ConformanceTest {
         TopicSubscriber subscriber = s.createSubscriber(topic);
         equal("getTopic()", topic, subscriber.getTopic());
         no("getNoLocal()", subscriber.getNoLocal());
-        yes("getNoLocal() of createSubscriber(topic, null, true)",
+        yes(
+                "getNoLocal() of createSubscriber(topic, null, true)",
                 s.createSubscriber(topic, null, true).getNoLocal());
     }
 
@@ -279,9 +304,13 @@ class LegacyTest extends ConformanceTest {
         TopicSession s = topicSession();
         TopicPublisher publisher = s.createPublisher(null);
         Message message = s.createMessage();
-        fails(UnsupportedOperationException.class, "publish(message) of createPublisher(null)",
+        fails(
+                UnsupportedOperationException.class,
+                "publish(message) of createPublisher(null)",
                 () -> publisher.publish(message));
-        fails(InvalidDestinationException.class, "publish(null, message) of createPublisher(null)",
+        fails(
+                InvalidDestinationException.class,
+                "publish(null, message) of createPublisher(null)",
                 () -> publisher.publish((Topic) null, message));
     }
 
@@ -361,8 +390,9 @@ class LegacyTest extends ConformanceTest {
     @Test
     @Spec("6.1")
     void topicConnectionTakesUserAndPassword() throws JMSException {
-        TopicConnection c = closeLater(provider().topicConnectionFactory().createTopicConnection(provider().user(),
-                provider().password()));
+        TopicConnection c = closeLater(provider()
+                .topicConnectionFactory()
+                .createTopicConnection(provider().user(), provider().password()));
         works("createTopicSession()", () -> c.createTopicSession(false, AUTO));
     }
 
@@ -402,11 +432,17 @@ class LegacyTest extends ConformanceTest {
     void queueConnectionRefusesConsumersOfTopics() throws JMSException {
         Topic topic = topic();
         QueueConnection c = queueConnection();
-        fails(ILLEGAL, "QueueConnection.createDurableConnectionConsumer()",
+        fails(
+                ILLEGAL,
+                "QueueConnection.createDurableConnectionConsumer()",
                 () -> c.createDurableConnectionConsumer(topic, "s", null, null, 1));
-        fails(ILLEGAL, "QueueConnection.createSharedConnectionConsumer()",
+        fails(
+                ILLEGAL,
+                "QueueConnection.createSharedConnectionConsumer()",
                 () -> c.createSharedConnectionConsumer(topic, "s", null, null, 1));
-        fails(ILLEGAL, "QueueConnection.createSharedDurableConnectionConsumer()",
+        fails(
+                ILLEGAL,
+                "QueueConnection.createSharedDurableConnectionConsumer()",
                 () -> c.createSharedDurableConnectionConsumer(topic, "s", null, null, 1));
     }
 
@@ -418,7 +454,9 @@ class LegacyTest extends ConformanceTest {
         try {
             connection().createConnectionConsumer(queue, null, () -> null, 1).close();
         } catch (JMSException e) {
-            no("the exception must say why", present("getMessage()", e.getMessage()).isEmpty());
+            no(
+                    "the exception must say why",
+                    present("getMessage()", e.getMessage()).isEmpty());
         }
     }
 }

@@ -177,8 +177,9 @@ class ListenerTest extends ConformanceTest {
         Connection c = connectStopped();
         Session s = c.createSession();
         jakarta.jms.MessageProducer producer = s.createProducer(answers);
-        s.createConsumer(queue).setMessageListener(message ->
-                ConnectionTest.unchecked(() -> producer.send(s.createTextMessage(textOf(message) + "!"))));
+        s.createConsumer(queue)
+                .setMessageListener(message ->
+                        ConnectionTest.unchecked(() -> producer.send(s.createTextMessage(textOf(message) + "!"))));
         c.start();
         send(queue, "a");
         equal("the answer", "a!", text(session().createConsumer(answers)));
@@ -219,8 +220,9 @@ class ListenerTest extends ConformanceTest {
     void listenerAcknowledges() throws Exception {
         Queue queue = queue();
         Connection c = connect();
-        c.createSession(CLIENT).createConsumer(queue).setMessageListener(message ->
-                ConnectionTest.unchecked(() -> {
+        c.createSession(CLIENT)
+                .createConsumer(queue)
+                .setMessageListener(message -> ConnectionTest.unchecked(() -> {
                     message.acknowledge();
                     texts.add(textOf(message));
                 }));
@@ -250,14 +252,15 @@ class ListenerTest extends ConformanceTest {
         Connection c = connectStopped();
         Session s = c.createSession(CLIENT);
         BlockingQueue<Integer> counts = new LinkedBlockingQueue<>();
-        s.createConsumer(queue).setMessageListener(message -> ConnectionTest.unchecked(() -> {
-            counts.add(count(message));
-            if (count(message) == 1) {
-                s.recover();
-            } else {
-                message.acknowledge();
-            }
-        }));
+        s.createConsumer(queue)
+                .setMessageListener(message -> ConnectionTest.unchecked(() -> {
+                    counts.add(count(message));
+                    if (count(message) == 1) {
+                        s.recover();
+                    } else {
+                        message.acknowledge();
+                    }
+                }));
         c.start();
         send(queue, "a");
         equal("JMSXDeliveryCount of the first delivery", 1, next("the first delivery", counts));
@@ -344,7 +347,8 @@ class ListenerTest extends ConformanceTest {
         }
         equal("the message after the one that was given up", "good", text);
         yes("the message must be redelivered before the provider gives up", bad >= 2);
-        yes("the provider must give up after " + provider().deliveryLimit() + " deliveries, but made " + bad,
+        yes(
+                "the provider must give up after " + provider().deliveryLimit() + " deliveries, but made " + bad,
                 bad <= provider().deliveryLimit() + 1);
     }
 
@@ -395,7 +399,9 @@ class ListenerTest extends ConformanceTest {
         equal("the next message", "committed", nextText());
         c.close();
         send(queue, "marker");
-        equal("the first message that is left after both were committed", "marker",
+        equal(
+                "the first message that is left after both were committed",
+                "marker",
                 text(session().createConsumer(queue)));
     }
 
@@ -523,7 +529,8 @@ class ListenerTest extends ConformanceTest {
         });
         send(queue, "a");
         Object result = next("the end of close() in a listener", results);
-        yes("close() of the session in its listener must close or throw IllegalStateException, but: " + result,
+        yes(
+                "close() of the session in its listener must close or throw IllegalStateException, but: " + result,
                 result.equals("closed") || result instanceof IllegalStateException);
     }
 
@@ -544,7 +551,8 @@ class ListenerTest extends ConformanceTest {
                 return "refused";
             }
         });
-        no("receive() in a session with a listener must not return a message of the other queue",
+        no(
+                "receive() in a session with a listener must not return a message of the other queue",
                 "message".equals(result("receive()", receive)));
     }
 }

@@ -75,7 +75,8 @@ class MapMessageTest extends ConformanceTest {
     void bytesObjectArrives() throws JMSException {
         MapMessage message = map();
         message.setObject("b", new byte[] {7});
-        bytes("getObject() of bytes", new byte[] {7}, (byte[]) roundTrip(message).getObject("b"));
+        bytes("getObject() of bytes", new byte[] {7}, (byte[])
+                roundTrip(message).getObject("b"));
     }
 
     @Test

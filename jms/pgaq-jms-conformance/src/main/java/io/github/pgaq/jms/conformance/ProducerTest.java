@@ -36,7 +36,9 @@ class ProducerTest extends ConformanceTest {
 
     @Test
     void destinationOfAnAnonymousProducerIsNull() throws JMSException {
-        isNull("getDestination() of createProducer(null)", session().createProducer(null).getDestination());
+        isNull(
+                "getDestination() of createProducer(null)",
+                session().createProducer(null).getDestination());
     }
 
     @Test
@@ -68,9 +70,13 @@ class ProducerTest extends ConformanceTest {
     void anonymousProducerNeedsADestination() throws JMSException {
         MessageProducer producer = session().createProducer(null);
         Message message = message("a");
-        fails(UnsupportedOperationException.class, "send(message) of an anonymous producer",
+        fails(
+                UnsupportedOperationException.class,
+                "send(message) of an anonymous producer",
                 () -> producer.send(message));
-        fails(UnsupportedOperationException.class, "send(message, options) of an anonymous producer",
+        fails(
+                UnsupportedOperationException.class,
+                "send(message, options) of an anonymous producer",
                 () -> producer.send(message, DeliveryMode.PERSISTENT, 4, 0));
     }
 
@@ -80,9 +86,13 @@ class ProducerTest extends ConformanceTest {
         Queue queue = queue();
         MessageProducer producer = producer();
         Message message = message("a");
-        fails(UnsupportedOperationException.class, "send(destination, message) of a producer with a destination",
+        fails(
+                UnsupportedOperationException.class,
+                "send(destination, message) of a producer with a destination",
                 () -> producer.send(queue, message));
-        fails(UnsupportedOperationException.class, "send(destination, message, options)",
+        fails(
+                UnsupportedOperationException.class,
+                "send(destination, message, options)",
                 () -> producer.send(queue, message, DeliveryMode.PERSISTENT, 4, 0));
     }
 
@@ -98,15 +108,21 @@ class ProducerTest extends ConformanceTest {
     @Spec("10.3")
     void sendToAMissingQueueIsRefused() throws JMSException {
         Message message = message("a");
-        fails(InvalidDestinationException.class, "a send to a queue that does not exist",
-                () -> session().createProducer(session().createQueue(unique("missing"))).send(message));
+        fails(
+                InvalidDestinationException.class,
+                "a send to a queue that does not exist",
+                () -> session()
+                        .createProducer(session().createQueue(unique("missing")))
+                        .send(message));
     }
 
     @Test
     @Spec("10.3")
     void sendToAMissingTopicIsRefused() throws JMSException {
         Message message = message("a");
-        fails(InvalidDestinationException.class, "a send to a topic that does not exist",
+        fails(
+                InvalidDestinationException.class,
+                "a send to a topic that does not exist",
                 () -> session().createProducer(null).send(session().createTopic(unique("missing")), message));
     }
 
@@ -211,7 +227,8 @@ class ProducerTest extends ConformanceTest {
         producer.send(message("p2"), DeliveryMode.PERSISTENT, 4, 0);
         MessageConsumer consumer = session().createConsumer(queue);
         List<String> received = texts(consumer, 3);
-        yes("the persistent messages must come in their order, but: " + received,
+        yes(
+                "the persistent messages must come in their order, but: " + received,
                 received.indexOf("p1") < received.indexOf("p2") && received.contains("n"));
     }
 
@@ -237,7 +254,10 @@ class ProducerTest extends ConformanceTest {
         MessageProducer producer = session().createProducer(queue);
         producer.send(message("normal"), DeliveryMode.PERSISTENT, 4, 0);
         producer.send(message("expedited"), DeliveryMode.PERSISTENT, 9, 0);
-        equal("the messages, 9 before 4", List.of("expedited", "normal"), texts(session().createConsumer(queue), 2));
+        equal(
+                "the messages, 9 before 4",
+                List.of("expedited", "normal"),
+                texts(session().createConsumer(queue), 2));
     }
 
     @Test
@@ -248,7 +268,9 @@ class ProducerTest extends ConformanceTest {
         for (int priority : new int[] {3, 7, 0, 9, 5, 1, 8, 2, 6, 4}) {
             producer.send(message(Integer.toString(priority)), DeliveryMode.PERSISTENT, priority, 0);
         }
-        equal("the messages by priority", List.of("9", "8", "7", "6", "5", "4", "3", "2", "1", "0"),
+        equal(
+                "the messages by priority",
+                List.of("9", "8", "7", "6", "5", "4", "3", "2", "1", "0"),
                 texts(session().createConsumer(queue), 10));
     }
 
@@ -261,7 +283,9 @@ class ProducerTest extends ConformanceTest {
             producer.send(message(text + "4"), DeliveryMode.PERSISTENT, 4, 0);
             producer.send(message(text + "8"), DeliveryMode.PERSISTENT, 8, 0);
         }
-        equal("the messages by priority, then in the order of sending", List.of("a8", "b8", "c8", "a4", "b4", "c4"),
+        equal(
+                "the messages by priority, then in the order of sending",
+                List.of("a8", "b8", "c8", "a4", "b4", "c4"),
                 texts(session().createConsumer(queue), 6));
     }
 
@@ -338,8 +362,7 @@ class ProducerTest extends ConformanceTest {
         producer.send(message);
         nothing("the message has a delay", consumer);
         Message received = receive(consumer);
-        yes("the message must not be received before its JMSDeliveryTime",
-                clock() >= message.getJMSDeliveryTime());
+        yes("the message must not be received before its JMSDeliveryTime", clock() >= message.getJMSDeliveryTime());
         equal("JMSDeliveryTime", message.getJMSDeliveryTime(), received.getJMSDeliveryTime());
     }
 
@@ -352,7 +375,9 @@ class ProducerTest extends ConformanceTest {
         producer.send(message("delayed"));
         producer.setDeliveryDelay(0);
         producer.send(message("at once"));
-        equal("the messages by delivery time", List.of("at once", "delayed"),
+        equal(
+                "the messages by delivery time",
+                List.of("at once", "delayed"),
                 texts(session().createConsumer(queue), 2));
     }
 
@@ -407,7 +432,8 @@ class ProducerTest extends ConformanceTest {
         Thread.sleep(350);
         s.commit();
         long time = receive(session().createConsumer(queue)).getJMSDeliveryTime();
-        yes("JMSDeliveryTime must count from the send, not from the commit",
+        yes(
+                "JMSDeliveryTime must count from the send, not from the commit",
                 before + 300 <= time && time <= after + 300);
     }
 
@@ -421,7 +447,10 @@ class ProducerTest extends ConformanceTest {
         producer.setDeliveryDelay(0);
         producer.send(message("at once"));
         QueueBrowser browser = session().createBrowser(queue);
-        equal("the number of messages that the browser shows", 1, browse(browser).size());
+        equal(
+                "the number of messages that the browser shows",
+                1,
+                browse(browser).size());
     }
 
     // ---- close ------------------------------------------------------------------------------------------------
@@ -483,7 +512,10 @@ class ProducerTest extends ConformanceTest {
         one.send(message("1"));
         two.send(message("2"));
         one.send(message("3"));
-        equal("the messages of a session", List.of("1", "2", "3"), texts(session().createConsumer(queue), 3));
+        equal(
+                "the messages of a session",
+                List.of("1", "2", "3"),
+                texts(session().createConsumer(queue), 3));
     }
 
     @Test
@@ -528,7 +560,10 @@ class ProducerTest extends ConformanceTest {
             producer.send(message(Integer.toString(i)));
         }
         MessageConsumer consumer = session().createConsumer(queue);
-        equal("the number of different messages", 50L, texts(consumer, 50).stream().distinct().count());
+        equal(
+                "the number of different messages",
+                50L,
+                texts(consumer, 50).stream().distinct().count());
         nothing("fifty messages were sent", consumer);
     }
 }

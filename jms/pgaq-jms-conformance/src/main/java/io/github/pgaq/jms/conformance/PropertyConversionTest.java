@@ -51,11 +51,12 @@ class PropertyConversionTest extends ConformanceTest {
 
     private static void refuses(Message message, String... types) throws JMSException {
         for (String type : types) {
-            fails(MessageFormatException.class, "reading the value as " + type,
+            fails(
+                    MessageFormatException.class,
+                    "reading the value as " + type,
                     () -> GETTERS.get(type).get(message));
         }
     }
-
 
     @Test
     void booleanIsReadAsBooleanAndString() throws JMSException {
@@ -204,19 +205,27 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsByte() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as byte", () -> GETTERS.get("byte").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as byte",
+                () -> GETTERS.get("byte").get(message));
     }
 
     @Test
     void nullIsNotReadAsByte() throws JMSException {
         Message message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as byte", () -> GETTERS.get("byte").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading null as byte",
+                () -> GETTERS.get("byte").get(message));
     }
 
     @Test
     void stringBeyondTheRangeIsNotReadAsByte() throws JMSException {
         Message message = with("128");
-        fails(NumberFormatException.class, "reading the String 128 as byte",
+        fails(
+                NumberFormatException.class,
+                "reading the String 128 as byte",
                 () -> GETTERS.get("byte").get(message));
     }
 
@@ -228,19 +237,27 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsShort() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as short", () -> GETTERS.get("short").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as short",
+                () -> GETTERS.get("short").get(message));
     }
 
     @Test
     void nullIsNotReadAsShort() throws JMSException {
         Message message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as short", () -> GETTERS.get("short").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading null as short",
+                () -> GETTERS.get("short").get(message));
     }
 
     @Test
     void stringBeyondTheRangeIsNotReadAsShort() throws JMSException {
         Message message = with("32768");
-        fails(NumberFormatException.class, "reading the String 32768 as short",
+        fails(
+                NumberFormatException.class,
+                "reading the String 32768 as short",
                 () -> GETTERS.get("short").get(message));
     }
 
@@ -252,19 +269,27 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsInt() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as int", () -> GETTERS.get("int").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as int",
+                () -> GETTERS.get("int").get(message));
     }
 
     @Test
     void nullIsNotReadAsInt() throws JMSException {
         Message message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as int", () -> GETTERS.get("int").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading null as int",
+                () -> GETTERS.get("int").get(message));
     }
 
     @Test
     void stringBeyondTheRangeIsNotReadAsInt() throws JMSException {
         Message message = with("2147483648");
-        fails(NumberFormatException.class, "reading the String 2147483648 as int",
+        fails(
+                NumberFormatException.class,
+                "reading the String 2147483648 as int",
                 () -> GETTERS.get("int").get(message));
     }
 
@@ -276,19 +301,27 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsLong() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as long", () -> GETTERS.get("long").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as long",
+                () -> GETTERS.get("long").get(message));
     }
 
     @Test
     void nullIsNotReadAsLong() throws JMSException {
         Message message = with((Object) null);
-        fails(NumberFormatException.class, "reading null as long", () -> GETTERS.get("long").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading null as long",
+                () -> GETTERS.get("long").get(message));
     }
 
     @Test
     void stringBeyondTheRangeIsNotReadAsLong() throws JMSException {
         Message message = with("9223372036854775808");
-        fails(NumberFormatException.class, "reading the String 9223372036854775808 as long",
+        fails(
+                NumberFormatException.class,
+                "reading the String 9223372036854775808 as long",
                 () -> GETTERS.get("long").get(message));
     }
 
@@ -300,13 +333,19 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsFloat() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as float", () -> GETTERS.get("float").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as float",
+                () -> GETTERS.get("float").get(message));
     }
 
     @Test
     void nullIsNotReadAsFloat() throws JMSException {
         Message message = with((Object) null);
-        fails(NullPointerException.class, "reading null as float", () -> GETTERS.get("float").get(message));
+        fails(
+                NullPointerException.class,
+                "reading null as float",
+                () -> GETTERS.get("float").get(message));
     }
 
     @Test
@@ -317,13 +356,19 @@ class PropertyConversionTest extends ConformanceTest {
     @Test
     void otherStringIsNotReadAsDouble() throws JMSException {
         Message message = with("x1");
-        fails(NumberFormatException.class, "reading the String x1 as double", () -> GETTERS.get("double").get(message));
+        fails(
+                NumberFormatException.class,
+                "reading the String x1 as double",
+                () -> GETTERS.get("double").get(message));
     }
 
     @Test
     void nullIsNotReadAsDouble() throws JMSException {
         Message message = with((Object) null);
-        fails(NullPointerException.class, "reading null as double", () -> GETTERS.get("double").get(message));
+        fails(
+                NullPointerException.class,
+                "reading null as double",
+                () -> GETTERS.get("double").get(message));
     }
 
     @Test

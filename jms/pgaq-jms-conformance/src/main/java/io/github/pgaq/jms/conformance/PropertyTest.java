@@ -136,7 +136,9 @@ class PropertyTest extends ConformanceTest {
     void stringArrives() throws JMSException {
         Message message = message();
         message.setStringProperty("p", "größe 'x' \"y\" \\ \n\t \u20ac \uD83D\uDE00");
-        equal("the String property", "größe 'x' \"y\" \\ \n\t \u20ac \uD83D\uDE00",
+        equal(
+                "the String property",
+                "größe 'x' \"y\" \\ \n\t \u20ac \uD83D\uDE00",
                 roundTrip(message).getStringProperty("p"));
     }
 
@@ -163,15 +165,18 @@ class PropertyTest extends ConformanceTest {
     @Test
     @Spec("3.5.5")
     void objectPropertiesKeepTheirTypes() throws JMSException {
-        Map<String, Object> values = Map.of("boolean", false, "byte", (byte) 1, "short", (short) 2, "int", 3,
-                "long", 4L, "float", 5.5f, "double", 6.5d, "string", "7");
+        Map<String, Object> values = Map.of(
+                "boolean", false, "byte", (byte) 1, "short", (short) 2, "int", 3, "long", 4L, "float", 5.5f, "double",
+                6.5d, "string", "7");
         Message message = message();
         for (Map.Entry<String, Object> entry : values.entrySet()) {
             message.setObjectProperty(entry.getKey(), entry.getValue());
         }
         Message received = roundTrip(message);
         for (Map.Entry<String, Object> entry : values.entrySet()) {
-            equal("getObjectProperty of a " + entry.getKey(), entry.getValue(),
+            equal(
+                    "getObjectProperty of a " + entry.getKey(),
+                    entry.getValue(),
                     received.getObjectProperty(entry.getKey()));
         }
     }
@@ -204,7 +209,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.5", "10.3"})
     void otherClassesAreRefused() throws JMSException {
         Message message = message();
-        fails(MessageFormatException.class, "setObjectProperty with a Date",
+        fails(
+                MessageFormatException.class,
+                "setObjectProperty with a Date",
                 () -> message.setObjectProperty("p", new Date()));
     }
 
@@ -212,7 +219,9 @@ class PropertyTest extends ConformanceTest {
     @Spec("3.5.5")
     void byteArraysAreRefused() throws JMSException {
         Message message = message();
-        fails(MessageFormatException.class, "setObjectProperty with a byte[]",
+        fails(
+                MessageFormatException.class,
+                "setObjectProperty with a byte[]",
                 () -> message.setObjectProperty("p", new byte[1]));
     }
 
@@ -220,7 +229,9 @@ class PropertyTest extends ConformanceTest {
     @Spec("3.5.5")
     void charactersAreRefused() throws JMSException {
         Message message = message();
-        fails(MessageFormatException.class, "setObjectProperty with a Character",
+        fails(
+                MessageFormatException.class,
+                "setObjectProperty with a Character",
                 () -> message.setObjectProperty("p", 'c'));
     }
 
@@ -228,7 +239,9 @@ class PropertyTest extends ConformanceTest {
     @Spec("3.5.5")
     void listsAreRefused() throws JMSException {
         Message message = message();
-        fails(MessageFormatException.class, "setObjectProperty with a List",
+        fails(
+                MessageFormatException.class,
+                "setObjectProperty with a List",
                 () -> message.setObjectProperty("p", java.util.List.of("a")));
     }
 
@@ -292,8 +305,8 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.1", "3.8.1.1"})
     void reservedWordsAreRefusedAsNames() throws JMSException {
         Message message = message();
-        for (String name : new String[] {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS",
-            "ESCAPE"}) {
+        for (String name :
+                new String[] {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}) {
             fails(Exception.class, "setIntProperty(\"" + name + "\")", () -> message.setIntProperty(name, 1));
         }
     }
@@ -315,7 +328,8 @@ class PropertyTest extends ConformanceTest {
     @Test
     @Spec({"3.5.4", "3.5.8"})
     void missingBooleanIsFalse() throws JMSException {
-        no("getBooleanProperty of a property that does not exist must be Boolean.valueOf(null), false,",
+        no(
+                "getBooleanProperty of a property that does not exist must be Boolean.valueOf(null), false,",
                 message().getBooleanProperty("none"));
     }
 
@@ -323,7 +337,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingByteFails() throws JMSException {
         Message message = message();
-        fails(NumberFormatException.class, "getByteProperty of a missing property",
+        fails(
+                NumberFormatException.class,
+                "getByteProperty of a missing property",
                 () -> message.getByteProperty("none"));
     }
 
@@ -331,7 +347,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingShortFails() throws JMSException {
         Message message = message();
-        fails(NumberFormatException.class, "getShortProperty of a missing property",
+        fails(
+                NumberFormatException.class,
+                "getShortProperty of a missing property",
                 () -> message.getShortProperty("none"));
     }
 
@@ -339,7 +357,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingIntFails() throws JMSException {
         Message message = message();
-        fails(NumberFormatException.class, "getIntProperty of a missing property",
+        fails(
+                NumberFormatException.class,
+                "getIntProperty of a missing property",
                 () -> message.getIntProperty("none"));
     }
 
@@ -347,7 +367,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingLongFails() throws JMSException {
         Message message = message();
-        fails(NumberFormatException.class, "getLongProperty of a missing property",
+        fails(
+                NumberFormatException.class,
+                "getLongProperty of a missing property",
                 () -> message.getLongProperty("none"));
     }
 
@@ -355,7 +377,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingFloatFails() throws JMSException {
         Message message = message();
-        fails(NullPointerException.class, "getFloatProperty of a missing property, which is Float.valueOf(null),",
+        fails(
+                NullPointerException.class,
+                "getFloatProperty of a missing property, which is Float.valueOf(null),",
                 () -> message.getFloatProperty("none"));
     }
 
@@ -363,7 +387,9 @@ class PropertyTest extends ConformanceTest {
     @Spec({"3.5.4", "3.5.8"})
     void missingDoubleFails() throws JMSException {
         Message message = message();
-        fails(NullPointerException.class, "getDoubleProperty of a missing property, which is Double.valueOf(null),",
+        fails(
+                NullPointerException.class,
+                "getDoubleProperty of a missing property, which is Double.valueOf(null),",
                 () -> message.getDoubleProperty("none"));
     }
 
@@ -396,7 +422,8 @@ class PropertyTest extends ConformanceTest {
         message.setJMSCorrelationID("c");
         message.setJMSReplyTo(queue());
         for (Object name : Collections.list(roundTrip(message).getPropertyNames())) {
-            yes("getPropertyNames() must not return the header field " + name,
+            yes(
+                    "getPropertyNames() must not return the header field " + name,
                     ((String) name).startsWith("JMSX") || ((String) name).startsWith("JMS_"));
         }
     }
@@ -453,7 +480,9 @@ class PropertyTest extends ConformanceTest {
     @Spec("3.5.3")
     void existingPropertyOfAReceivedMessageIsReadOnly() throws JMSException {
         Message message = received();
-        fails(MessageNotWriteableException.class, "setIntProperty of an existing property of a received message",
+        fails(
+                MessageNotWriteableException.class,
+                "setIntProperty of an existing property of a received message",
                 () -> message.setIntProperty("p", 2));
         equal("the property", 1, message.getIntProperty("p"));
     }
@@ -504,7 +533,9 @@ class PropertyTest extends ConformanceTest {
     void clearBodyDoesNotMakeThePropertiesWritable() throws JMSException {
         Message message = received();
         message.clearBody();
-        fails(MessageNotWriteableException.class, "setIntProperty after clearBody() of a received message",
+        fails(
+                MessageNotWriteableException.class,
+                "setIntProperty after clearBody() of a received message",
                 () -> message.setIntProperty("q", 1));
     }
 
@@ -534,7 +565,8 @@ class PropertyTest extends ConformanceTest {
     void groupPropertiesAreEnumerated() throws JMSException {
         Message message = sender().createMessage();
         message.setStringProperty("JMSXGroupID", "g");
-        yes("getPropertyNames() must name JMSXGroupID",
+        yes(
+                "getPropertyNames() must name JMSXGroupID",
                 Collections.list(roundTrip(message).getPropertyNames()).contains("JMSXGroupID"));
     }
 

@@ -64,6 +64,5 @@ public interface Provider extends AutoCloseable {
 
     /** Stops what the constructor started. */
     @Override
-    default void close() throws Exception {
-    }
+    default void close() throws Exception {}
 }

@@ -9,8 +9,7 @@ final class Providers {
     private static final List<Runnable> BEFORE_CLOSE = new CopyOnWriteArrayList<>();
     private static final Provider PROVIDER = find();
 
-    private Providers() {
-    }
+    private Providers() {}
 
     static Provider get() {
         return PROVIDER;
@@ -31,9 +30,10 @@ final class Providers {
                 throw new IllegalStateException("cannot create the provider " + name, e);
             }
         } else {
-            found = ServiceLoader.load(Provider.class).findFirst().orElseThrow(
-                    () -> new IllegalStateException("no implementation of " + Provider.class
-                            + " is on the class path"));
+            found = ServiceLoader.load(Provider.class)
+                    .findFirst()
+                    .orElseThrow(() -> new IllegalStateException(
+                            "no implementation of " + Provider.class + " is on the class path"));
         }
         Provider started = found;
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {

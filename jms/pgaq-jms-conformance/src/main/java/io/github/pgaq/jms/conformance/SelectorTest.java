@@ -102,8 +102,10 @@ class SelectorTest extends ConformanceTest {
         MessageConsumer consumer = session().createConsumer(queue, "NOT (size = 1)");
         send(queue, "no size");
         sendWith(queue, "size 2", "size", 2);
-        equal("NOT of an unknown value is unknown, so the message without the property is not selected",
-                "size 2", text(consumer));
+        equal(
+                "NOT of an unknown value is unknown, so the message without the property is not selected",
+                "size 2",
+                text(consumer));
     }
 
     @Test
@@ -140,7 +142,9 @@ class SelectorTest extends ConformanceTest {
     void whatIsNoIdentifierIsRefused() throws JMSException {
         Queue queue = queue();
         for (String selector : List.of("1a = 7", "a#b = 7", "NULL = 7", "a = TRUE AND not = 7")) {
-            fails(InvalidSelectorException.class, "createConsumer with the selector \"" + selector + "\"",
+            fails(
+                    InvalidSelectorException.class,
+                    "createConsumer with the selector \"" + selector + "\"",
                     () -> session().createConsumer(queue, selector));
         }
     }
@@ -198,8 +202,7 @@ class SelectorTest extends ConformanceTest {
         MessageProducer producer = sender().createProducer(queue);
         producer.send(first);
         producer.send(second);
-        MessageConsumer consumer = session().createConsumer(queue,
-                "JMSMessageID = '" + second.getJMSMessageID() + "'");
+        MessageConsumer consumer = session().createConsumer(queue, "JMSMessageID = '" + second.getJMSMessageID() + "'");
         equal("the message with that JMSMessageID", "second", text(consumer));
     }
 
@@ -228,7 +231,10 @@ class SelectorTest extends ConformanceTest {
         try (MessageConsumer blue = session().createConsumer(queue, "color = 'blue'")) {
             equal("the selected message", "blue", text(blue));
         }
-        equal("the message that the other consumer did not select", "red", text(session().createConsumer(queue)));
+        equal(
+                "the message that the other consumer did not select",
+                "red",
+                text(session().createConsumer(queue)));
     }
 
     @Test
@@ -282,7 +288,9 @@ class SelectorTest extends ConformanceTest {
     @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorIsRefusedAtCreation() throws JMSException {
         Queue queue = queue();
-        fails(InvalidSelectorException.class, "createConsumer with the selector \"size >\"",
+        fails(
+                InvalidSelectorException.class,
+                "createConsumer with the selector \"size >\"",
                 () -> session().createConsumer(queue, "size >"));
     }
 
@@ -290,7 +298,9 @@ class SelectorTest extends ConformanceTest {
     @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfABrowserIsRefusedAtCreation() throws JMSException {
         Queue queue = queue();
-        fails(InvalidSelectorException.class, "createBrowser with the selector \"= 1\"",
+        fails(
+                InvalidSelectorException.class,
+                "createBrowser with the selector \"= 1\"",
                 () -> session().createBrowser(queue, "= 1"));
     }
 
@@ -298,7 +308,9 @@ class SelectorTest extends ConformanceTest {
     @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfATopicConsumerIsRefused() throws JMSException {
         Topic topic = topic();
-        fails(InvalidSelectorException.class, "createConsumer with the selector \"a AND\"",
+        fails(
+                InvalidSelectorException.class,
+                "createConsumer with the selector \"a AND\"",
                 () -> session().createConsumer(topic, "a AND"));
     }
 
@@ -306,7 +318,9 @@ class SelectorTest extends ConformanceTest {
     @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorOfASharedConsumerIsRefused() throws JMSException {
         Topic topic = topic();
-        fails(InvalidSelectorException.class, "createSharedConsumer with the selector \"(a = 1\"",
+        fails(
+                InvalidSelectorException.class,
+                "createSharedConsumer with the selector \"(a = 1\"",
                 () -> session().createSharedConsumer(topic, unique("s"), "(a = 1"));
     }
 
@@ -314,7 +328,9 @@ class SelectorTest extends ConformanceTest {
     @Spec({"10.3", "3.8.1.1"})
     void invalidSelectorInAContextIsRefused() throws JMSException {
         Queue queue = queue();
-        fails(InvalidSelectorRuntimeException.class, "JMSContext.createConsumer with the selector \"a LIKE\"",
+        fails(
+                InvalidSelectorRuntimeException.class,
+                "JMSContext.createConsumer with the selector \"a LIKE\"",
                 () -> context().createConsumer(queue, "a LIKE"));
     }
 }

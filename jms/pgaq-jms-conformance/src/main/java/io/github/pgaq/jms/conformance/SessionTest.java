@@ -120,7 +120,8 @@ class SessionTest extends ConformanceTest {
         Queue queue = queue();
         send(queue, "a");
         text(session(CLIENT).createConsumer(queue));
-        nothing("a message that another session received and has not acknowledged",
+        nothing(
+                "a message that another session received and has not acknowledged",
                 session(AUTO).createConsumer(queue));
     }
 
@@ -290,7 +291,9 @@ class SessionTest extends ConformanceTest {
         Session s = session(CLIENT);
         receive(s.createConsumer(queue));
         s.createProducer(other).send(s.createTextMessage("sent"));
-        equal("the message sent by a session with an unacknowledged message", "sent",
+        equal(
+                "the message sent by a session with an unacknowledged message",
+                "sent",
                 text(session().createConsumer(other)));
     }
 
@@ -625,8 +628,8 @@ class SessionTest extends ConformanceTest {
         Connection lost = connect();
         Message message = receive(lost.createSession(CLIENT).createConsumer(queue));
         no("JMSRedelivered at first", message.getJMSRedelivered());
-        org.junit.jupiter.api.Assumptions.assumeTrue(provider().kill(lost),
-                "the provider has no way to break a connection");
+        org.junit.jupiter.api.Assumptions.assumeTrue(
+                provider().kill(lost), "the provider has no way to break a connection");
         Message again = receive(session().createConsumer(queue));
         yes("JMSRedelivered after the connection broke", again.getJMSRedelivered());
         yes("JMSXDeliveryCount must be 2 or more", count(again) >= 2);

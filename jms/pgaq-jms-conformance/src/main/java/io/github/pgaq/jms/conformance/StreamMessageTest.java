@@ -140,7 +140,10 @@ class StreamMessageTest extends ConformanceTest {
     @Test
     @Spec("api:StreamMessage")
     void readBytesOfAnEmptyArrayReturnsZero() throws JMSException {
-        equal("readBytes() of an empty array", 0, roundTrip(stream((Object) new byte[0])).readBytes(new byte[4]));
+        equal(
+                "readBytes() of an empty array",
+                0,
+                roundTrip(stream((Object) new byte[0])).readBytes(new byte[4]));
     }
 
     @Test
@@ -183,7 +186,9 @@ class StreamMessageTest extends ConformanceTest {
     void readObjectIsRefusedWithinABytesField() throws JMSException {
         StreamMessage message = roundTrip(stream((Object) new byte[] {1, 2, 3}));
         message.readBytes(new byte[2]);
-        fails(MessageFormatException.class, "readObject() before the bytes were read to their end",
+        fails(
+                MessageFormatException.class,
+                "readObject() before the bytes were read to their end",
                 message::readObject);
     }
 

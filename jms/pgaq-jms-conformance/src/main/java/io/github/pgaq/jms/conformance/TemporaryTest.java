@@ -51,8 +51,12 @@ class TemporaryTest extends ConformanceTest {
 
     @Test
     void temporaryTopicsAreUnique() throws JMSException {
-        no("two temporary topics must have different names", session().createTemporaryTopic().getTopicName()
-                .equals(session().createTemporaryTopic().getTopicName()));
+        no(
+                "two temporary topics must have different names",
+                session()
+                        .createTemporaryTopic()
+                        .getTopicName()
+                        .equals(session().createTemporaryTopic().getTopicName()));
     }
 
     @Test
@@ -97,7 +101,9 @@ class TemporaryTest extends ConformanceTest {
     void otherConnectionsDoNotReceiveFromAQueue() throws JMSException {
         TemporaryQueue queue = session().createTemporaryQueue();
         Session other = connect().createSession();
-        fails(JMSException.class, "createConsumer of a temporary queue of another connection",
+        fails(
+                JMSException.class,
+                "createConsumer of a temporary queue of another connection",
                 () -> other.createConsumer(queue));
     }
 
@@ -105,7 +111,9 @@ class TemporaryTest extends ConformanceTest {
     void otherConnectionsDoNotReceiveFromATopic() throws JMSException {
         TemporaryTopic topic = session().createTemporaryTopic();
         Session other = connect().createSession();
-        fails(JMSException.class, "createConsumer of a temporary topic of another connection",
+        fails(
+                JMSException.class,
+                "createConsumer of a temporary topic of another connection",
                 () -> other.createConsumer(topic));
     }
 
@@ -141,7 +149,9 @@ class TemporaryTest extends ConformanceTest {
     void deletedQueueRefusesConsumers() throws JMSException {
         TemporaryQueue queue = session().createTemporaryQueue();
         queue.delete();
-        fails(JMSException.class, "createConsumer of a deleted temporary queue",
+        fails(
+                JMSException.class,
+                "createConsumer of a deleted temporary queue",
                 () -> session().createConsumer(queue));
     }
 
@@ -311,7 +321,9 @@ class TemporaryTest extends ConformanceTest {
         Queue service = queue();
         QueueSession client = queueConnection().createQueueSession(false, AUTO);
         new QueueRequestor(client, service).close();
-        fails(IllegalStateException.class, "createTextMessage() after QueueRequestor.close()",
+        fails(
+                IllegalStateException.class,
+                "createTextMessage() after QueueRequestor.close()",
                 client::createTextMessage);
     }
 
@@ -319,7 +331,9 @@ class TemporaryTest extends ConformanceTest {
     @Spec("4.1.7")
     void queueRequestorRefusesANullQueue() throws JMSException {
         QueueSession client = queueConnection().createQueueSession(false, AUTO);
-        fails(jakarta.jms.InvalidDestinationException.class, "new QueueRequestor(session, null)",
+        fails(
+                jakarta.jms.InvalidDestinationException.class,
+                "new QueueRequestor(session, null)",
                 () -> new QueueRequestor(client, null));
     }
 
@@ -342,7 +356,9 @@ class TemporaryTest extends ConformanceTest {
         Topic service = topic();
         TopicSession client = topicConnection().createTopicSession(false, AUTO);
         new TopicRequestor(client, service).close();
-        fails(IllegalStateException.class, "createTextMessage() after TopicRequestor.close()",
+        fails(
+                IllegalStateException.class,
+                "createTextMessage() after TopicRequestor.close()",
                 client::createTextMessage);
     }
 
@@ -350,7 +366,9 @@ class TemporaryTest extends ConformanceTest {
     @Spec("4.2.10")
     void topicRequestorRefusesANullTopic() throws JMSException {
         TopicSession client = topicConnection().createTopicSession(false, AUTO);
-        fails(jakarta.jms.InvalidDestinationException.class, "new TopicRequestor(session, null)",
+        fails(
+                jakarta.jms.InvalidDestinationException.class,
+                "new TopicRequestor(session, null)",
                 () -> new TopicRequestor(client, null));
     }
 }

@@ -68,7 +68,9 @@ class TopicTest extends ConformanceTest {
         MessageConsumer consumer = session().createConsumer(topic);
         send(topic, "a");
         consumer.close();
-        nothing("a new subscription does not have the messages of the old one", session().createConsumer(topic));
+        nothing(
+                "a new subscription does not have the messages of the old one",
+                session().createConsumer(topic));
     }
 
     @Test
@@ -179,7 +181,8 @@ class TopicTest extends ConformanceTest {
             for (MessageConsumer consumer : List.of(one, two)) {
                 Message message = consumer.receive(20);
                 if (message != null) {
-                    yes("a message must go to one consumer of the subscription",
+                    yes(
+                            "a message must go to one consumer of the subscription",
                             seen.add(((TextMessage) message).getText()));
                 }
             }
@@ -196,8 +199,7 @@ class TopicTest extends ConformanceTest {
         send(topic, "a");
         Message first = one.receive(QUIET);
         Message second = first == null ? receive(two) : two.receiveNoWait();
-        yes("one of two consumers of a shared subscription must get the message",
-                (first == null) != (second == null));
+        yes("one of two consumers of a shared subscription must get the message", (first == null) != (second == null));
     }
 
     @Test
@@ -275,7 +277,9 @@ class TopicTest extends ConformanceTest {
         Topic other = topic();
         String name = unique("sub");
         session().createSharedConsumer(topic, name);
-        fails(JMSException.class, "createSharedConsumer with the name of a subscription of another topic",
+        fails(
+                JMSException.class,
+                "createSharedConsumer with the name of a subscription of another topic",
                 () -> session().createSharedConsumer(other, name));
     }
 
@@ -285,9 +289,13 @@ class TopicTest extends ConformanceTest {
         Topic topic = topic();
         String name = unique("sub");
         session().createSharedConsumer(topic, name, "a = 1");
-        fails(JMSException.class, "createSharedConsumer with another selector",
+        fails(
+                JMSException.class,
+                "createSharedConsumer with another selector",
                 () -> session().createSharedConsumer(topic, name, "a = 2"));
-        fails(JMSException.class, "createSharedConsumer without the selector",
+        fails(
+                JMSException.class,
+                "createSharedConsumer without the selector",
                 () -> session().createSharedConsumer(topic, name));
     }
 
@@ -320,14 +328,18 @@ class TopicTest extends ConformanceTest {
     @Spec("8.3.2")
     void nullNameOfASharedSubscriptionIsRefused() throws JMSException {
         Topic topic = topic();
-        fails(Exception.class, "createSharedConsumer(topic, null)",
+        fails(
+                Exception.class,
+                "createSharedConsumer(topic, null)",
                 () -> session().createSharedConsumer(topic, null));
     }
 
     @Test
     @Spec("10.3")
     void nullTopicOfASharedSubscriptionIsRefused() throws JMSException {
-        fails(jakarta.jms.InvalidDestinationException.class, "createSharedConsumer(null, name)",
+        fails(
+                jakarta.jms.InvalidDestinationException.class,
+                "createSharedConsumer(null, name)",
                 () -> session().createSharedConsumer(null, sub));
     }
 

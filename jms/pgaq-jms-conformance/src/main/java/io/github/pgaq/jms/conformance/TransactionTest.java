@@ -109,7 +109,9 @@ class TransactionTest extends ConformanceTest {
         s.rollback();
         send(s, producer, "committed too");
         s.commit();
-        equal("the committed messages", List.of("committed", "committed too"),
+        equal(
+                "the committed messages",
+                List.of("committed", "committed too"),
                 texts(session().createConsumer(queue), 2));
     }
 
@@ -327,14 +329,15 @@ class TransactionTest extends ConformanceTest {
         jakarta.jms.Connection c = connectStopped();
         Session s = c.createSession(TRANSACTED);
         java.util.concurrent.BlockingQueue<Integer> counts = new java.util.concurrent.LinkedBlockingQueue<>();
-        s.createConsumer(queue).setMessageListener(message -> ConnectionTest.unchecked(() -> {
-            counts.add(count(message));
-            if (count(message) == 1) {
-                s.rollback();
-            } else {
-                s.commit();
-            }
-        }));
+        s.createConsumer(queue)
+                .setMessageListener(message -> ConnectionTest.unchecked(() -> {
+                    counts.add(count(message));
+                    if (count(message) == 1) {
+                        s.rollback();
+                    } else {
+                        s.commit();
+                    }
+                }));
         c.start();
         send(queue, "a");
         equal("JMSXDeliveryCount of the first delivery", 1, next("the first delivery", counts));

@@ -166,7 +166,8 @@ class XaTest extends ConformanceTest {
         s.getXAResource().prepare(xid);
         XAResource fresh = xaSession().getXAResource();
         Xid[] found = fresh.recover(XAResource.TMSTARTRSCAN | XAResource.TMENDRSCAN);
-        yes("recover() of a fresh connection must return the prepared transaction",
+        yes(
+                "recover() of a fresh connection must return the prepared transaction",
                 Arrays.stream(found).anyMatch(xid::is));
         fresh.commit(xid, false);
         equal("the message committed by a fresh connection", "a", text(session().createConsumer(queue)));
@@ -184,7 +185,10 @@ class XaTest extends ConformanceTest {
         s.getXAResource().prepare(xid);
         c.close();
         xaSession().getXAResource().commit(xid, false);
-        equal("the message committed after its connection was closed", "a", text(session().createConsumer(queue)));
+        equal(
+                "the message committed after its connection was closed",
+                "a",
+                text(session().createConsumer(queue)));
     }
 
     @Test
@@ -199,7 +203,9 @@ class XaTest extends ConformanceTest {
             s.getXAResource().prepare(xid);
             s.getXAResource().commit(xid, false);
         }
-        equal("the messages of three transactions", java.util.List.of("0", "1", "2"),
+        equal(
+                "the messages of three transactions",
+                java.util.List.of("0", "1", "2"),
                 texts(session().createConsumer(queue), 3));
     }
 
@@ -249,7 +255,8 @@ class XaTest extends ConformanceTest {
     @Test
     @Spec("11.3.1")
     void factoryTakesUserAndPassword() throws JMSException {
-        XAConnection c = closeLater(factory().createXAConnection(provider().user(), provider().password()));
+        XAConnection c = closeLater(
+                factory().createXAConnection(provider().user(), provider().password()));
         works("createXASession()", c::createXASession);
     }
 
@@ -286,8 +293,9 @@ class XaTest extends ConformanceTest {
         try {
             s.getXAResource().rollback(xid);
         } catch (XAException e) {
-            yes("rollback() after a failed end may only report a rollback", e.errorCode >= XAException.XA_RBBASE
-                    && e.errorCode <= XAException.XA_RBEND);
+            yes(
+                    "rollback() after a failed end may only report a rollback",
+                    e.errorCode >= XAException.XA_RBBASE && e.errorCode <= XAException.XA_RBEND);
         }
         send(queue, "marker");
         equal("the first message", "marker", text(session().createConsumer(queue)));

@@ -19,14 +19,52 @@ public final class AllowedClasses {
     /** Name of the option, for errors. */
     static final String OPTION = "allowedClasses";
 
-    private static final Set<String> LANG = Set.of("Boolean", "Byte", "Short", "Character", "Integer", "Long", "Float",
-            "Double", "Number", "String", "StringBuilder", "StringBuffer", "Enum", "Object");
+    private static final Set<String> LANG = Set.of(
+            "Boolean",
+            "Byte",
+            "Short",
+            "Character",
+            "Integer",
+            "Long",
+            "Float",
+            "Double",
+            "Number",
+            "String",
+            "StringBuilder",
+            "StringBuffer",
+            "Enum",
+            "Object");
 
-    private static final Set<String> UTIL = Set.of("ArrayList", "LinkedList", "Vector", "Stack", "ArrayDeque",
-            "HashMap", "LinkedHashMap", "TreeMap", "Hashtable", "Properties", "IdentityHashMap", "HashSet",
-            "LinkedHashSet", "TreeSet", "EnumMap", "EnumSet", "EnumSet$SerializationProxy", "BitSet",
-            "Arrays$ArrayList", "CollSer", "Date", "UUID", "Locale", "Currency", "Calendar", "GregorianCalendar",
-            "TimeZone", "SimpleTimeZone", "Map$Entry");
+    private static final Set<String> UTIL = Set.of(
+            "ArrayList",
+            "LinkedList",
+            "Vector",
+            "Stack",
+            "ArrayDeque",
+            "HashMap",
+            "LinkedHashMap",
+            "TreeMap",
+            "Hashtable",
+            "Properties",
+            "IdentityHashMap",
+            "HashSet",
+            "LinkedHashSet",
+            "TreeSet",
+            "EnumMap",
+            "EnumSet",
+            "EnumSet$SerializationProxy",
+            "BitSet",
+            "Arrays$ArrayList",
+            "CollSer",
+            "Date",
+            "UUID",
+            "Locale",
+            "Currency",
+            "Calendar",
+            "GregorianCalendar",
+            "TimeZone",
+            "SimpleTimeZone",
+            "Map$Entry");
 
     private final List<String> patterns = new ArrayList<>();
 
@@ -56,7 +94,9 @@ public final class AllowedClasses {
             return true;
         }
         for (String pattern : patterns) {
-            if (pattern.equals("*") || pattern.equals(className) || className.startsWith(pattern + "$")
+            if (pattern.equals("*")
+                    || pattern.equals(className)
+                    || className.startsWith(pattern + "$")
                     || pattern.endsWith(".*") && className.startsWith(pattern.substring(0, pattern.length() - 1))) {
                 return true;
             }
@@ -69,8 +109,8 @@ public final class AllowedClasses {
         String simple = name.substring(dot + 1);
         return switch (dot < 0 ? "" : name.substring(0, dot)) {
             case "java.lang" -> LANG.contains(simple);
-            case "java.util" -> UTIL.contains(simple) || simple.startsWith("Collections$")
-                    || simple.startsWith("AbstractMap$Simple");
+            case "java.util" ->
+                UTIL.contains(simple) || simple.startsWith("Collections$") || simple.startsWith("AbstractMap$Simple");
             case "java.time", "java.math" -> true;
             case "java.sql" -> simple.equals("Date") || simple.equals("Time") || simple.equals("Timestamp");
             default -> name.equals("sun.util.calendar.ZoneInfo");

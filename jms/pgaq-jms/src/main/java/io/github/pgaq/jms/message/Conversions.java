@@ -12,7 +12,9 @@ final class Conversions {
 
     /** Where a value is, for errors. */
     enum Place {
-        PROPERTY("property"), ENTRY("map entry"), FIELD("stream field");
+        PROPERTY("property"),
+        ENTRY("map entry"),
+        FIELD("stream field");
 
         private final String text;
 
@@ -127,8 +129,14 @@ final class Conversions {
 
     /** Whether a value has a type that properties can have. */
     static boolean isPropertyValue(Object value) {
-        return value == null || value instanceof String || value instanceof Boolean || value instanceof Integer
-                || value instanceof Long || value instanceof Double || value instanceof Float || value instanceof Short
+        return value == null
+                || value instanceof String
+                || value instanceof Boolean
+                || value instanceof Integer
+                || value instanceof Long
+                || value instanceof Double
+                || value instanceof Float
+                || value instanceof Short
                 || value instanceof Byte;
     }
 

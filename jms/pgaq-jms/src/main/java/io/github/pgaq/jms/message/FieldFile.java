@@ -16,7 +16,18 @@ final class FieldFile {
 
     /** The types of fields. Messages at the server have these numbers, so new types go to the end. */
     private enum Type {
-        NULL, BOOLEAN, BYTE, SHORT, CHAR, INT, LONG, FLOAT, DOUBLE, UTF8, BYTES, UTF16
+        NULL,
+        BOOLEAN,
+        BYTE,
+        SHORT,
+        CHAR,
+        INT,
+        LONG,
+        FLOAT,
+        DOUBLE,
+        UTF8,
+        BYTES,
+        UTF16
     }
 
     private static final Type[] TYPES = Type.values();
@@ -29,6 +40,7 @@ final class FieldFile {
     private long position;
     /** The field at the position, and where the next one begins; if {@link #isRead}. */
     private Object current;
+
     private long next;
     private boolean isRead;
 

@@ -308,7 +308,8 @@ final class Json {
             char c = value.charAt(i);
             if (isPlain(c)) {
                 out.append(c);
-            } else if (Character.isHighSurrogate(c) && i + 1 < length
+            } else if (Character.isHighSurrogate(c)
+                    && i + 1 < length
                     && Character.isLowSurrogate(value.charAt(i + 1))) {
                 out.append(c).append(value.charAt(++i));
             } else {

@@ -223,8 +223,14 @@ public final class Messages {
                 }
             }
         }
-        return new Body(message.kind(), headers.end(), end(properties), end(types), message.storedText(),
-                message.storedBytes(), content);
+        return new Body(
+                message.kind(),
+                headers.end(),
+                end(properties),
+                end(types),
+                message.storedText(),
+                message.storedBytes(),
+                content);
     }
 
     /**

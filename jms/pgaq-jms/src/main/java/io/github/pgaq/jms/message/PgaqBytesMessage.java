@@ -213,8 +213,9 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
 
     private static JMSException failed(String what, IOException e) {
         String message = what + ": " + e.getMessage();
-        return Errors.with(e instanceof UTFDataFormatException ? new MessageFormatException(message)
-                : new JMSException(message), e);
+        return Errors.with(
+                e instanceof UTFDataFormatException ? new MessageFormatException(message) : new JMSException(message),
+                e);
     }
 
     // Writing
@@ -301,8 +302,8 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
         } else if (value instanceof byte[] bytes) {
             writeBytes(bytes);
         } else {
-            throw new MessageFormatException("objects of class " + value.getClass().getName()
-                    + " cannot be written to a bytes message");
+            throw new MessageFormatException(
+                    "objects of class " + value.getClass().getName() + " cannot be written to a bytes message");
         }
     }
 
@@ -400,8 +401,8 @@ public final class PgaqBytesMessage extends PgaqMessage implements BytesMessage 
             return null;
         }
         if (spool.length() > Integer.MAX_VALUE - 8) {
-            throw new MessageFormatException("the body of the message has " + spool.length()
-                    + " bytes, too many for an array; use readBytes()");
+            throw new MessageFormatException(
+                    "the body of the message has " + spool.length() + " bytes, too many for an array; use readBytes()");
         }
         try (InputStream in = spool.open()) {
             return in.readNBytes((int) spool.length());

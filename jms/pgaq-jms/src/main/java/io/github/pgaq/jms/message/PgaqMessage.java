@@ -158,8 +158,8 @@ public class PgaqMessage implements Message {
             return null;
         }
         if (!isAssignable(c, body)) {
-            throw new MessageFormatException("the body of a " + kind() + " message, a " + body.getClass().getTypeName()
-                    + ", cannot be assigned to " + c.getTypeName());
+            throw new MessageFormatException("the body of a " + kind() + " message, a "
+                    + body.getClass().getTypeName() + ", cannot be assigned to " + c.getTypeName());
         }
         return c.cast(body);
     }
@@ -239,7 +239,10 @@ public class PgaqMessage implements Message {
             return;
         }
         try {
-            String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(correlationId)).toString();
+            String text = StandardCharsets.UTF_8
+                    .newDecoder()
+                    .decode(ByteBuffer.wrap(correlationId))
+                    .toString();
             if (text.indexOf(0) < 0 && !text.startsWith(BINARY_ID)) {
                 this.correlationId = text;
                 return;

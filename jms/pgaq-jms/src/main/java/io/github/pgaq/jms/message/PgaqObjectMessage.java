@@ -44,8 +44,10 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
         try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
             out.writeObject(object);
         } catch (IOException e) {
-            throw Errors.with(new MessageFormatException("cannot serialize an object of class "
-                    + object.getClass().getName() + ": " + e), e);
+            throw Errors.with(
+                    new MessageFormatException("cannot serialize an object of class "
+                            + object.getClass().getName() + ": " + e),
+                    e);
         }
         content = bytes.toByteArray();
     }
@@ -59,9 +61,11 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
         try (Input in = new Input(content, classes)) {
             return (Serializable) in.readObject();
         } catch (ForbiddenClassException e) {
-            throw Errors.with(new MessageFormatException("objects of class " + e.getMessage()
-                    + " are not read from messages; add the class to the option \"" + AllowedClasses.OPTION
-                    + "\" of the connection factory if you trust the senders"), e);
+            throw Errors.with(
+                    new MessageFormatException("objects of class " + e.getMessage()
+                            + " are not read from messages; add the class to the option \"" + AllowedClasses.OPTION
+                            + "\" of the connection factory if you trust the senders"),
+                    e);
         } catch (IOException | ClassNotFoundException | RuntimeException | StackOverflowError e) {
             Exception cause = e instanceof Exception exception ? exception : new IOException(e);
             throw Errors.with(new MessageFormatException("cannot read the object of the message: " + e), cause);
@@ -135,9 +139,13 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
          */
         @Override
         protected Object resolveObject(Object object) throws IOException {
-            Iterable<?> held = object instanceof Collection<?> collection ? collection
-                    : object instanceof Map<?, ?> map ? map.entrySet()
-                    : object instanceof Map.Entry<?, ?> entry ? Arrays.asList(entry.getKey(), entry.getValue()) : null;
+            Iterable<?> held = object instanceof Collection<?> collection
+                    ? collection
+                    : object instanceof Map<?, ?> map
+                            ? map.entrySet()
+                            : object instanceof Map.Entry<?, ?> entry
+                                    ? Arrays.asList(entry.getKey(), entry.getValue())
+                                    : null;
             if (held == null) {
                 return object;
             }
@@ -147,8 +155,8 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
                         ? weights.getOrDefault(entry.getKey(), 1L) + weights.getOrDefault(entry.getValue(), 1L)
                         : weights.getOrDefault(each, 1L);
                 if (weight > 64 * size + 1024) {
-                    throw new InvalidObjectException("collections hold each other too often for a message of "
-                            + size + " bytes");
+                    throw new InvalidObjectException(
+                            "collections hold each other too often for a message of " + size + " bytes");
                 }
             }
             weights.put(object, weight);

@@ -29,9 +29,11 @@ public final class PgaqStreamMessage extends PgaqMessage implements StreamMessag
     private RemoteBody remote;
     /** The fields' JSON text, until they are read. */
     private String unread;
+
     private int position;
     /** The byte array that {@link #readBytes} has begun to read, or null. */
     private byte[] partial;
+
     private int partialPosition;
 
     PgaqStreamMessage() {}

@@ -51,7 +51,9 @@ public final class PgaqTextMessage extends PgaqMessage implements TextMessage {
 
     @Override
     void load(String storedText, byte[] bytes) {
-        text = storedText != null || bytes == null ? storedText : ByteBuffer.wrap(bytes).asCharBuffer().toString();
+        text = storedText != null || bytes == null
+                ? storedText
+                : ByteBuffer.wrap(bytes).asCharBuffer().toString();
     }
 
     @Override

@@ -17,8 +17,17 @@ import java.util.Map;
 final class PlainBodies {
 
     /** The headers among the properties, and their names in an {@code aq.jms_message}. */
-    static final Map<String, String> HEADERS = Map.of("JMSMessageID", "message_id", "JMSCorrelationID",
-            "correlation_id", "JMSType", "type", "JMSReplyTo", "reply_to", "JMSDeliveryMode", "delivery_mode");
+    static final Map<String, String> HEADERS = Map.of(
+            "JMSMessageID",
+            "message_id",
+            "JMSCorrelationID",
+            "correlation_id",
+            "JMSType",
+            "type",
+            "JMSReplyTo",
+            "reply_to",
+            "JMSDeliveryMode",
+            "delivery_mode");
 
     /** The most bytes that a value of PostgreSQL can have, with its overhead. */
     private static final int LARGEST = 1_000_000_000;
@@ -65,8 +74,8 @@ final class PlainBodies {
             return message.storedBytes();
         }
         if (message.contentLength() > LARGEST) {
-            throw new MessageFormatException("a payload of type bytea cannot have " + message.contentLength()
-                    + " bytes, only " + LARGEST);
+            throw new MessageFormatException(
+                    "a payload of type bytea cannot have " + message.contentLength() + " bytes, only " + LARGEST);
         }
         try (InputStream in = content.open()) {
             return in.readAllBytes();

@@ -10,13 +10,28 @@ final class PropertyNames {
 
     static final String DELIVERY_COUNT = "JMSXDeliveryCount";
 
-    private static final Set<String> RESERVED = Set.of("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE",
-            "IN", "IS", "ESCAPE");
+    private static final Set<String> RESERVED =
+            Set.of("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE");
 
-    private static final Map<String, Class<?>> JMSX = Map.of("JMSXUserID", String.class, "JMSXAppID", String.class,
-            DELIVERY_COUNT, Integer.class, "JMSXGroupID", String.class, "JMSXGroupSeq", Integer.class,
-            "JMSXProducerTXID", String.class, "JMSXConsumerTXID", String.class, "JMSXRcvTimestamp", Long.class,
-            "JMSXState", Integer.class);
+    private static final Map<String, Class<?>> JMSX = Map.of(
+            "JMSXUserID",
+            String.class,
+            "JMSXAppID",
+            String.class,
+            DELIVERY_COUNT,
+            Integer.class,
+            "JMSXGroupID",
+            String.class,
+            "JMSXGroupSeq",
+            Integer.class,
+            "JMSXProducerTXID",
+            String.class,
+            "JMSXConsumerTXID",
+            String.class,
+            "JMSXRcvTimestamp",
+            Long.class,
+            "JMSXState",
+            Integer.class);
 
     private PropertyNames() {}
 
@@ -39,7 +54,9 @@ final class PropertyNames {
 
     /** Whether a client can set a property with this name. */
     static boolean isValid(String name) {
-        return name != null && !name.isEmpty() && isIdentifier(name)
+        return name != null
+                && !name.isEmpty()
+                && isIdentifier(name)
                 && !RESERVED.contains(name.toUpperCase(Locale.ROOT))
                 && (!name.startsWith("JMS") || name.startsWith("JMS_") || JMSX.containsKey(name));
     }

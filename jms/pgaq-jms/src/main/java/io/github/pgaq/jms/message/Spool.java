@@ -25,9 +25,11 @@ final class Spool extends OutputStream {
     private final byte[] initial;
     /** The bytes while they are few; null: they are in the file. */
     private ByteArrayOutputStream memory = new ByteArrayOutputStream(0);
+
     private RandomAccessFile file;
     /** The last bytes, which are not in the file yet. */
     private byte[] tail;
+
     private int tailLength;
     private long length;
 

@@ -18,7 +18,8 @@ final class Typed {
                 return false;
             }
             if (Character.isSurrogate(c)) {
-                if (!Character.isHighSurrogate(c) || i + 1 == length
+                if (!Character.isHighSurrogate(c)
+                        || i + 1 == length
                         || !Character.isLowSurrogate(value.charAt(i + 1))) {
                     return false;
                 }
@@ -42,7 +43,11 @@ final class Typed {
         if (value instanceof String s) {
             Json.string(out, s);
         } else if (isSpecial(value)) {
-            out.append("{\"").append(Conversions.typeName(value)).append("\": \"").append(value).append("\"}");
+            out.append("{\"")
+                    .append(Conversions.typeName(value))
+                    .append("\": \"")
+                    .append(value)
+                    .append("\"}");
         } else {
             out.append(value);
         }
@@ -53,7 +58,10 @@ final class Typed {
      * a large double would come back as an integer.
      */
     static String propertyType(Object value) {
-        if (value == null || value instanceof String || value instanceof Boolean || value instanceof Integer
+        if (value == null
+                || value instanceof String
+                || value instanceof Boolean
+                || value instanceof Integer
                 || isSpecial(value)) {
             return null;
         }
@@ -85,10 +93,14 @@ final class Typed {
             return;
         }
         if (value instanceof byte[] bytes) {
-            out.append("{\"bytes\": \"").append(Base64.getEncoder().encodeToString(bytes)).append("\"}");
+            out.append("{\"bytes\": \"")
+                    .append(Base64.getEncoder().encodeToString(bytes))
+                    .append("\"}");
             return;
         }
-        out.append("{\"").append(value instanceof String ? "string" : Conversions.typeName(value)).append("\": ");
+        out.append("{\"")
+                .append(value instanceof String ? "string" : Conversions.typeName(value))
+                .append("\": ");
         if (value instanceof Character) {
             Json.string(out, value.toString());
         } else if (isSpecial(value)) {

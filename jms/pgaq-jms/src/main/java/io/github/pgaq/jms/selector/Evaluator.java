@@ -30,20 +30,14 @@ final class Evaluator {
     }
 
     Boolean evaluate(Condition condition) throws JMSException {
-        if (condition instanceof And and)
-            return all(and.operands(), true);
-        if (condition instanceof Or or)
-            return all(or.operands(), false);
-        if (condition instanceof Not not)
-            return not(evaluate(not.operand()));
+        if (condition instanceof And and) return all(and.operands(), true);
+        if (condition instanceof Or or) return all(or.operands(), false);
+        if (condition instanceof Not not) return not(evaluate(not.operand()));
         if (condition instanceof Comparison comparison)
             return compare(value(comparison.left()), comparison.operator(), value(comparison.right()));
-        if (condition instanceof Between between)
-            return between(between);
-        if (condition instanceof In in)
-            return in(in);
-        if (condition instanceof Like like)
-            return like(like);
+        if (condition instanceof Between between) return between(between);
+        if (condition instanceof In in) return in(in);
+        if (condition instanceof Like like) return like(like);
         return value(((IsNull) condition).identifier()) == null;
     }
 
@@ -53,10 +47,8 @@ final class Evaluator {
 
         for (Condition operand : operands) {
             Boolean result = evaluate(operand);
-            if (result == null)
-                unknown = true;
-            else if (result != and)
-                return !and;
+            if (result == null) unknown = true;
+            else if (result != and) return !and;
         }
         return unknown ? null : (Boolean) and;
     }
@@ -70,38 +62,36 @@ final class Evaluator {
         Boolean low = compare(value, Operator.GREATER_OR_EQUAL, value(between.low()));
         Boolean high = compare(value, Operator.LESS_OR_EQUAL, value(between.high()));
 
-        if (low != null && !low || high != null && !high)
-            return false;
+        if (low != null && !low || high != null && !high) return false;
         return low == null || high == null ? null : (Boolean) true;
     }
 
     private Boolean in(In in) throws JMSException {
         Object value = value(in.identifier());
 
-        return value == null ? null : (Boolean) (value instanceof String && in.values().contains(value));
+        return value == null
+                ? null
+                : (Boolean) (value instanceof String && in.values().contains(value));
     }
 
     private Boolean like(Like like) throws JMSException {
         Object value = value(like.identifier());
 
-        return value == null ? null : (Boolean) (value instanceof String string && like.pattern().matches(string));
+        return value == null
+                ? null
+                : (Boolean) (value instanceof String string && like.pattern().matches(string));
     }
 
     private static Boolean compare(Object left, Operator operator, Object right) {
-        if (left == null || right == null)
-            return null;
-        if (left instanceof Number a && right instanceof Number b)
-            return Numbers.compare(a, operator, b);
-        if (left.getClass() != right.getClass() || operator.isOrdering())
-            return false;
+        if (left == null || right == null) return null;
+        if (left instanceof Number a && right instanceof Number b) return Numbers.compare(a, operator, b);
+        if (left.getClass() != right.getClass() || operator.isOrdering()) return false;
         return left.equals(right) == (operator == Operator.EQUAL);
     }
 
     private Object value(Value value) throws JMSException {
-        if (value instanceof Literal literal)
-            return literal.value();
-        if (value instanceof Identifier identifier)
-            return identifier(identifier);
+        if (value instanceof Literal literal) return literal.value();
+        if (value instanceof Identifier identifier) return identifier(identifier);
         if (value instanceof Signed signed)
             return value(signed.operand()) instanceof Number number ? signed(signed.sign(), number) : null;
 
@@ -116,8 +106,7 @@ final class Evaluator {
     }
 
     private Object identifier(Identifier identifier) throws JMSException {
-        if (identifier instanceof Property property)
-            return message.getObjectProperty(property.name());
+        if (identifier instanceof Property property) return message.getObjectProperty(property.name());
         return switch ((Header) identifier) {
             case JMSDeliveryMode ->
                 message.getJMSDeliveryMode() == DeliveryMode.NON_PERSISTENT ? "NON_PERSISTENT" : "PERSISTENT";

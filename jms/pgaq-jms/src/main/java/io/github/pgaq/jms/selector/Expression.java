@@ -12,7 +12,11 @@ sealed interface Expression {
     int depth();
 
     /** The types that a value can have, as far as the selector alone tells. */
-    enum Type { STRING, BOOLEAN, NUMBER }
+    enum Type {
+        STRING,
+        BOOLEAN,
+        NUMBER
+    }
 
     // --- conditions ---
 
@@ -42,7 +46,12 @@ sealed interface Expression {
     }
 
     enum Operator {
-        EQUAL("="), NOT_EQUAL("<>"), LESS("<"), LESS_OR_EQUAL("<="), GREATER(">"), GREATER_OR_EQUAL(">=");
+        EQUAL("="),
+        NOT_EQUAL("<>"),
+        LESS("<"),
+        LESS_OR_EQUAL("<="),
+        GREATER(">"),
+        GREATER_OR_EQUAL(">=");
 
         final String sign;
 
@@ -107,8 +116,8 @@ sealed interface Expression {
 
         @Override
         public boolean canBe(Type type) {
-            return type == (value instanceof String ? Type.STRING : value instanceof Boolean ? Type.BOOLEAN
-                    : Type.NUMBER);
+            return type
+                    == (value instanceof String ? Type.STRING : value instanceof Boolean ? Type.BOOLEAN : Type.NUMBER);
         }
     }
 
@@ -129,8 +138,12 @@ sealed interface Expression {
 
     /** The header fields that selectors may use. */
     enum Header implements Identifier {
-        JMSDeliveryMode(Type.STRING), JMSPriority(Type.NUMBER), JMSMessageID(Type.STRING), JMSTimestamp(Type.NUMBER),
-        JMSCorrelationID(Type.STRING), JMSType(Type.STRING);
+        JMSDeliveryMode(Type.STRING),
+        JMSPriority(Type.NUMBER),
+        JMSMessageID(Type.STRING),
+        JMSTimestamp(Type.NUMBER),
+        JMSCorrelationID(Type.STRING),
+        JMSType(Type.STRING);
 
         final Type type;
 

@@ -12,25 +12,20 @@ final class Lexer {
     }
 
     Token next() throws InvalidSelectorException {
-        while (at < text.length() && isBlank(text.charAt(at)))
-            at++;
-        if (at == text.length())
-            return new Token(Token.Kind.END, "", at + 1);
+        while (at < text.length() && isBlank(text.charAt(at))) at++;
+        if (at == text.length()) return new Token(Token.Kind.END, "", at + 1);
 
         char c = text.charAt(at);
-        if (c == '\'')
-            return string();
-        if (isDigit(c) || c == '.' && at + 1 < text.length() && isDigit(text.charAt(at + 1)))
-            return number();
-        if (Character.isJavaIdentifierStart(text.codePointAt(at)))
-            return word();
+        if (c == '\'') return string();
+        if (isDigit(c) || c == '.' && at + 1 < text.length() && isDigit(text.charAt(at + 1))) return number();
+        if (Character.isJavaIdentifierStart(text.codePointAt(at))) return word();
         return sign();
     }
 
     /** The exception for what stands at a position. */
     InvalidSelectorException invalid(int position, String problem) {
-        return new InvalidSelectorException("invalid selector, at position " + position + ": " + problem + ", in: "
-                + text);
+        return new InvalidSelectorException(
+                "invalid selector, at position " + position + ": " + problem + ", in: " + text);
     }
 
     static boolean isBlank(char c) {
@@ -45,10 +40,9 @@ final class Lexer {
         int start = at++;
         StringBuilder value = new StringBuilder();
 
-        for (;;) {
+        for (; ; ) {
             int quote = text.indexOf('\'', at);
-            if (quote < 0)
-                throw invalid(start + 1, "the string has no closing quote");
+            if (quote < 0) throw invalid(start + 1, "the string has no closing quote");
             value.append(text, at, quote);
             at = quote + 1;
             if (at == text.length() || text.charAt(at) != '\'')
@@ -68,12 +62,10 @@ final class Lexer {
 
         while (at < text.length()) {
             int c = text.codePointAt(at);
-            if (c != '.' && !Character.isJavaIdentifierPart(c))
-                break;
+            if (c != '.' && !Character.isJavaIdentifierPart(c)) break;
             at += Character.charCount(c);
             boolean exponent = hex ? c == 'p' || c == 'P' : c == 'e' || c == 'E';
-            if (exponent && at < text.length() && (text.charAt(at) == '+' || text.charAt(at) == '-'))
-                at++;
+            if (exponent && at < text.length() && (text.charAt(at) == '+' || text.charAt(at) == '-')) at++;
         }
         return new Token(Token.Kind.NUMBER, text.substring(start, at), start + 1);
     }
@@ -94,16 +86,13 @@ final class Lexer {
                 at += sign.length();
                 if (text.startsWith("--", start))
                     throw invalid(start + 1, "selectors have no comments; write \"- -\" for two signs");
-                if (text.startsWith("/*", start))
-                    throw invalid(start + 1, "selectors have no comments");
+                if (text.startsWith("/*", start)) throw invalid(start + 1, "selectors have no comments");
                 return new Token(Token.Kind.SIGN, sign, start + 1);
             }
 
         String found = Character.toString(text.codePointAt(at));
-        if (found.equals("\""))
-            throw invalid(start + 1, "strings stand in single quotes");
-        if (text.startsWith("!=", start))
-            throw invalid(start + 1, "unexpected \"!=\"; not equal is written <>");
+        if (found.equals("\"")) throw invalid(start + 1, "strings stand in single quotes");
+        if (text.startsWith("!=", start)) throw invalid(start + 1, "unexpected \"!=\"; not equal is written <>");
         throw invalid(start + 1, "unexpected character \"" + found + "\"");
     }
 }

@@ -6,8 +6,8 @@ final class Literals {
 
     /** Whether the server can store the string: it has no character 0 and no half of a surrogate pair. */
     static boolean isStorable(String value) {
-        return value.codePoints().noneMatch(c -> c == 0 || c >= Character.MIN_SURROGATE
-                && c <= Character.MAX_SURROGATE);
+        return value.codePoints()
+                .noneMatch(c -> c == 0 || c >= Character.MIN_SURROGATE && c <= Character.MAX_SURROGATE);
     }
 
     /** A literal of a type. */
@@ -17,12 +17,9 @@ final class Literals {
 
         for (int i = 0; i < value.length(); i++) {
             char c = value.charAt(i);
-            if (c == '\'' || c == '\\')
-                made.append(c).append(c);
-            else if (isControl(c))
-                made.append(String.format("\\x%02x", (int) c));
-            else
-                made.append(c);
+            if (c == '\'' || c == '\\') made.append(c).append(c);
+            else if (isControl(c)) made.append(String.format("\\x%02x", (int) c));
+            else made.append(c);
         }
         return made.append("'::").append(type).toString();
     }
@@ -33,12 +30,9 @@ final class Literals {
 
         for (int i = 0; i < value.length(); i++) {
             char c = value.charAt(i);
-            if (c == '"' || c == '\\')
-                made.append('\\').append(c);
-            else if (isControl(c))
-                made.append(String.format("\\u%04x", (int) c));
-            else
-                made.append(c);
+            if (c == '"' || c == '\\') made.append('\\').append(c);
+            else if (isControl(c)) made.append(String.format("\\u%04x", (int) c));
+            else made.append(c);
         }
         return sql(made.append('"').toString(), "jsonb");
     }

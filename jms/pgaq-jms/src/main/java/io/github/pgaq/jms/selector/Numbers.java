@@ -8,12 +8,11 @@ final class Numbers {
     private static final Pattern EXACT = Pattern.compile(
             "(0[xX][0-9a-fA-F](?:_*[0-9a-fA-F])*|0[bB][01](?:_*[01])*|0(?:_*[0-7])*|[1-9](?:_*[0-9])*)([lL]?)");
     private static final String DIGITS = "[0-9](?:_*[0-9])*";
-    private static final Pattern APPROXIMATE = Pattern.compile(
-            "(?:" + DIGITS + "\\.(?:" + DIGITS + ")?|\\." + DIGITS + "|" + DIGITS + "(?=[eEfFdD]))(?:[eE][+-]?"
-            + DIGITS + ")?[fFdD]?");
+    private static final Pattern APPROXIMATE = Pattern.compile("(?:" + DIGITS + "\\.(?:" + DIGITS + ")?|\\." + DIGITS
+            + "|" + DIGITS + "(?=[eEfFdD]))(?:[eE][+-]?" + DIGITS + ")?[fFdD]?");
     private static final String HEX = "[0-9a-fA-F](?:_*[0-9a-fA-F])*";
-    private static final Pattern APPROXIMATE_HEX = Pattern.compile(
-            "0[xX](?:" + HEX + "\\.?|(?:" + HEX + ")?\\." + HEX + ")[pP][+-]?" + DIGITS + "[fFdD]?");
+    private static final Pattern APPROXIMATE_HEX =
+            Pattern.compile("0[xX](?:" + HEX + "\\.?|(?:" + HEX + ")?\\." + HEX + ")[pP][+-]?" + DIGITS + "[fFdD]?");
 
     private Numbers() {}
 
@@ -32,7 +31,8 @@ final class Numbers {
 
         if (exact.matches())
             return parseExact(exact.group(1).replace("_", ""), !exact.group(2).isEmpty(), negative, literal);
-        if (APPROXIMATE.matcher(literal).matches() || APPROXIMATE_HEX.matcher(literal).matches())
+        if (APPROXIMATE.matcher(literal).matches()
+                || APPROXIMATE_HEX.matcher(literal).matches())
             return parseApproximate(literal.replace("_", ""), negative);
         throw new InvalidNumber("\"" + literal + "\" is not a number");
     }
@@ -42,18 +42,13 @@ final class Numbers {
             throws InvalidNumber {
         BigInteger value;
 
-        if (digits.startsWith("0x") || digits.startsWith("0X"))
-            value = new BigInteger(digits.substring(2), 16);
-        else if (digits.startsWith("0b") || digits.startsWith("0B"))
-            value = new BigInteger(digits.substring(2), 2);
-        else
-            value = new BigInteger(digits, digits.startsWith("0") ? 8 : 10);
-        if (negative)
-            value = value.negate();
+        if (digits.startsWith("0x") || digits.startsWith("0X")) value = new BigInteger(digits.substring(2), 16);
+        else if (digits.startsWith("0b") || digits.startsWith("0B")) value = new BigInteger(digits.substring(2), 2);
+        else value = new BigInteger(digits, digits.startsWith("0") ? 8 : 10);
+        if (negative) value = value.negate();
         if (value.bitLength() > 63)
             throw new InvalidNumber((negative ? "-" : "") + literal + " is out of the range of long");
-        if (!isLong && value.bitLength() <= 31)
-            return value.intValue();
+        if (!isLong && value.bitLength() <= 31) return value.intValue();
         return value.longValue();
     }
 
@@ -65,10 +60,8 @@ final class Numbers {
 
         if (Double.isInfinite(value) || value == 0 && !isZero(literal, hex))
             throw new InvalidNumber(literal + " is out of the range of " + (isFloat ? "float" : "double"));
-        if (negative)
-            value = -value;
-        if (isFloat)
-            return (float) value;
+        if (negative) value = -value;
+        if (isFloat) return (float) value;
         return value;
     }
 
@@ -127,12 +120,9 @@ final class Numbers {
     }
 
     static Number negate(Number value) {
-        if (value instanceof Double)
-            return -value.doubleValue();
-        if (value instanceof Float)
-            return -value.floatValue();
-        if (value instanceof Long)
-            return -value.longValue();
+        if (value instanceof Double) return -value.doubleValue();
+        if (value instanceof Float) return -value.floatValue();
+        if (value instanceof Long) return -value.longValue();
         return -value.intValue();
     }
 
@@ -146,8 +136,7 @@ final class Numbers {
 
     /** Floats are compared as doubles, which changes no result. With NaN only {@code <>} is true, and 0.0 = -0.0. */
     private static boolean compare(double left, Expression.Operator operator, double right) {
-        if (Double.isNaN(left) || Double.isNaN(right))
-            return operator == Expression.Operator.NOT_EQUAL;
+        if (Double.isNaN(left) || Double.isNaN(right)) return operator == Expression.Operator.NOT_EQUAL;
         return holds(left < right ? -1 : left > right ? 1 : 0, operator);
     }
 

@@ -1,10 +1,5 @@
 package io.github.pgaq.jms.selector;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Set;
-import java.util.TreeSet;
-
 import io.github.pgaq.jms.selector.Expression.And;
 import io.github.pgaq.jms.selector.Expression.Arithmetic;
 import io.github.pgaq.jms.selector.Expression.Between;
@@ -24,6 +19,10 @@ import io.github.pgaq.jms.selector.Expression.Signed;
 import io.github.pgaq.jms.selector.Expression.Type;
 import io.github.pgaq.jms.selector.Expression.Value;
 import jakarta.jms.InvalidSelectorException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * Reads a selector by recursive descent:
@@ -69,8 +68,7 @@ final class Parser {
         Parser parser = new Parser(text);
         Condition condition = parser.condition(parser.or());
 
-        if (parser.token.kind() != Token.Kind.END)
-            throw parser.expected("an operator or the end of the selector");
+        if (parser.token.kind() != Token.Kind.END) throw parser.expected("an operator or the end of the selector");
         return condition;
     }
 
@@ -79,30 +77,25 @@ final class Parser {
     private Read or() throws InvalidSelectorException {
         Read first = and();
 
-        if (!token.isKeyword("OR"))
-            return first;
+        if (!token.isKeyword("OR")) return first;
         List<Condition> operands = new ArrayList<>(List.of(condition(first)));
-        while (accept("OR"))
-            operands.add(condition(and()));
+        while (accept("OR")) operands.add(condition(and()));
         return new Read(checked(new Or(List.copyOf(operands)), first.first), first.first);
     }
 
     private Read and() throws InvalidSelectorException {
         Read first = not();
 
-        if (!token.isKeyword("AND"))
-            return first;
+        if (!token.isKeyword("AND")) return first;
         List<Condition> operands = new ArrayList<>(List.of(condition(first)));
-        while (accept("AND"))
-            operands.add(condition(not()));
+        while (accept("AND")) operands.add(condition(not()));
         return new Read(checked(new And(List.copyOf(operands)), first.first), first.first);
     }
 
     private Read not() throws InvalidSelectorException {
         Token first = token;
 
-        if (!accept("NOT"))
-            return comparison();
+        if (!accept("NOT")) return comparison();
         enter(first);
         Condition operand = condition(not());
         depth--;
@@ -116,8 +109,7 @@ final class Parser {
         if (operator != null) {
             next();
             Read right = sum();
-            if (operator() != null)
-                throw expected("AND, OR or the end of the comparison");
+            if (operator() != null) throw expected("AND, OR or the end of the comparison");
             return new Read(checked(compared(left, operator, right), left.first), left.first);
         }
         if (accept("IS")) {
@@ -127,14 +119,10 @@ final class Parser {
         }
 
         boolean negated = accept("NOT");
-        if (accept("BETWEEN"))
-            return found(between(left), negated, left.first);
-        if (accept("IN"))
-            return found(in(left), negated, left.first);
-        if (accept("LIKE"))
-            return found(like(left), negated, left.first);
-        if (negated)
-            throw expected("BETWEEN, IN or LIKE");
+        if (accept("BETWEEN")) return found(between(left), negated, left.first);
+        if (accept("IN")) return found(in(left), negated, left.first);
+        if (accept("LIKE")) return found(like(left), negated, left.first);
+        if (negated) throw expected("BETWEEN, IN or LIKE");
         return left;
     }
 
@@ -144,17 +132,13 @@ final class Parser {
 
     private Operator operator() {
         if (token.kind() == Token.Kind.SIGN)
-            for (Operator operator : Operator.values())
-                if (operator.sign.equals(token.text()))
-                    return operator;
+            for (Operator operator : Operator.values()) if (operator.sign.equals(token.text())) return operator;
         return null;
     }
 
     private Condition compared(Read left, Operator operator, Read right) throws InvalidSelectorException {
-        if (left.expression instanceof Condition condition)
-            return comparedToBoolean(condition, operator, right);
-        if (right.expression instanceof Condition condition)
-            return comparedToBoolean(condition, operator, left);
+        if (left.expression instanceof Condition condition) return comparedToBoolean(condition, operator, right);
+        if (right.expression instanceof Condition condition) return comparedToBoolean(condition, operator, left);
         if (operator.isOrdering()) {
             orderable(left, operator.sign);
             orderable(right, operator.sign);
@@ -165,10 +149,10 @@ final class Parser {
     /** {@code (condition) = TRUE} and its like. */
     private Condition comparedToBoolean(Condition condition, Operator operator, Read other)
             throws InvalidSelectorException {
-        if (operator.isOrdering() || !(other.expression instanceof Literal literal
-                && literal.value() instanceof Boolean))
-            throw lexer.invalid(other.first.position(),
-                    "a condition can be compared only with TRUE or FALSE, by = or <>");
+        if (operator.isOrdering()
+                || !(other.expression instanceof Literal literal && literal.value() instanceof Boolean))
+            throw lexer.invalid(
+                    other.first.position(), "a condition can be compared only with TRUE or FALSE, by = or <>");
         return literal.value().equals(operator == Operator.EQUAL) ? condition : new Not(condition);
     }
 
@@ -185,8 +169,7 @@ final class Parser {
         List<String> values = new ArrayList<>();
 
         expectSign("(");
-        do
-            values.add(string("a string"));
+        do values.add(string("a string"));
         while (acceptSign(","));
         expectSign(")");
         return new In(identifier, List.copyOf(values));
@@ -202,13 +185,12 @@ final class Parser {
             Token atEscape = token;
             String character = string("a string of one character");
             if (character.codePointCount(0, character.length()) != 1)
-                throw lexer.invalid(atEscape.position(), "expected a string of one character, found "
-                        + atEscape.described());
+                throw lexer.invalid(
+                        atEscape.position(), "expected a string of one character, found " + atEscape.described());
             escape = character.codePointAt(0);
         }
         Pattern pattern = Pattern.of(text, escape);
-        if (pattern == null)
-            throw lexer.invalid(at.position(), "the pattern ends with its escape character");
+        if (pattern == null) throw lexer.invalid(at.position(), "the pattern ends with its escape character");
         return new Like(identifier, pattern);
     }
 
@@ -217,16 +199,14 @@ final class Parser {
     private Read sum() throws InvalidSelectorException {
         Read left = product();
 
-        while (token.isSign("+") || token.isSign("-"))
-            left = arithmetic(left, next(), product());
+        while (token.isSign("+") || token.isSign("-")) left = arithmetic(left, next(), product());
         return left;
     }
 
     private Read product() throws InvalidSelectorException {
         Read left = signed();
 
-        while (token.isSign("*") || token.isSign("/"))
-            left = arithmetic(left, next(), signed());
+        while (token.isSign("*") || token.isSign("/")) left = arithmetic(left, next(), signed());
         return left;
     }
 
@@ -240,11 +220,9 @@ final class Parser {
     private Read signed() throws InvalidSelectorException {
         Token first = token;
 
-        if (!token.isSign("+") && !token.isSign("-"))
-            return primary();
+        if (!token.isSign("+") && !token.isSign("-")) return primary();
         next();
-        if (token.kind() == Token.Kind.NUMBER)
-            return new Read(literal(next(), first.isSign("-")), first);
+        if (token.kind() == Token.Kind.NUMBER) return new Read(literal(next(), first.isSign("-")), first);
         enter(first);
         Read operand = signed();
         depth--;
@@ -262,8 +240,7 @@ final class Parser {
             case WORD:
                 return new Read(word(), first);
             default:
-                if (!token.isSign("("))
-                    throw expected("an identifier, a literal or \"(\"");
+                if (!token.isSign("(")) throw expected("an identifier, a literal or \"(\"");
                 next();
                 enter(first);
                 Read inner = or();
@@ -282,10 +259,8 @@ final class Parser {
     }
 
     private Value word() throws InvalidSelectorException {
-        if (token.isKeyword("TRUE") || token.isKeyword("FALSE"))
-            return new Literal(next().isKeyword("TRUE"));
-        if (RESERVED.contains(token.text()))
-            throw expected("an identifier, a literal or \"(\"");
+        if (token.isKeyword("TRUE") || token.isKeyword("FALSE")) return new Literal(next().isKeyword("TRUE"));
+        if (RESERVED.contains(token.text())) throw expected("an identifier, a literal or \"(\"");
 
         String name = token.text();
         for (Header header : Header.values())
@@ -294,9 +269,11 @@ final class Parser {
                 return header;
             }
         if (name.startsWith("JMS") && !name.startsWith("JMSX") && !name.startsWith("JMS_"))
-            throw lexer.invalid(token.position(), "\"" + name
-                    + "\" cannot be used in a selector; of the header fields, "
-                    + "JMSDeliveryMode, JMSPriority, JMSMessageID, JMSTimestamp, JMSCorrelationID and JMSType can");
+            throw lexer.invalid(
+                    token.position(),
+                    "\"" + name
+                            + "\" cannot be used in a selector; of the header fields, JMSDeliveryMode, JMSPriority,"
+                            + " JMSMessageID, JMSTimestamp, JMSCorrelationID and JMSType can");
         next();
         return new Property(name);
     }
@@ -305,8 +282,7 @@ final class Parser {
 
     /** A condition; of values, an identifier that may be a boolean, and TRUE and FALSE. */
     private Condition condition(Read read) throws InvalidSelectorException {
-        if (read.expression instanceof Condition condition)
-            return condition;
+        if (read.expression instanceof Condition condition) return condition;
 
         Value value = (Value) read.expression;
         if (!value.canBe(Type.BOOLEAN))
@@ -324,14 +300,12 @@ final class Parser {
     }
 
     private Value numeric(Read read, String problem) throws InvalidSelectorException {
-        if (read.expression instanceof Value value && value.canBe(Type.NUMBER))
-            return value;
+        if (read.expression instanceof Value value && value.canBe(Type.NUMBER)) return value;
         throw lexer.invalid(read.first.position(), problem);
     }
 
     private Identifier identifier(Read read, String operator) throws InvalidSelectorException {
-        if (read.expression instanceof Identifier identifier)
-            return identifier;
+        if (read.expression instanceof Identifier identifier) return identifier;
         throw lexer.invalid(read.first.position(), "expected an identifier before " + operator);
     }
 
@@ -345,14 +319,12 @@ final class Parser {
 
     /** Refuses what is nested too deep, also without parentheses. */
     private <T extends Expression> T checked(T expression, Token first) throws InvalidSelectorException {
-        if (expression.depth() > MAX_DEPTH)
-            throw tooDeep(first);
+        if (expression.depth() > MAX_DEPTH) throw tooDeep(first);
         return expression;
     }
 
     private void enter(Token first) throws InvalidSelectorException {
-        if (++depth > MAX_DEPTH)
-            throw tooDeep(first);
+        if (++depth > MAX_DEPTH) throw tooDeep(first);
     }
 
     private InvalidSelectorException tooDeep(Token first) {
@@ -369,32 +341,27 @@ final class Parser {
     }
 
     private boolean accept(String keyword) throws InvalidSelectorException {
-        if (!token.isKeyword(keyword))
-            return false;
+        if (!token.isKeyword(keyword)) return false;
         next();
         return true;
     }
 
     private boolean acceptSign(String sign) throws InvalidSelectorException {
-        if (!token.isSign(sign))
-            return false;
+        if (!token.isSign(sign)) return false;
         next();
         return true;
     }
 
     private void expect(String keyword) throws InvalidSelectorException {
-        if (!accept(keyword))
-            throw expected(keyword);
+        if (!accept(keyword)) throw expected(keyword);
     }
 
     private void expectSign(String sign) throws InvalidSelectorException {
-        if (!acceptSign(sign))
-            throw expected("\"" + sign + "\"");
+        if (!acceptSign(sign)) throw expected("\"" + sign + "\"");
     }
 
     private String string(String what) throws InvalidSelectorException {
-        if (token.kind() != Token.Kind.STRING)
-            throw expected(what);
+        if (token.kind() != Token.Kind.STRING) throw expected(what);
         return next().text();
     }
 

@@ -28,11 +28,9 @@ final class Pattern {
 
         for (int i = 0; i < source.length; i++) {
             if (source[i] == escape) {
-                if (++i == source.length)
-                    return null;
+                if (++i == source.length) return null;
                 made[count++] = source[i];
-            } else
-                made[count++] = source[i] == '_' ? ONE : source[i] == '%' ? ANY : source[i];
+            } else made[count++] = source[i] == '_' ? ONE : source[i] == '%' ? ANY : source[i];
         }
         return new Pattern(Arrays.copyOf(made, count));
     }
@@ -54,11 +52,9 @@ final class Pattern {
             } else if (afterAny >= 0) {
                 element = afterAny;
                 at = ++tried;
-            } else
-                return false;
+            } else return false;
         }
-        while (element < elements.length && elements[element] == ANY)
-            element++;
+        while (element < elements.length && elements[element] == ANY) element++;
         return element == elements.length;
     }
 
@@ -67,13 +63,10 @@ final class Pattern {
         StringBuilder made = new StringBuilder();
 
         for (int element : elements) {
-            if (element == ONE)
-                made.append('_');
-            else if (element == ANY)
-                made.append('%');
+            if (element == ONE) made.append('_');
+            else if (element == ANY) made.append('%');
             else {
-                if (element == '_' || element == '%' || element == '\\')
-                    made.append('\\');
+                if (element == '_' || element == '%' || element == '\\') made.append('\\');
                 made.appendCodePoint(element);
             }
         }

@@ -38,8 +38,7 @@ public final class Selector {
      * @throws InvalidSelectorException if it is not valid; the message names the position of the first problem, from 1
      */
     public static Selector parse(String text) throws InvalidSelectorException {
-        if (text == null || text.chars().allMatch(c -> Lexer.isBlank((char) c)))
-            return null;
+        if (text == null || text.chars().allMatch(c -> Lexer.isBlank((char) c))) return null;
         return new Selector(text, Parser.parse(text));
     }
 

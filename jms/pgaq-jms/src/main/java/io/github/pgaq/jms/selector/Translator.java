@@ -1,10 +1,5 @@
 package io.github.pgaq.jms.selector;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.function.Function;
-import java.util.stream.Collectors;
-
 import io.github.pgaq.jms.selector.Expression.And;
 import io.github.pgaq.jms.selector.Expression.Arithmetic;
 import io.github.pgaq.jms.selector.Expression.Between;
@@ -23,6 +18,10 @@ import io.github.pgaq.jms.selector.Expression.Property;
 import io.github.pgaq.jms.selector.Expression.Signed;
 import io.github.pgaq.jms.selector.Expression.Type;
 import io.github.pgaq.jms.selector.Expression.Value;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /**
  * Translates a condition to SQL over a message of the server.
@@ -58,17 +57,18 @@ final class Translator {
             return joined(and.operands(), operand -> holds(operand, truth), truth ? " AND " : " OR ");
         if (condition instanceof Or or)
             return joined(or.operands(), operand -> holds(operand, truth), truth ? " OR " : " AND ");
-        if (condition instanceof Not not)
-            return holds(not.operand(), !truth);
+        if (condition instanceof Not not) return holds(not.operand(), !truth);
         if (condition instanceof Between between)
-            return holds(new And(List.of(new Comparison(Operator.GREATER_OR_EQUAL, between.value(), between.low()),
-                    new Comparison(Operator.LESS_OR_EQUAL, between.value(), between.high()))), truth);
+            return holds(
+                    new And(List.of(
+                            new Comparison(Operator.GREATER_OR_EQUAL, between.value(), between.low()),
+                            new Comparison(Operator.LESS_OR_EQUAL, between.value(), between.high()))),
+                    truth);
         if (condition instanceof IsNull isNull)
             return truth ? unknown(isNull.identifier()) : known(isNull.identifier());
         if (condition instanceof Comparison comparison)
             return truth ? compared(comparison) : isFalse(compared(comparison), comparison.left(), comparison.right());
-        if (condition instanceof In in)
-            return truth ? in(in) : isFalse(in(in), in.identifier());
+        if (condition instanceof In in) return truth ? in(in) : isFalse(in(in), in.identifier());
         Like like = (Like) condition;
         return truth ? like(like) : isFalse(like(like), like.identifier());
     }
@@ -77,11 +77,8 @@ final class Translator {
     private String isFalse(String isTrue, Value... values) {
         List<String> parts = new ArrayList<>();
 
-        for (Value value : values)
-            if (!known(value).equals(ALWAYS))
-                parts.add(known(value));
-        if (!isTrue.equals(NEVER))
-            parts.add(isTrue.equals(ALWAYS) ? NEVER : "(" + isTrue + ") IS NOT TRUE");
+        for (Value value : values) if (!known(value).equals(ALWAYS)) parts.add(known(value));
+        if (!isTrue.equals(NEVER)) parts.add(isTrue.equals(ALWAYS) ? NEVER : "(" + isTrue + ") IS NOT TRUE");
         return all(parts);
     }
 
@@ -97,8 +94,7 @@ final class Translator {
             ways.add(comparedStrings(left, operator, right));
         if (!operator.isOrdering() && canBoth(left, right, Type.BOOLEAN))
             ways.add(comparedBooleans(left, operator, right));
-        if (canBoth(left, right, Type.NUMBER))
-            ways.add(comparedNumbers(left, operator, right));
+        if (canBoth(left, right, Type.NUMBER)) ways.add(comparedNumbers(left, operator, right));
         ways.removeIf(NEVER::equals);
         return ways.isEmpty() ? NEVER : ways.size() == 1 ? ways.get(0) : "(" + String.join(" OR ", ways) + ")";
     }
@@ -109,16 +105,15 @@ final class Translator {
             if (left instanceof Literal other)
                 return constant(other.value().equals(string) == (operator == Operator.EQUAL));
             if (!Literals.isStorable(string)) // no string of a message is equal
-                return operator == Operator.EQUAL ? NEVER : isString(left);
+            return operator == Operator.EQUAL ? NEVER : isString(left);
             if (left instanceof Property property)
-                return operator == Operator.EQUAL ? json(property) + " = " + Literals.jsonb(string)
+                return operator == Operator.EQUAL
+                        ? json(property) + " = " + Literals.jsonb(string)
                         : all(List.of(isString(left), json(property) + " <> " + Literals.jsonb(string)));
         }
         List<String> parts = new ArrayList<>();
-        if (left instanceof Property)
-            parts.add(isString(left));
-        if (right instanceof Property)
-            parts.add(isString(right));
+        if (left instanceof Property) parts.add(isString(left));
+        if (right instanceof Property) parts.add(isString(right));
         parts.add(text(left) + " " + operator.sign + " " + text(right));
         return all(parts);
     }
@@ -126,11 +121,12 @@ final class Translator {
     private String comparedBooleans(Value left, Operator operator, Value right) {
         if (right instanceof Literal literal) {
             boolean wanted = literal.value().equals(operator == Operator.EQUAL);
-            if (left instanceof Literal other)
-                return constant(other.value().equals(wanted));
+            if (left instanceof Literal other) return constant(other.value().equals(wanted));
             return json(left) + " = '" + wanted + "'::jsonb";
         }
-        return all(List.of(typeIs(left, "boolean"), typeIs(right, "boolean"),
+        return all(List.of(
+                typeIs(left, "boolean"),
+                typeIs(right, "boolean"),
                 json(left) + " " + operator.sign + " " + json(right)));
     }
 
@@ -138,8 +134,7 @@ final class Translator {
         if (right instanceof Literal literal) {
             if (left instanceof Literal other)
                 return constant(Numbers.compare((Number) other.value(), operator, (Number) literal.value()));
-            if (left == Header.JMSPriority)
-                return comparedPriority(operator, (Number) literal.value());
+            if (left == Header.JMSPriority) return comparedPriority(operator, (Number) literal.value());
         }
         return "aq_jms.compare(" + number(left) + ", " + Literals.sql(operator.sign, "text") + ", " + number(right)
                 + ")";
@@ -151,26 +146,23 @@ final class Translator {
         List<String> ways = new ArrayList<>();
 
         for (int priority = 1; priority <= 8; priority++)
-            if (Numbers.compare(9 - priority, operator, literal))
-                between.add(Integer.toString(priority));
-        if (Numbers.compare(9, operator, literal))
-            ways.add("priority <= 0");
-        if (!between.isEmpty())
-            ways.add("priority IN (" + String.join(", ", between) + ")");
-        if (Numbers.compare(0, operator, literal))
-            ways.add("priority >= 9");
-        return ways.isEmpty() ? NEVER : ways.size() == 3 && between.size() == 8 ? ALWAYS : "("
-                + String.join(" OR ", ways) + ")";
+            if (Numbers.compare(9 - priority, operator, literal)) between.add(Integer.toString(priority));
+        if (Numbers.compare(9, operator, literal)) ways.add("priority <= 0");
+        if (!between.isEmpty()) ways.add("priority IN (" + String.join(", ", between) + ")");
+        if (Numbers.compare(0, operator, literal)) ways.add("priority >= 9");
+        return ways.isEmpty()
+                ? NEVER
+                : ways.size() == 3 && between.size() == 8 ? ALWAYS : "(" + String.join(" OR ", ways) + ")";
     }
 
     private String in(In in) {
-        List<String> values = in.values().stream().filter(Literals::isStorable).distinct().toList();
+        List<String> values =
+                in.values().stream().filter(Literals::isStorable).distinct().toList();
 
-        if (values.isEmpty() || !canBe(in.identifier(), Type.STRING))
-            return NEVER;
+        if (values.isEmpty() || !canBe(in.identifier(), Type.STRING)) return NEVER;
         if (in.identifier() instanceof Property property)
-            return json(property) + " IN (" + values.stream().map(Literals::jsonb).collect(Collectors.joining(", "))
-                    + ")";
+            return json(property) + " IN ("
+                    + values.stream().map(Literals::jsonb).collect(Collectors.joining(", ")) + ")";
         return text(in.identifier()) + " IN ("
                 + values.stream().map(value -> Literals.sql(value, "text")).collect(Collectors.joining(", ")) + ")";
     }
@@ -178,8 +170,7 @@ final class Translator {
     private String like(Like like) {
         String pattern = like.pattern().toServerPattern();
 
-        if (!Literals.isStorable(pattern) || !canBe(like.identifier(), Type.STRING))
-            return NEVER;
+        if (!Literals.isStorable(pattern) || !canBe(like.identifier(), Type.STRING)) return NEVER;
         String matches = text(like.identifier()) + " LIKE " + Literals.sql(pattern, "text");
         return like.identifier() instanceof Property ? all(List.of(isString(like.identifier()), matches)) : matches;
     }
@@ -187,7 +178,8 @@ final class Translator {
     // --- values ---
 
     private static boolean canBe(Value value, Type type) {
-        return value instanceof Property property && property.name().equals(DELIVERY_COUNT) ? type == Type.NUMBER
+        return value instanceof Property property && property.name().equals(DELIVERY_COUNT)
+                ? type == Type.NUMBER
                 : value.canBe(type) && !isAbsent(value);
     }
 
@@ -201,22 +193,22 @@ final class Translator {
     }
 
     private String known(Value value) {
-        if (isAbsent(value))
-            return NEVER;
-        if (isAlwaysKnown(value))
-            return ALWAYS;
+        if (isAbsent(value)) return NEVER;
+        if (isAlwaysKnown(value)) return ALWAYS;
         return "(" + (value instanceof Identifier ? text(value) : number(value)) + ") IS NOT NULL";
     }
 
     private String unknown(Identifier identifier) {
-        if (isAbsent(identifier))
-            return ALWAYS;
+        if (isAbsent(identifier)) return ALWAYS;
         return isAlwaysKnown(identifier) ? NEVER : "(" + text(identifier) + ") IS NULL";
     }
 
     private static boolean isAlwaysKnown(Value value) {
-        return value instanceof Literal || value == Header.JMSDeliveryMode || value == Header.JMSPriority
-                || value == Header.JMSMessageID || value == Header.JMSTimestamp
+        return value instanceof Literal
+                || value == Header.JMSDeliveryMode
+                || value == Header.JMSPriority
+                || value == Header.JMSMessageID
+                || value == Header.JMSTimestamp
                 || value instanceof Property property && property.name().equals(DELIVERY_COUNT);
     }
 
@@ -234,13 +226,13 @@ final class Translator {
 
     /** A value as text; null if a property does not exist or is JSON's null. */
     private String text(Value value) {
-        if (value instanceof Literal literal)
-            return Literals.sql((String) literal.value(), "text");
+        if (value instanceof Literal literal) return Literals.sql((String) literal.value(), "text");
         if (value instanceof Property property)
             return columns.properties + " ->> " + Literals.sql(property.name(), "text");
         return switch ((Header) value) {
-            case JMSDeliveryMode -> "CASE WHEN " + columns.deliveryMode + " = '1'::jsonb "
-                    + "THEN 'NON_PERSISTENT'::text ELSE 'PERSISTENT'::text END";
+            case JMSDeliveryMode ->
+                "CASE WHEN " + columns.deliveryMode + " = '1'::jsonb "
+                        + "THEN 'NON_PERSISTENT'::text ELSE 'PERSISTENT'::text END";
             case JMSMessageID -> "coalesce(" + columns.messageId + ", 'ID:'::text || msgid::text)";
             case JMSCorrelationID -> columns.correlationId;
             case JMSType -> columns.type;
@@ -260,19 +252,20 @@ final class Translator {
             return signed.sign() == '+' ? number(signed.operand()) : "aq_jms.negate(" + number(signed.operand()) + ")";
         if (value == Header.JMSPriority)
             return "aq_jms.number(CASE WHEN priority <= 0 THEN 9 WHEN priority >= 9 THEN 0 ELSE 9 - priority END)";
-        if (value == Header.JMSTimestamp)
-            return columns.timestamp;
+        if (value == Header.JMSTimestamp) return columns.timestamp;
         String name = ((Property) value).name();
         if (name.equals(DELIVERY_COUNT))
             return "aq_jms.calculate(aq_jms.number(attempts), '+'::text, aq_jms.number('1'::integer))";
-        return isAbsent(value) ? "NULL::bytea"
+        return isAbsent(value)
+                ? "NULL::bytea"
                 : "aq_jms.number(" + columns.properties + ", " + columns.propertyTypes + ", "
                         + Literals.sql(name, "text") + ")";
     }
 
     private static String sqlType(Number number) {
-        return number instanceof Integer ? "integer" : number instanceof Long ? "bigint"
-                : number instanceof Float ? "real" : "double precision";
+        return number instanceof Integer
+                ? "integer"
+                : number instanceof Long ? "bigint" : number instanceof Float ? "real" : "double precision";
     }
 
     // --- SQL ---

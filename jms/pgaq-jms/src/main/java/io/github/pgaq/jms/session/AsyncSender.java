@@ -141,7 +141,8 @@ final class AsyncSender implements Runnable {
     }
 
     private boolean isBusy(Producer producer) {
-        return sending > 0 || calling != null && isOf(calling, producer)
+        return sending > 0
+                || calling != null && isOf(calling, producer)
                 || unsent.stream().anyMatch(job -> isOf(job, producer))
                 || sent.stream().anyMatch(job -> isOf(job, producer));
     }

@@ -30,7 +30,11 @@ final class Browser implements QueueBrowser {
         this.session = session;
         this.queue = queue;
         this.selector = selector;
-        this.source = new Source(queue.serverName(), null, condition, PAGE,
+        this.source = new Source(
+                queue.serverName(),
+                null,
+                condition,
+                PAGE,
                 session.connection().options().prefetchBytes());
     }
 

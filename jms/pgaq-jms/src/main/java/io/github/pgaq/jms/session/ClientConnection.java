@@ -78,7 +78,8 @@ public class ClientConnection implements PgaqConnection {
         this.keeper = new LeaseKeeper(control, options);
         this.subscriptions = new Subscriptions(control, id, options.plainDurableNames());
         this.temporaries = new Temporaries(this);
-        this.messages = new Messages(AllowedClasses.parse(options.get(PgaqOption.ALLOWED_CLASSES)),
+        this.messages = new Messages(
+                AllowedClasses.parse(options.get(PgaqOption.ALLOWED_CLASSES)),
                 address -> temporaries.resolve(PgaqDestination.parse(address)));
         control.open();
         try {
@@ -101,8 +102,10 @@ public class ClientConnection implements PgaqConnection {
             described.clear();
             int ended = temporaries.lost();
             if (ended > 0) {
-                report(new JMSException("the connection to the server was lost, and with it " + ended
-                        + " temporary destinations: create them again", cause.getSQLState()));
+                report(new JMSException(
+                        "the connection to the server was lost, and with it " + ended
+                                + " temporary destinations: create them again",
+                        cause.getSQLState()));
             }
         }
 
@@ -110,8 +113,8 @@ public class ClientConnection implements PgaqConnection {
         public void restored(Store store) throws SQLException {
             try {
                 if (clientId != null) {
-                    Subscriptions.claimAgain(store, "client:" + clientId, false,
-                            "client identifier \"" + clientId + "\"");
+                    Subscriptions.claimAgain(
+                            store, "client:" + clientId, false, "client identifier \"" + clientId + "\"");
                 }
                 subscriptions.restore(store);
                 refused = false;
@@ -203,7 +206,8 @@ public class ClientConnection implements PgaqConnection {
         boolean changes = (reason == null) != (suspension == null);
         suspension = reason;
         if (changes) {
-            thread("suspension", () -> sessions.forEach(ClientSession::suspensionChanged)).start();
+            thread("suspension", () -> sessions.forEach(ClientSession::suspensionChanged))
+                    .start();
         }
     }
 
@@ -297,7 +301,8 @@ public class ClientConnection implements PgaqConnection {
     }
 
     boolean hasConsumer(PgaqDestination destination) throws JMSException {
-        return subscriptions.uses(destination) || sessions.stream().anyMatch(s -> s.roster().consumesFrom(destination));
+        return subscriptions.uses(destination)
+                || sessions.stream().anyMatch(s -> s.roster().consumesFrom(destination));
     }
 
     /**
@@ -313,7 +318,8 @@ public class ClientConnection implements PgaqConnection {
         }
         QueueDescription description = described.get(destination.serverName());
         if (description == null) {
-            description = control.call("could not use \"" + destination.getName() + "\"",
+            description = control.call(
+                    "could not use \"" + destination.getName() + "\"",
                     store -> store.describe(destination.serverName()));
             if (described.size() >= MOST_DESCRIBED) {
                 // temporary queues of other connections come and go
@@ -444,38 +450,38 @@ public class ClientConnection implements PgaqConnection {
     // Connection consumers, which are optional
 
     @Override
-    public ConnectionConsumer createConnectionConsumer(Destination destination, String selector, ServerSessionPool pool,
-            int maxMessages) throws JMSException {
+    public ConnectionConsumer createConnectionConsumer(
+            Destination destination, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw unsupported();
     }
 
     @Override
-    public ConnectionConsumer createConnectionConsumer(Queue queue, String selector, ServerSessionPool pool,
-            int maxMessages) throws JMSException {
+    public ConnectionConsumer createConnectionConsumer(
+            Queue queue, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw unsupported();
     }
 
     @Override
-    public ConnectionConsumer createConnectionConsumer(Topic topic, String selector, ServerSessionPool pool,
-            int maxMessages) throws JMSException {
+    public ConnectionConsumer createConnectionConsumer(
+            Topic topic, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw unsupported();
     }
 
     @Override
-    public ConnectionConsumer createSharedConnectionConsumer(Topic topic, String name, String selector,
-            ServerSessionPool pool, int maxMessages) throws JMSException {
+    public ConnectionConsumer createSharedConnectionConsumer(
+            Topic topic, String name, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw refused();
     }
 
     @Override
-    public ConnectionConsumer createDurableConnectionConsumer(Topic topic, String name, String selector,
-            ServerSessionPool pool, int maxMessages) throws JMSException {
+    public ConnectionConsumer createDurableConnectionConsumer(
+            Topic topic, String name, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw refused();
     }
 
     @Override
-    public ConnectionConsumer createSharedDurableConnectionConsumer(Topic topic, String name, String selector,
-            ServerSessionPool pool, int maxMessages) throws JMSException {
+    public ConnectionConsumer createSharedDurableConnectionConsumer(
+            Topic topic, String name, String selector, ServerSessionPool pool, int maxMessages) throws JMSException {
         throw refused();
     }
 

@@ -51,6 +51,7 @@ public class ClientSession extends MessageMaker {
     private final Roster roster = new Roster();
     /** Keeps the order of what the session sends, whichever connection commits it; null: its own always does. */
     private final String producer;
+
     private volatile int version;
     private Thread dispatcher;
 

@@ -25,6 +25,7 @@ final class Commits {
     private static final int MOST_SESSIONS = 64;
     /** Of all sessions of a call. */
     private static final int MOST_MESSAGES = 1000;
+
     private static final long MOST_SIZE = 4L << 20;
     /** Then a session that no call has taken along goes by itself: those that run may wait for a lock of the server. */
     private static final long LONGEST_WAIT = TimeUnit.MILLISECONDS.toNanos(100);
@@ -57,12 +58,15 @@ final class Commits {
             this.messages = messages;
             this.leases = leases;
             this.ahead = ahead;
-            this.size = messages.stream().mapToLong(message -> message.body().size()).sum();
+            this.size = messages.stream()
+                    .mapToLong(message -> message.body().size())
+                    .sum();
         }
 
         /** Whether others can wait for it: it is short, and has no content of its own. */
         boolean isShort() {
-            return size <= MOST_SIZE && count() <= MOST_MESSAGES
+            return size <= MOST_SIZE
+                    && count() <= MOST_MESSAGES
                     && messages.stream().allMatch(message -> message.body().content() == null);
         }
 
@@ -202,8 +206,7 @@ final class Commits {
     }
 
     /** Null: nothing was committed. */
-    private static Received together(Link link, Part own, List<Part> others, Runnable deciding)
-            throws SQLException {
+    private static Received together(Link link, Part own, List<Part> others, Runnable deciding) throws SQLException {
         boolean[] decided = new boolean[1];
         State state = State.ALONE;
         Throwable failure = null;
@@ -214,8 +217,8 @@ final class Commits {
                 messages.addAll(other.messages);
                 leases.addAll(other.leases);
             }
-            Received received = link.raw(
-                    store -> store.commitAtOnce(messages, leases, own.ahead, () -> decided[0] = true));
+            Received received =
+                    link.raw(store -> store.commitAtOnce(messages, leases, own.ahead, () -> decided[0] = true));
             state = received != null ? State.DONE : State.ALONE;
             return received;
         } catch (SQLException e) {

@@ -24,6 +24,7 @@ class Consumer implements MessageConsumer {
     private final Window window;
     /** Messages that it leased ahead. Used by the thread that has entered the gate. */
     private final Deque<Taken> buffer = new ArrayDeque<>();
+
     private volatile MessageListener listener;
     private volatile boolean closed;
 
@@ -34,7 +35,11 @@ class Consumer implements MessageConsumer {
      * @param condition what the server is to compare messages with when they are taken, or null
      * @param subscription the subscription it consumes from; null for a queue
      */
-    Consumer(ClientSession session, PgaqDestination destination, String selector, String condition,
+    Consumer(
+            ClientSession session,
+            PgaqDestination destination,
+            String selector,
+            String condition,
             Subscriptions.Use subscription) {
         this.session = session;
         this.destination = destination;
@@ -66,8 +71,12 @@ class Consumer implements MessageConsumer {
 
     /** What to take at most that many messages from. */
     Source source(int max) {
-        return new Source(destination.serverName(), subscription == null ? null : subscription.subscriber(), condition,
-                max, session.connection().options().prefetchBytes());
+        return new Source(
+                destination.serverName(),
+                subscription == null ? null : subscription.subscriber(),
+                condition,
+                max,
+                session.connection().options().prefetchBytes());
     }
 
     boolean isClosed() {
@@ -166,7 +175,11 @@ class Consumer implements MessageConsumer {
     static final class Subscriber extends Consumer implements TopicSubscriber {
         private final boolean noLocal;
 
-        Subscriber(ClientSession session, PgaqDestination destination, String selector, boolean noLocal,
+        Subscriber(
+                ClientSession session,
+                PgaqDestination destination,
+                String selector,
+                boolean noLocal,
                 Subscriptions.Use subscription) {
             super(session, destination, selector, null, subscription);
             this.noLocal = noLocal;

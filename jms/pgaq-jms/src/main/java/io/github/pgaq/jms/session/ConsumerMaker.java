@@ -28,7 +28,8 @@ final class ConsumerMaker {
         PgaqDestination own = source(destination);
         if (own.isTopic()) {
             String rule = rule(own, selector, noLocal);
-            return subscriber(own, selector, noLocal, connection().subscriptions().plain(own, rule));
+            return subscriber(
+                    own, selector, noLocal, connection().subscriptions().plain(own, rule));
         }
         return receiver(own, selector);
     }
@@ -41,8 +42,8 @@ final class ConsumerMaker {
         return new Consumer.Receiver(session, queue, text(selector), rule(queue, selector, false));
     }
 
-    private Consumer.Subscriber subscriber(PgaqDestination topic, String selector, boolean noLocal,
-            Subscriptions.Use use) {
+    private Consumer.Subscriber subscriber(
+            PgaqDestination topic, String selector, boolean noLocal, Subscriptions.Use use) {
         return new Consumer.Subscriber(session, topic, text(selector), noLocal, use);
     }
 
@@ -57,11 +58,18 @@ final class ConsumerMaker {
             throw new JMSException("name of a subscription must not be empty");
         }
         boolean unshared = kind == Subscriptions.Kind.DURABLE;
-        if (unshared && connection().clientId() == null && !connection().subscriptions().arePlain()) {
+        if (unshared
+                && connection().clientId() == null
+                && !connection().subscriptions().arePlain()) {
             throw new IllegalStateException("a durable subscription that is not shared needs a client identifier");
         }
-        return subscriber(own, selector, noLocal, connection().subscriptions().named(kind, own,
-                connection().clientId(), name, rule(own, selector, noLocal)));
+        return subscriber(
+                own,
+                selector,
+                noLocal,
+                connection()
+                        .subscriptions()
+                        .named(kind, own, connection().clientId(), name, rule(own, selector, noLocal)));
     }
 
     Browser browser(Queue queue, String selector) throws JMSException {
@@ -83,8 +91,8 @@ final class ConsumerMaker {
     private String rule(PgaqDestination destination, String selector, boolean noLocal) throws JMSException {
         Selector parsed = Selector.parse(selector);
         QueueDescription description = connection().describe(destination, session);
-        String rule = parsed == null ? null
-                : description.holdsMessages() ? parsed.toCondition() : parsed.toPlainCondition();
+        String rule =
+                parsed == null ? null : description.holdsMessages() ? parsed.toCondition() : parsed.toPlainCondition();
         if (noLocal && !description.holdsMessages()) {
             throw new JMSException("noLocal needs a topic of payload type aq.jms_message; \"" + destination.getName()
                     + "\" holds " + description.payloadType() + ", which does not identify the sender's connection");

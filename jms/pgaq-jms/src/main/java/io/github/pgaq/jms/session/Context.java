@@ -29,6 +29,7 @@ public class Context implements JMSContext {
     private final ClientConnection connection;
     /** How many contexts of the connection are open. */
     private final AtomicInteger contexts;
+
     private final int mode;
     private ClientSession session;
     private boolean closed;

@@ -21,6 +21,7 @@ final class ContextProducer implements JMSProducer {
     private final Producer producer;
     /** Has the properties and headers, so that they follow the rules of messages. */
     private final PgaqMessage template;
+
     private boolean correlated;
     private boolean typed;
     private boolean replied;

@@ -16,7 +16,7 @@ final class Dispatcher implements Runnable {
     private static final long LONGEST_PAUSE_MS = 30_000;
 
     /** A message that is being delivered, and the listener that the consumer had when it was taken. */
-    private record Call(Taken taken, Message message, MessageListener listener) { }
+    private record Call(Taken taken, Message message, MessageListener listener) {}
 
     private final ClientSession session;
     private final Gate gate;
@@ -128,7 +128,8 @@ final class Dispatcher implements Runnable {
             if (due.isEmpty()) {
                 return;
             }
-            boolean more = session.roster().listening().stream().anyMatch(consumer -> !consumer.buffer().isEmpty());
+            boolean more = session.roster().listening().stream()
+                    .anyMatch(consumer -> !consumer.buffer().isEmpty());
             if (more || settlement.isJoined()) {
                 settlement.acknowledgeNow(due);
             } else {
@@ -149,7 +150,10 @@ final class Dispatcher implements Runnable {
             try {
                 call.listener().onMessage(call.message());
             } catch (RuntimeException | Error e) {
-                LOG.warn("a message listener failed with message {}", call.taken().delivery().msgid(), e);
+                LOG.warn(
+                        "a message listener failed with message {}",
+                        call.taken().delivery().msgid(),
+                        e);
                 failed[0] = true;
             }
         });

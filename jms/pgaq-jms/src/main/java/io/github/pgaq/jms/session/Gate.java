@@ -211,7 +211,8 @@ final class Gate {
     void awaitListener(Object consumer) {
         lock.lock();
         try {
-            while (listening != null && listening != Thread.currentThread()
+            while (listening != null
+                    && listening != Thread.currentThread()
                     && (consumer == null || consumer == listener)) {
                 changed.awaitUninterruptibly();
             }

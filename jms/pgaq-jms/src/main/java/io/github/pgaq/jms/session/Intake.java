@@ -138,11 +138,13 @@ final class Intake {
     Message message(Taken taken) throws JMSException {
         boolean client = session.mode() == jakarta.jms.Session.CLIENT_ACKNOWLEDGE;
         Acknowledger acknowledger = client ? session::acknowledge : null;
-        PgaqMessage message = session.connection().messages()
+        PgaqMessage message = session.connection()
+                .messages()
                 .toClient(taken.delivery(), taken.consumer().destination(), acknowledger);
         Source source = taken.consumer().source(1);
         message.fetch(to -> settlement.call("could not read the body of a message", store -> {
-            store.readContent(source.queue(), source.consumer(), taken.delivery().msgid(), to);
+            store.readContent(
+                    source.queue(), source.consumer(), taken.delivery().msgid(), to);
             return null;
         }));
         return message;
@@ -158,7 +160,9 @@ final class Intake {
     void fill(List<Consumer> consumers, BooleanSupplier given, Deadline deadline, List<Lease> due, int want)
             throws JMSException {
         boolean wait = !deadline.isOver();
-        if (wait && !gate.beginWait(() -> given.getAsBoolean() && !session.connection().isSuspended())) {
+        if (wait
+                && !gate.beginWait(
+                        () -> given.getAsBoolean() && !session.connection().isSuspended())) {
             settlement.acknowledgeNow(due);
             return;
         }
@@ -185,13 +189,17 @@ final class Intake {
             sources.add(consumer.source(joined ? 1 : Math.max(window.fitting(want), window.next(now))));
         }
         keeper.settle(due);
-        Received received = settlement.call("could not receive",
-                store -> store.receive(sources, deadline.timeout(), consumes ? null : lease, due));
+        Received received = settlement.call(
+                "could not receive", store -> store.receive(sources, deadline.timeout(), consumes ? null : lease, due));
         LeaseKeeper.logStale(received.stale(), "was acknowledged");
         if (received.source() < 0) {
             return List.of();
         }
-        return add(consumers.get(received.source()), sources.get(received.source()), received.messages(), !consumes,
+        return add(
+                consumers.get(received.source()),
+                sources.get(received.source()),
+                received.messages(),
+                !consumes,
                 !joined);
     }
 
@@ -202,13 +210,16 @@ final class Intake {
      * @param kept whether their leases are extended
      * @return the leases of messages that came without their bodies, because of the limit of bytes
      */
-    private List<Lease> add(Consumer consumer, Source source, List<Delivery> deliveries, boolean leased,
-            boolean kept) {
+    private List<Lease> add(Consumer consumer, Source source, List<Delivery> deliveries, boolean leased, boolean kept) {
         List<Lease> beyond = new ArrayList<>();
         consumer.window().taken(deliveries, System.nanoTime());
         for (Delivery delivery : deliveries) {
-            Taken taken = new Taken(consumer, delivery, !leased ? null
-                    : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
+            Taken taken = new Taken(
+                    consumer,
+                    delivery,
+                    !leased
+                            ? null
+                            : new Lease(source.queue(), source.consumer(), delivery.msgid(), delivery.receipt()));
             if (delivery.body() == null) {
                 beyond.add(taken.lease());
                 continue;
@@ -233,7 +244,9 @@ final class Intake {
         }
         Consumer consumer = received.get(received.size() - 1).consumer();
         long now = System.nanoTime();
-        if (consumer.isClosed() || !consumer.buffer().isEmpty() || !consumer.window().isBusy(now)) {
+        if (consumer.isClosed()
+                || !consumer.buffer().isEmpty()
+                || !consumer.window().isBusy(now)) {
             return null;
         }
         return new Ahead(consumer.source(consumer.window().next(now)), lease);

@@ -139,8 +139,11 @@ final class LeaseKeeper implements Runnable {
     /** Says that messages were given to another consumer although this one had them. */
     static void logStale(List<Lease> ended, String state) {
         for (Lease lease : ended) {
-            LOG.warn("lease of message {} of \"{}\" ended before it {}; it can be delivered again", lease.msgid(),
-                    lease.queue(), state);
+            LOG.warn(
+                    "lease of message {} of \"{}\" ended before it {}; it can be delivered again",
+                    lease.msgid(),
+                    lease.queue(),
+                    state);
         }
     }
 
@@ -197,7 +200,8 @@ final class LeaseKeeper implements Runnable {
 
     /** Extends all leases once, except those of messages that lie unused; the thread calls it, and tests. */
     void extend() throws JMSException {
-        for (ClientSession session : new HashSet<>(held.values().stream().map(Consumer::session).toList())) {
+        for (ClientSession session :
+                new HashSet<>(held.values().stream().map(Consumer::session).toList())) {
             try {
                 session.releaseIdle(System.nanoTime() - options.lease().toNanos());
             } catch (JMSException | RuntimeException e) {

@@ -46,6 +46,7 @@ final class Link {
     private JMSException failure;
     /** Attempts to connect again since the loss, and when the next one is due, by System.nanoTime(). */
     private int attempts;
+
     private Deadline next;
 
     Link(StoreFactory factory, PgaqOptions options, Watcher watcher) {

@@ -31,6 +31,7 @@ class Producer implements MessageProducer {
     private final PgaqDestination destination;
     /** The ids of its messages count from this one: random bits for each are made under a lock of all threads. */
     private final UUID firstId = UUID.randomUUID();
+
     private final AtomicLong ids = new AtomicLong();
     private boolean disableMessageID;
     private boolean disableTimestamp;
@@ -170,8 +171,14 @@ class Producer implements MessageProducer {
     }
 
     @Override
-    public void send(Destination destination, Message message, int deliveryMode, int priority, long timeToLive,
-            CompletionListener listener) throws JMSException {
+    public void send(
+            Destination destination,
+            Message message,
+            int deliveryMode,
+            int priority,
+            long timeToLive,
+            CompletionListener listener)
+            throws JMSException {
         sendSoon(named(destination), message, deliveryMode, priority, timeToLive, listener);
     }
 
@@ -180,8 +187,14 @@ class Producer implements MessageProducer {
         session.send(outgoing(to, message, deliveryMode, priority, timeToLive));
     }
 
-    private void sendSoon(PgaqDestination to, Message message, int deliveryMode, int priority, long timeToLive,
-            CompletionListener listener) throws JMSException {
+    private void sendSoon(
+            PgaqDestination to,
+            Message message,
+            int deliveryMode,
+            int priority,
+            long timeToLive,
+            CompletionListener listener)
+            throws JMSException {
         if (listener == null) {
             throw new IllegalArgumentException("completion listener must not be null");
         }
@@ -219,15 +232,16 @@ class Producer implements MessageProducer {
         }
         // the server counts from when the message is ready, JMS from the send
         long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - deliveryDelay);
-        Body body = description.holdsMessages() ? connection.messages().toBody(own)
+        Body body = description.holdsMessages()
+                ? connection.messages().toBody(own)
                 : connection.messages().toPlainBody(own, description.payloadType(), correlation != null);
-        return new Outgoing(to.serverName(), body, 9 - priority, deliveryDelay, expiration, correlation,
-                session.producer(), false);
+        return new Outgoing(
+                to.serverName(), body, 9 - priority, deliveryDelay, expiration, correlation, session.producer(), false);
     }
 
     private String nextId() {
-        return "ID:" + new UUID(firstId.getMostSignificantBits(),
-                firstId.getLeastSignificantBits() + ids.getAndIncrement());
+        return "ID:"
+                + new UUID(firstId.getMostSignificantBits(), firstId.getLeastSignificantBits() + ids.getAndIncrement());
     }
 
     private PgaqDestination own() throws JMSException {

@@ -47,9 +47,11 @@ final class Settlement {
     private List<Long> sentAt = new ArrayList<>();
     /** The message that a listener processes in a session that acknowledges by itself. */
     private Taken current;
+
     private boolean recovered;
     /** The caller has the JDBC connection. */
     private boolean shared;
+
     private SharedConnection given;
     /** A transaction was begun at the server. */
     private boolean open;
@@ -139,9 +141,9 @@ final class Settlement {
     }
 
     private boolean isRoomFor(List<Outgoing> messages) {
-        long size = messages.stream().mapToLong(message -> message.body().size()).sum();
-        return kept.size() + messages.size() <= MOST_KEPT
-                && (kept.isEmpty() || keptSize + size <= MOST_KEPT_SIZE);
+        long size =
+                messages.stream().mapToLong(message -> message.body().size()).sum();
+        return kept.size() + messages.size() <= MOST_KEPT && (kept.isEmpty() || keptSize + size <= MOST_KEPT_SIZE);
     }
 
     private void keep(List<Outgoing> messages) {
@@ -167,8 +169,15 @@ final class Settlement {
             long delay = Math.max(0, m.delay() - age);
             long expiration = m.expiration() == 0 ? 0 : m.delay() + m.expiration() - age - delay;
             if (m.expiration() == 0 || expiration > 0) {
-                aged.add(new Outgoing(m.queue(), m.body(), m.priority(), delay, expiration, m.correlation(),
-                        m.producer(), m.buffered()));
+                aged.add(new Outgoing(
+                        m.queue(),
+                        m.body(),
+                        m.priority(),
+                        delay,
+                        expiration,
+                        m.correlation(),
+                        m.producer(),
+                        m.buffered()));
             }
         }
         return aged;
@@ -369,7 +378,8 @@ final class Settlement {
         } catch (SQLException e) {
             lost = null;
             abandon();
-            throw deciding[0] && Errors.isLost(e) ? Errors.of("the outcome of the commit is not known", e)
+            throw deciding[0] && Errors.isLost(e)
+                    ? Errors.of("the outcome of the commit is not known", e)
                     : Errors.rolledBack("the transaction was rolled back", e);
         } catch (RuntimeException | Error e) {
             // what was to be sent is forgotten: what was received must not be acknowledged by a later commit
@@ -475,7 +485,8 @@ final class Settlement {
     }
 
     private boolean inGroups() {
-        return session.mode() == Session.DUPS_OK_ACKNOWLEDGE || session.connection().options().groupAcknowledgements();
+        return session.mode() == Session.DUPS_OK_ACKNOWLEDGE
+                || session.connection().options().groupAcknowledgements();
     }
 
     private static List<Lease> leases(List<Taken> messages) {

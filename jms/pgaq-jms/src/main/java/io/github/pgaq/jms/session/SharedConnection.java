@@ -15,8 +15,10 @@ final class SharedConnection {
 
     SharedConnection(Connection connection) {
         this.connection = connection;
-        this.proxy = (Connection) Proxy.newProxyInstance(SharedConnection.class.getClassLoader(),
-                new Class<?>[] {Connection.class}, (self, method, arguments) -> call(self, method, arguments));
+        this.proxy = (Connection) Proxy.newProxyInstance(
+                SharedConnection.class.getClassLoader(),
+                new Class<?>[] {Connection.class},
+                (self, method, arguments) -> call(self, method, arguments));
     }
 
     /** Whether it stands for this connection. */
@@ -58,7 +60,8 @@ final class SharedConnection {
             case "setAutoCommit" -> "the session begins and ends the transactions";
             default -> "it is closed with the session";
         };
-        return new SQLException(method + "() is not allowed on the JDBC connection of a session: " + instead,
+        return new SQLException(
+                method + "() is not allowed on the JDBC connection of a session: " + instead,
                 INVALID_TRANSACTION_STATE);
     }
 }

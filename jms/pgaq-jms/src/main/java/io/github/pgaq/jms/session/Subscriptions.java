@@ -26,10 +26,12 @@ import java.util.Set;
 final class Subscriptions {
     /** Claims of other connections for a change are short: so often it is tried again. */
     private static final int CLAIM_ATTEMPTS = 10;
+
     private static final long CLAIM_PAUSE_MS = 20;
     private static final int CLAIM_AGAIN_ATTEMPTS = 50;
     /** SQLSTATE: object in use. */
     static final String IN_USE = "55006";
+
     private static final String UNDEFINED = "42704";
     private static final String SUBSCRIBE = "could not subscribe";
     private static final String UNSUBSCRIBE = "could not unsubscribe";
@@ -106,8 +108,7 @@ final class Subscriptions {
 
     private Use addPlain(PgaqDestination topic, String rule) throws JMSException {
         Use use = new Use(Kind.PLAIN, topic, Kind.PLAIN.prefix + connection + ":" + ++number, false, rule);
-        control.run(SUBSCRIBE,
-                store -> store.subscribe(topic.serverName(), use.subscriber(), rule, false));
+        control.run(SUBSCRIBE, store -> store.subscribe(topic.serverName(), use.subscriber(), rule, false));
         uses.add(use);
         return use;
     }
@@ -246,8 +247,9 @@ final class Subscriptions {
     }
 
     private void end(String clientId, String name) throws JMSException {
-        List<Subscription> there = name == null ? List.of() : plain ? find(name)
-                : clientId == null ? List.of() : find(subscriber(Kind.DURABLE, clientId, name));
+        List<Subscription> there = name == null
+                ? List.of()
+                : plain ? find(name) : clientId == null ? List.of() : find(subscriber(Kind.DURABLE, clientId, name));
         if (there.isEmpty() && name != null) {
             there = find(plain ? folded(name) : subscriber(Kind.SHARED_DURABLE, clientId, name));
         }
@@ -256,13 +258,14 @@ final class Subscriptions {
         }
         if (plain && there.size() > 1) {
             throw new JMSException("durable subscription \"" + name + "\" is not unique: "
-                    + String.join(", ", there.stream().map(Subscription::topic).sorted().toList())
+                    + String.join(
+                            ", ",
+                            there.stream().map(Subscription::topic).sorted().toList())
                     + " have a subscriber of this name; remove one with aq.unsubscribe or dbms_aqadm");
         }
         Subscription found = there.get(0);
         String claim = claim(plain, found.topic(), found.subscriber());
-        if (active.getOrDefault(claim, 0) > 0
-                || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
+        if (active.getOrDefault(claim, 0) > 0 || !control.call(UNSUBSCRIBE, store -> store.claim(claim, false))) {
             throw new IllegalStateException("durable subscription \"" + name + "\" has a consumer");
         }
         control.run(UNSUBSCRIBE, store -> {
@@ -282,7 +285,9 @@ final class Subscriptions {
     private static Subscription there(Store store, Use use) throws SQLException {
         String topic = use.plain() ? store.describe(use.topic().serverName()).name() : null;
         return store.subscriptions(use.subscriber()).stream()
-                .filter(each -> topic == null || topic.equals(each.topic())).findFirst().orElse(null);
+                .filter(each -> topic == null || topic.equals(each.topic()))
+                .findFirst()
+                .orElse(null);
     }
 
     /** The topic's subscriber of this name: spelt in the same way, or else as Oracle's packages would read the name. */
@@ -301,7 +306,8 @@ final class Subscriptions {
 
     /** Whether a consumer of this connection consumes from the topic. */
     boolean uses(PgaqDestination topic) throws JMSException {
-        return control.exclusively(() -> uses.stream().anyMatch(use -> use.topic().equals(topic)));
+        return control.exclusively(
+                () -> uses.stream().anyMatch(use -> use.topic().equals(topic)));
     }
 
     /** After the control connection was lost: makes again what ended with it. The control connection calls this. */

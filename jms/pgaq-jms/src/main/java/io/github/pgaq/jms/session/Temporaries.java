@@ -58,8 +58,10 @@ final class Temporaries implements TemporaryOwner {
     private String nextName(boolean isTopic) throws JMSException {
         String server = isTopic ? topic : queue;
         if (server == null) {
-            server = control().call("could not create a temporary " + (isTopic ? "topic" : "queue"),
-                    store -> store.createTemporary(isTopic));
+            server = control()
+                    .call(
+                            "could not create a temporary " + (isTopic ? "topic" : "queue"),
+                            store -> store.createTemporary(isTopic));
             if (isTopic) {
                 topic = server;
             } else {
@@ -74,7 +76,8 @@ final class Temporaries implements TemporaryOwner {
         if (destination == null || !live.containsKey(destination)) {
             return destination;
         }
-        return destination.isTopic() ? new PgaqTemporaryTopic(destination.getName(), this)
+        return destination.isTopic()
+                ? new PgaqTemporaryTopic(destination.getName(), this)
                 : new PgaqTemporaryQueue(destination.getName(), this);
     }
 
@@ -110,12 +113,16 @@ final class Temporaries implements TemporaryOwner {
 
     /** Consumes what is left in a queue. */
     private void discard(PgaqDestination destination) throws JMSException {
-        Source source = new Source(destination.serverName(), null, Conditions.destination(destination.address()),
-                DISCARD, 1);
+        Source source =
+                new Source(destination.serverName(), null, Conditions.destination(destination.address()), DISCARD, 1);
         int count;
         do {
-            count = control().call("could not delete a temporary queue",
-                    store -> store.receive(List.of(source), Duration.ZERO, null, List.of())).messages().size();
+            count = control()
+                    .call(
+                            "could not delete a temporary queue",
+                            store -> store.receive(List.of(source), Duration.ZERO, null, List.of()))
+                    .messages()
+                    .size();
         } while (count == DISCARD);
     }
 

@@ -19,6 +19,7 @@ final class Window {
     private int size = 1;
     /** So many messages as the last ones fit into the limit of bytes. */
     private long fitting = Long.MAX_VALUE;
+
     private long last;
     private boolean full;
 

@@ -80,7 +80,7 @@ final class Contents {
     /** Reads a content; of a message that does not exist, nothing. */
     void read(String queue, String consumer, UUID msgid, OutputStream to) throws SQLException {
         PreparedStatement statement = statements.get(READ);
-        for (int number = 0;; number++) {
+        for (int number = 0; ; number++) {
             statement.setString(1, queue);
             statement.setString(2, consumer);
             statement.setObject(3, msgid);

@@ -32,8 +32,8 @@ final class Leases {
 
     private static final String ACKNOWLEDGE = "SELECT aq_jms.acknowledge" + LISTS + ")";
 
-    private static final String RELEASE = "SELECT aq_jms.release" + LISTS
-            + ", delay => make_interval(secs => ?), error => ?, count => ?)";
+    private static final String RELEASE =
+            "SELECT aq_jms.release" + LISTS + ", delay => make_interval(secs => ?), error => ?, count => ?)";
 
     private static final String EXTEND = "SELECT aq_jms.extend" + LISTS + ", make_interval(secs => ?))";
 
@@ -86,8 +86,10 @@ final class Leases {
         long pause = FIRST_PAUSE_MS;
         for (long waited = 0; !undone.busy.isEmpty(); waited += pause, pause *= 2) {
             if (waited >= LONGEST_BUSY_MS) {
-                throw new SQLException("another transaction, which has not ended, ends or extends the leases of "
-                        + undone.busy.size() + " messages", BUSY);
+                throw new SQLException(
+                        "another transaction, which has not ended, ends or extends the leases of " + undone.busy.size()
+                                + " messages",
+                        BUSY);
             }
             pause(pause);
             List<Lease> left = List.copyOf(undone.busy);

@@ -72,12 +72,17 @@ final class Names {
             return findQueue(queue);
         } catch (SQLException e) {
             if (UNDEFINED_TABLE.equals(e.getSQLState())) {
-                throw new SQLException("extension pgaq is not installed in this database: run CREATE EXTENSION pgaq",
-                        UNDEFINED_TABLE, e);
+                throw new SQLException(
+                        "extension pgaq is not installed in this database: run CREATE EXTENSION pgaq",
+                        UNDEFINED_TABLE,
+                        e);
             }
             if (UNDEFINED_SCHEMA.equals(e.getSQLState())) {
-                throw new SQLException("extension pgaq in this database is older than the provider:"
-                        + " run ALTER EXTENSION pgaq UPDATE", UNDEFINED_SCHEMA, e);
+                throw new SQLException(
+                        "extension pgaq in this database is older than the provider:"
+                                + " run ALTER EXTENSION pgaq UPDATE",
+                        UNDEFINED_SCHEMA,
+                        e);
             }
             throw e;
         }
@@ -88,8 +93,8 @@ final class Names {
         statement.setString(1, queue);
         try (ResultSet row = statement.executeQuery()) {
             if (!row.next()) {
-                throw new SQLException("queue \"" + queue + "\" does not exist, or the role has no privilege on it",
-                        UNDEFINED);
+                throw new SQLException(
+                        "queue \"" + queue + "\" does not exist, or the role has no privilege on it", UNDEFINED);
             }
             return new QueueDescription(row.getString(1), row.getBoolean(2), row.getString(3), row.getInt(4));
         }
@@ -104,13 +109,12 @@ final class Names {
     }
 
     List<Subscription> subscriptions(String subscriber) throws SQLException {
-        for (int attempt = 1;; attempt++) {
+        for (int attempt = 1; ; attempt++) {
             try {
                 return findSubscriptions(subscriber);
             } catch (SQLException e) {
                 // the view reads all queues, and another one may be dropped meanwhile
-                if (!UNDEFINED.equals(e.getSQLState()) || attempt == ATTEMPTS
-                        || !statements.isAlone()) {
+                if (!UNDEFINED.equals(e.getSQLState()) || attempt == ATTEMPTS || !statements.isAlone()) {
                     throw e;
                 }
             }

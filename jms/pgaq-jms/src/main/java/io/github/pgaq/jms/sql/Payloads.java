@@ -28,9 +28,15 @@ final class Payloads {
         Outgoing common = messages.get(0);
         boolean bytes = messages.stream().anyMatch(message -> message.body().bytes() != null);
         statement.setString(1, common.queue());
-        statement.setArray(2, bytes
-                ? connection.createArrayOf("bytea", messages.stream().map(m -> m.body().bytes()).toArray(byte[][]::new))
-                : connection.createArrayOf("text", messages.stream().map(m -> m.body().text()).toArray(String[]::new)));
+        statement.setArray(
+                2,
+                bytes
+                        ? connection.createArrayOf(
+                                "bytea",
+                                messages.stream().map(m -> m.body().bytes()).toArray(byte[][]::new))
+                        : connection.createArrayOf(
+                                "text",
+                                messages.stream().map(m -> m.body().text()).toArray(String[]::new)));
         statement.setInt(3, common.priority());
         statement.setObject(4, seconds(common.delay()), Types.DOUBLE);
         statement.setObject(5, seconds(common.expiration()), Types.DOUBLE);

@@ -49,7 +49,10 @@ final class Receiver {
         if (!acknowledge.isEmpty()) {
             Leases.arguments(connection, statement, 7, acknowledge);
         }
-        limit(statement, acknowledge.isEmpty() ? 7 : 11, from.isEmpty() ? 0 : from.get(0).maxBytes());
+        limit(
+                statement,
+                acknowledge.isEmpty() ? 7 : 11,
+                from.isEmpty() ? 0 : from.get(0).maxBytes());
         Rows rows = rows(statement);
         Leases.Undone undone = rows.undone(acknowledge);
         busy = undone.busy;
@@ -86,7 +89,8 @@ final class Receiver {
                 array("text", from.stream().map(Source::queue).toArray(String[]::new)),
                 array("text", from.stream().map(Source::consumer).toArray(String[]::new)),
                 array("text", from.stream().map(Source::condition).toArray(String[]::new)),
-                array("int4", from.stream().map(Source::max).toArray(Integer[]::new))};
+                array("int4", from.stream().map(Source::max).toArray(Integer[]::new))
+            };
             sources = List.copyOf(from);
         }
     }

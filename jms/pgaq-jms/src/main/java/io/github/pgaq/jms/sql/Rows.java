@@ -79,8 +79,10 @@ final class Rows {
     private void fields(int expected) throws SQLException {
         int found = in.getInt();
         if (found != expected) {
-            throw new SQLException("unexpected message from the server: " + found + " fields, not " + expected
-                    + "; is its extension pgaq of the same version?", UNEXPECTED);
+            throw new SQLException(
+                    "unexpected message from the server: " + found + " fields, not " + expected
+                            + "; is its extension pgaq of the same version?",
+                    UNEXPECTED);
         }
     }
 

@@ -98,9 +98,12 @@ final class Sender {
 
     /** Whether only their bodies differ. */
     static boolean alike(Outgoing one, Outgoing other) {
-        return one.queue().equals(other.queue()) && one.priority() == other.priority()
-                && one.delay() == other.delay() && one.expiration() == other.expiration()
-                && one.buffered() == other.buffered() && Objects.equals(one.correlation(), other.correlation())
+        return one.queue().equals(other.queue())
+                && one.priority() == other.priority()
+                && one.delay() == other.delay()
+                && one.expiration() == other.expiration()
+                && one.buffered() == other.buffered()
+                && Objects.equals(one.correlation(), other.correlation())
                 && Objects.equals(one.producer(), other.producer());
     }
 
@@ -124,7 +127,8 @@ final class Sender {
     }
 
     private static boolean isTogether(Lease one, Lease other) {
-        return one.receipt() == other.receipt() && one.queue().equals(other.queue())
+        return one.receipt() == other.receipt()
+                && one.queue().equals(other.queue())
                 && Objects.equals(one.consumer(), other.consumer());
     }
 }

@@ -36,6 +36,7 @@ public final class SqlStore implements Store {
 
     /** SQLSTATE: canceled on request. */
     private static final String CANCELED = "57014";
+
     private static final int ALIVE_SECONDS = 5;
     private static final String SAVEPOINT = "pgaq_jms_wait";
     private static final Duration LONGEST = Duration.ofDays(365);
@@ -182,7 +183,8 @@ public final class SqlStore implements Store {
 
     private static boolean goesWith(Outgoing next, Outgoing common) {
         boolean plain = common.body().isPlain();
-        return next.body().content() == null && next.body().isPlain() == plain
+        return next.body().content() == null
+                && next.body().isPlain() == plain
                 && (!plain || Sender.alike(next, common));
     }
 
@@ -213,8 +215,8 @@ public final class SqlStore implements Store {
             throws SQLException {
         Double seconds = timeout == null || timeout.compareTo(LONGEST) > 0 ? null : Double.valueOf(seconds(timeout));
         boolean waits = !sources.isEmpty() && (seconds == null || seconds > 0);
-        Received received = waits ? receiveWaiting(sources, seconds, lease, acknowledge)
-                : take(sources, 0.0, lease, acknowledge);
+        Received received =
+                waits ? receiveWaiting(sources, seconds, lease, acknowledge) : take(sources, 0.0, lease, acknowledge);
         answered = System.nanoTime();
         return received;
     }
@@ -226,7 +228,8 @@ public final class SqlStore implements Store {
             if (statements.isAlone()) {
                 return receiveAlone(sources, seconds, lease, acknowledge);
             }
-            return statements.isIdle() ? receiveFirst(sources, seconds, lease, acknowledge)
+            return statements.isIdle()
+                    ? receiveFirst(sources, seconds, lease, acknowledge)
                     : receiveNext(sources, seconds, lease, acknowledge);
         } finally {
             cancellation.end();

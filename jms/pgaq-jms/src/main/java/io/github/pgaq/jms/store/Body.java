@@ -12,7 +12,13 @@ package io.github.pgaq.jms.store;
  * @param bytes the body of a bytes or object message, or null
  * @param content the body of a message to send, if it is large, or null
  */
-public record Body(String type, String headers, String properties, String propertyTypes, String text, byte[] bytes,
+public record Body(
+        String type,
+        String headers,
+        String properties,
+        String propertyTypes,
+        String text,
+        byte[] bytes,
         Content content) {
 
     /** The payload of a message without a large body, or of one that was received. */

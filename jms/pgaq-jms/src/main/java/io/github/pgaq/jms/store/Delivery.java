@@ -15,5 +15,13 @@ import java.util.UUID;
  * @param sender the server's property {@code sender}, or null
  * @param body its payload; null: it is behind the limit of bytes, see {@link Source}
  */
-public record Delivery(UUID msgid, long receipt, int attempts, int priority, long enqueueTime, long readyTime,
-        long expireTime, String sender, Body body) {}
+public record Delivery(
+        UUID msgid,
+        long receipt,
+        int attempts,
+        int priority,
+        long enqueueTime,
+        long readyTime,
+        long expireTime,
+        String sender,
+        Body body) {}

@@ -12,5 +12,12 @@ package io.github.pgaq.jms.store;
  * @param producer messages with the same producer keep their order across sessions; null: the order of this session
  * @param buffered whether it is kept in memory only
  */
-public record Outgoing(String queue, Body body, int priority, long delay, long expiration, String correlation,
-        String producer, boolean buffered) {}
+public record Outgoing(
+        String queue,
+        Body body,
+        int priority,
+        long delay,
+        long expiration,
+        String correlation,
+        String producer,
+        boolean buffered) {}

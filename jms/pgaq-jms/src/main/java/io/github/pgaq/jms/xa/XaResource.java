@@ -31,9 +31,10 @@ final class XaResource implements XAResource {
 
     private XAConnection connection;
     private Connection jdbc;
-    private Pending pending = () -> { };
+    private Pending pending = () -> {};
     /** The branch that is not finished: begun on this connection and neither committed nor rolled back. */
     private Xid branch;
+
     private boolean closed;
 
     void setPending(Pending pending) {
@@ -48,8 +49,8 @@ final class XaResource implements XAResource {
      */
     synchronized Store use(XaSource source, XaStores stores) throws SQLException {
         if (branch != null) {
-            throw new SQLException("the connection is lost, and with it a transaction that is not rolled back yet",
-                    "40000");
+            throw new SQLException(
+                    "the connection is lost, and with it a transaction that is not rolled back yet", "40000");
         }
         closeConnection();
         connection = source.open();
@@ -215,7 +216,8 @@ final class XaResource implements XAResource {
     }
 
     private static boolean isLost(SQLException e) {
-        return e.getSQLState() != null && (e.getSQLState().startsWith("08") || e.getSQLState().startsWith("57P"));
+        return e.getSQLState() != null
+                && (e.getSQLState().startsWith("08") || e.getSQLState().startsWith("57P"));
     }
 
     private static XAException failure(int code, String message, Exception cause) {

@@ -58,18 +58,26 @@ class BodyTest {
         message.setShortProperty("weight", (short) 3);
         message.setDoubleProperty("nan", Double.NaN);
         Body body = MESSAGES.toBody(message);
-        assertEquals(body("text", "{\"message_id\": \"ID:1\", \"timestamp\": 5, \"correlation_id\": \"c\","
-                + " \"type\": \"t\", \"reply_to\": \"topic:s.r\", \"destination\": \"queue:q\", \"delivery_mode\": 1,"
-                + " \"connection\": \"k\", \"expiration\": 7, \"delivery_time\": 6}",
-                "{\"color\": \"red \\\"one\\\"\", \"weight\": 3, \"nan\": {\"double\": \"NaN\"}}",
-                "{\"weight\": \"short\"}", "hello", null), body);
+        assertEquals(
+                body(
+                        "text",
+                        "{\"message_id\": \"ID:1\", \"timestamp\": 5, \"correlation_id\": \"c\", \"type\": \"t\","
+                                + " \"reply_to\": \"topic:s.r\", \"destination\": \"queue:q\", \"delivery_mode\": 1,"
+                                + " \"connection\": \"k\", \"expiration\": 7, \"delivery_time\": 6}",
+                        "{\"color\": \"red \\\"one\\\"\", \"weight\": 3, \"nan\": {\"double\": \"NaN\"}}",
+                        "{\"weight\": \"short\"}",
+                        "hello",
+                        null),
+                body);
     }
 
     @Test
     void whatIsNotSetIsNotStored() throws JMSException {
-        assertEquals(body("message", "{\"timestamp\": 0}", null, null, null, null),
+        assertEquals(
+                body("message", "{\"timestamp\": 0}", null, null, null, null),
                 MESSAGES.toBody(MESSAGES.createMessage()));
-        assertEquals(body("text", "{\"timestamp\": 0}", null, null, null, null),
+        assertEquals(
+                body("text", "{\"timestamp\": 0}", null, null, null, null),
                 MESSAGES.toBody(MESSAGES.createTextMessage()));
     }
 
@@ -81,12 +89,16 @@ class BodyTest {
         map.setBytes("c", new byte[] {1, 2, 3});
         map.setObject("d", null);
         map.setChar("e", 'y');
-        assertEquals("{\"a\": {\"int\": 5}, \"b\\\"\": {\"string\": \"x\"}, \"c\": {\"bytes\": \"AQID\"}, \"d\": null,"
-                + " \"e\": {\"char\": \"y\"}}", MESSAGES.toBody((PgaqMessage) map).text());
+        assertEquals(
+                "{\"a\": {\"int\": 5}, \"b\\\"\": {\"string\": \"x\"}, \"c\": {\"bytes\": \"AQID\"}, \"d\": null,"
+                        + " \"e\": {\"char\": \"y\"}}",
+                MESSAGES.toBody((PgaqMessage) map).text());
         StreamMessage stream = MESSAGES.createStreamMessage();
         stream.writeBoolean(true);
         stream.writeFloat(-0f);
-        assertEquals("[{\"boolean\": true}, {\"float\": \"-0.0\"}]", MESSAGES.toBody((PgaqMessage) stream).text());
+        assertEquals(
+                "[{\"boolean\": true}, {\"float\": \"-0.0\"}]",
+                MESSAGES.toBody((PgaqMessage) stream).text());
     }
 
     @Test
@@ -129,14 +141,18 @@ class BodyTest {
         assertEquals("{\"timestamp\": 5, \"destination\": \"queue:q\"}", body.headers());
         // 4: when it was ready after a retry
         Delivery delivery = new Delivery(Samples.MSGID, 1, 2, 1, 3, 4, 0, null, body);
-        assertEquals(5, MESSAGES.toClient(delivery, new Samples.TestQueue("q"), null).getJMSDeliveryTime());
+        assertEquals(
+                5, MESSAGES.toClient(delivery, new Samples.TestQueue("q"), null).getJMSDeliveryTime());
     }
 
     @Test
     void theServerTellsWhatAMessageFromSqlLacks() throws JMSException {
         for (String headers : new String[] {null, "{}", "[]", "{\"timestamp\": \"x\", \"reply_to\": \"x\"}"}) {
-            PgaqMessage message = MESSAGES.toClient(new Delivery(Samples.MSGID, 0, 0, 9, 100, 200, 300, null,
-                    body("text", headers, null, null, "a", null)), new Samples.TestQueue("q"), null);
+            PgaqMessage message = MESSAGES.toClient(
+                    new Delivery(
+                            Samples.MSGID, 0, 0, 9, 100, 200, 300, null, body("text", headers, null, null, "a", null)),
+                    new Samples.TestQueue("q"),
+                    null);
             assertEquals("ID:" + Samples.MSGID, message.getJMSMessageID());
             assertEquals(100, message.getJMSTimestamp());
             assertEquals(new Samples.TestQueue("q"), message.getJMSDestination());
@@ -149,16 +165,22 @@ class BodyTest {
             assertEquals(1, message.getIntProperty("JMSXDeliveryCount"));
             assertEquals(List.of("JMSXDeliveryCount"), Samples.list(message.getPropertyNames()));
         }
-        assertEquals(Samples.ENQUEUED, received(body("text", "{}", null, null, "a", null)).getJMSDeliveryTime());
+        assertEquals(
+                Samples.ENQUEUED,
+                received(body("text", "{}", null, null, "a", null)).getJMSDeliveryTime());
     }
 
     @Test
     void propertiesFromSqlHaveTheTypesOfTheirValues() throws JMSException {
-        PgaqMessage message = received(body("message", "{}",
+        PgaqMessage message = received(body(
+                "message",
+                "{}",
                 "{\"a\": 1, \"b\": 3000000000, \"c\": 1.5, \"d\": \"x\", \"e\": true, \"f\": null, \"g\": [1, \"2\"],"
                         + " \"h\": {\"x\": 1}, \"i\": 99999999999999999999, \"j\": {}, \"k\": 5, \"l\": 300,"
                         + " \"m\": \"s\"}",
-                "{\"k\": \"long\", \"l\": \"byte\", \"m\": \"int\", \"a\": 5, \"absent\": \"int\"}", null, null));
+                "{\"k\": \"long\", \"l\": \"byte\", \"m\": \"int\", \"a\": 5, \"absent\": \"int\"}",
+                null,
+                null));
         Map<String, Object> expected = new LinkedHashMap<>();
         expected.put("a", 1);
         expected.put("b", 3_000_000_000L);
@@ -181,20 +203,31 @@ class BodyTest {
 
     @Test
     void bodiesFromSqlMayHavePlainValues() throws JMSException {
-        MapMessage map = (MapMessage) received(body("map", "{}", null, null, "{\"a\": 5, \"b\": \"x\", \"c\": 1.5}",
-                null));
+        MapMessage map =
+                (MapMessage) received(body("map", "{}", null, null, "{\"a\": 5, \"b\": \"x\", \"c\": 1.5}", null));
         assertEquals(5, map.getObject("a"));
         assertEquals("x", map.getObject("b"));
         assertEquals(1.5, map.getObject("c"));
-        StreamMessage stream = (StreamMessage) received(body("stream", "{}", null, null, "[true, {\"long\": 5}]",
-                null));
+        StreamMessage stream =
+                (StreamMessage) received(body("stream", "{}", null, null, "[true, {\"long\": 5}]", null));
         assertTrue(stream.readBoolean());
         assertEquals(5L, stream.readObject());
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", "x", "[]", "5", "{\"a\": [1]}", "{\"a\": {}}", "{\"a\": {\"int\": \"x\"}}",
-            "{\"a\": {\"byte\": 128}}", "{\"a\": {\"bytes\": \"?\"}}", "{\"a\": {\"colour\": 1}}"})
+    @ValueSource(
+            strings = {
+                "",
+                "x",
+                "[]",
+                "5",
+                "{\"a\": [1]}",
+                "{\"a\": {}}",
+                "{\"a\": {\"int\": \"x\"}}",
+                "{\"a\": {\"byte\": 128}}",
+                "{\"a\": {\"bytes\": \"?\"}}",
+                "{\"a\": {\"colour\": 1}}"
+            })
     void anInvalidMapFailsOnlyWhenItIsRead(String text) throws JMSException {
         MapMessage map = (MapMessage) received(body("map", "{}", "{\"p\": 1}", null, text, null));
         assertEquals(1, map.getIntProperty("p"));
@@ -219,8 +252,12 @@ class BodyTest {
 
     @Test
     void aKindThatIsNotKnownIsAMessageWithoutBody() throws JMSException {
-        assertEquals(PgaqMessage.class, received(body("adt", "{}", null, null, "x", null)).getClass());
-        assertEquals(PgaqMessage.class, received(body(null, null, null, null, null, null)).getClass());
+        assertEquals(
+                PgaqMessage.class,
+                received(body("adt", "{}", null, null, "x", null)).getClass());
+        assertEquals(
+                PgaqMessage.class,
+                received(body(null, null, null, null, null, null)).getClass());
     }
 
     /** Jsonb writes numbers without exponent, drops negative zero and keeps the digits of fractions. */
@@ -228,8 +265,25 @@ class BodyTest {
     void numbersSurviveJsonb() throws JMSException {
         PgaqMessage message = MESSAGES.createMessage();
         Map<String, Object> values = new LinkedHashMap<>();
-        Object[] some = {1e300, 1e7, 1e-7, Double.MIN_VALUE, Double.MAX_VALUE, -0d, 0d, 5d, 1e10f, Float.MAX_VALUE,
-            Float.MIN_VALUE, -0f, 16777216f, Long.MAX_VALUE, Long.MIN_VALUE, 0L, Integer.MIN_VALUE};
+        Object[] some = {
+            1e300,
+            1e7,
+            1e-7,
+            Double.MIN_VALUE,
+            Double.MAX_VALUE,
+            -0d,
+            0d,
+            5d,
+            1e10f,
+            Float.MAX_VALUE,
+            Float.MIN_VALUE,
+            -0f,
+            16777216f,
+            Long.MAX_VALUE,
+            Long.MIN_VALUE,
+            0L,
+            Integer.MIN_VALUE
+        };
         Random random = new Random(7);
         for (int i = 0; i < 2000; i++) {
             double d = Double.longBitsToDouble(random.nextLong());
@@ -246,12 +300,12 @@ class BodyTest {
         }
         Body body = MESSAGES.toBody(message);
         Map<String, Object> json = Typed.readObject(body.properties());
-        json.replaceAll((name, value) -> value instanceof Json.Number n
-                ? new Json.Number(new BigDecimal(n.text()).toPlainString()) : value);
+        json.replaceAll((name, value) ->
+                value instanceof Json.Number n ? new Json.Number(new BigDecimal(n.text()).toPlainString()) : value);
         StringBuilder jsonb = new StringBuilder();
         Json.value(jsonb, json);
-        Message received = received(body(body.type(), body.headers(), jsonb.toString(), body.propertyTypes(), null,
-                null));
+        Message received =
+                received(body(body.type(), body.headers(), jsonb.toString(), body.propertyTypes(), null, null));
         for (Map.Entry<String, Object> e : values.entrySet()) {
             assertEquals(e.getValue(), received.getObjectProperty(e.getKey()), e.getKey());
         }
@@ -298,13 +352,15 @@ class BodyTest {
         PgaqMessage message = MESSAGES.createMessage();
         message.setJMSReplyTo(temporary(jakarta.jms.TemporaryQueue.class));
         message.setJMSDestination(temporary(jakarta.jms.TemporaryTopic.class));
-        assertEquals("{\"timestamp\": 0, \"reply_to\": \"temporary-queue:x/1\", \"destination\":"
-                + " \"temporary-topic:x/1\"}", MESSAGES.toBody(message).headers());
+        assertEquals(
+                "{\"timestamp\": 0, \"reply_to\": \"temporary-queue:x/1\", \"destination\":"
+                        + " \"temporary-topic:x/1\"}",
+                MESSAGES.toBody(message).headers());
     }
 
     private static Destination temporary(Class<? extends Destination> type) {
-        return (Destination) java.lang.reflect.Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
-                (proxy, method, arguments) -> "x/1");
+        return (Destination) java.lang.reflect.Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (proxy, method, arguments) -> "x/1");
     }
 
     @Test

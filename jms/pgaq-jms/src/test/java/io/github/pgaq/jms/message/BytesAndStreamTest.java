@@ -86,9 +86,21 @@ class BytesAndStreamTest {
         BytesMessage typed = bytes();
         BytesMessage objects = bytes();
         writeAll(typed);
-        for (Object value : new Object[] {true, (byte) -1, (byte) -1, (short) -2, (short) -2, '\u20ac',
-                Integer.MIN_VALUE,
-            Long.MAX_VALUE, Float.NaN, -0d, "\u00e9\0\ud83d\ude00", new byte[] {1, 2, 3}, new byte[] {2}}) {
+        for (Object value : new Object[] {
+            true,
+            (byte) -1,
+            (byte) -1,
+            (short) -2,
+            (short) -2,
+            '\u20ac',
+            Integer.MIN_VALUE,
+            Long.MAX_VALUE,
+            Float.NaN,
+            -0d,
+            "\u00e9\0\ud83d\ude00",
+            new byte[] {1, 2, 3},
+            new byte[] {2}
+        }) {
             objects.writeObject(value);
         }
         assertArrayEquals(typed.getBody(byte[].class), objects.getBody(byte[].class));
@@ -99,11 +111,32 @@ class BytesAndStreamTest {
     static Stream<Executable> reads() throws JMSException {
         BytesMessage b = bytes();
         StreamMessage s = stream();
-        return Stream.of(b::getBodyLength, b::readBoolean, b::readByte, b::readUnsignedByte, b::readShort,
-                b::readUnsignedShort, b::readChar, b::readInt, b::readLong, b::readFloat, b::readDouble, b::readUTF,
-                () -> b.readBytes(new byte[1]), () -> b.readBytes(new byte[1], 1), s::readBoolean, s::readByte,
-                s::readShort, s::readChar, s::readInt, s::readLong, s::readFloat, s::readDouble, s::readString,
-                s::readObject, () -> s.readBytes(new byte[1]));
+        return Stream.of(
+                b::getBodyLength,
+                b::readBoolean,
+                b::readByte,
+                b::readUnsignedByte,
+                b::readShort,
+                b::readUnsignedShort,
+                b::readChar,
+                b::readInt,
+                b::readLong,
+                b::readFloat,
+                b::readDouble,
+                b::readUTF,
+                () -> b.readBytes(new byte[1]),
+                () -> b.readBytes(new byte[1], 1),
+                s::readBoolean,
+                s::readByte,
+                s::readShort,
+                s::readChar,
+                s::readInt,
+                s::readLong,
+                s::readFloat,
+                s::readDouble,
+                s::readString,
+                s::readObject,
+                () -> s.readBytes(new byte[1]));
     }
 
     @ParameterizedTest
@@ -117,11 +150,29 @@ class BytesAndStreamTest {
         StreamMessage s = stream();
         b.reset();
         s.reset();
-        return Stream.of(b::readBoolean, b::readByte, b::readUnsignedByte, b::readShort, b::readUnsignedShort,
+        return Stream.of(
+                b::readBoolean,
+                b::readByte,
+                b::readUnsignedByte,
+                b::readShort,
+                b::readUnsignedShort,
                 b::readChar,
-                b::readInt, b::readLong, b::readFloat, b::readDouble, b::readUTF, s::readBoolean, s::readByte,
-                s::readShort, s::readChar, s::readInt, s::readLong, s::readFloat, s::readDouble, s::readString,
-                s::readObject, () -> s.readBytes(new byte[1]));
+                b::readInt,
+                b::readLong,
+                b::readFloat,
+                b::readDouble,
+                b::readUTF,
+                s::readBoolean,
+                s::readByte,
+                s::readShort,
+                s::readChar,
+                s::readInt,
+                s::readLong,
+                s::readFloat,
+                s::readDouble,
+                s::readString,
+                s::readObject,
+                () -> s.readBytes(new byte[1]));
     }
 
     @ParameterizedTest
@@ -135,13 +186,31 @@ class BytesAndStreamTest {
         StreamMessage s = stream();
         b.reset();
         s.reset();
-        return Stream.of(() -> b.writeBoolean(true), () -> b.writeByte((byte) 1), () -> b.writeShort((short) 1),
-                () -> b.writeChar('a'), () -> b.writeInt(1), () -> b.writeLong(1), () -> b.writeFloat(1),
-                () -> b.writeDouble(1), () -> b.writeUTF("a"), () -> b.writeBytes(new byte[1]),
-                () -> b.writeBytes(new byte[1], 0, 1), () -> b.writeObject(1), () -> s.writeBoolean(true),
-                () -> s.writeByte((byte) 1), () -> s.writeShort((short) 1), () -> s.writeChar('a'), () -> s.writeInt(1),
-                () -> s.writeLong(1), () -> s.writeFloat(1), () -> s.writeDouble(1), () -> s.writeString("a"),
-                () -> s.writeBytes(new byte[1]), () -> s.writeBytes(new byte[1], 0, 1), () -> s.writeObject(1));
+        return Stream.of(
+                () -> b.writeBoolean(true),
+                () -> b.writeByte((byte) 1),
+                () -> b.writeShort((short) 1),
+                () -> b.writeChar('a'),
+                () -> b.writeInt(1),
+                () -> b.writeLong(1),
+                () -> b.writeFloat(1),
+                () -> b.writeDouble(1),
+                () -> b.writeUTF("a"),
+                () -> b.writeBytes(new byte[1]),
+                () -> b.writeBytes(new byte[1], 0, 1),
+                () -> b.writeObject(1),
+                () -> s.writeBoolean(true),
+                () -> s.writeByte((byte) 1),
+                () -> s.writeShort((short) 1),
+                () -> s.writeChar('a'),
+                () -> s.writeInt(1),
+                () -> s.writeLong(1),
+                () -> s.writeFloat(1),
+                () -> s.writeDouble(1),
+                () -> s.writeString("a"),
+                () -> s.writeBytes(new byte[1]),
+                () -> s.writeBytes(new byte[1], 0, 1),
+                () -> s.writeObject(1));
     }
 
     @ParameterizedTest

@@ -120,15 +120,24 @@ class ConversionTest {
 
     /** For each type of value: what it is read as; a type that is missing must fail with MessageFormatException. */
     private static final Map<Object, Map<String, Object>> TABLE = Map.of(
-            true, Map.of("boolean", true, "String", "true"),
-            (byte) -5, Map.of("byte", (byte) -5, "short", (short) -5, "int", -5, "long", -5L, "String", "-5"),
-            (short) 300, Map.of("short", (short) 300, "int", 300, "long", 300L, "String", "300"),
-            '\u20ac', Map.of("char", '\u20ac', "String", "\u20ac"),
-            70000, Map.of("int", 70000, "long", 70000L, "String", "70000"),
-            5_000_000_000L, Map.of("long", 5_000_000_000L, "String", "5000000000"),
-            0.1f, Map.of("float", 0.1f, "double", (double) 0.1f, "String", "0.1"),
-            1e300, Map.of("double", 1e300, "String", "1.0E300"),
-            new byte[] {1, -2}, Map.of("byte[]", new byte[] {1, -2}));
+            true,
+            Map.of("boolean", true, "String", "true"),
+            (byte) -5,
+            Map.of("byte", (byte) -5, "short", (short) -5, "int", -5, "long", -5L, "String", "-5"),
+            (short) 300,
+            Map.of("short", (short) 300, "int", 300, "long", 300L, "String", "300"),
+            '\u20ac',
+            Map.of("char", '\u20ac', "String", "\u20ac"),
+            70000,
+            Map.of("int", 70000, "long", 70000L, "String", "70000"),
+            5_000_000_000L,
+            Map.of("long", 5_000_000_000L, "String", "5000000000"),
+            0.1f,
+            Map.of("float", 0.1f, "double", (double) 0.1f, "String", "0.1"),
+            1e300,
+            Map.of("double", 1e300, "String", "1.0E300"),
+            new byte[] {1, -2},
+            Map.of("byte[]", new byte[] {1, -2}));
 
     private static final List<String> TYPES =
             List.of("boolean", "byte", "short", "char", "int", "long", "float", "double", "String", "byte[]");
@@ -145,8 +154,8 @@ class ConversionTest {
                     for (String type : TYPES) {
                         if (has(place, type)) {
                             Object expected = conversions.get(type);
-                            cases.add(new Case(place, value, type, expected == null ? MessageFormatException.class
-                                    : expected));
+                            cases.add(new Case(
+                                    place, value, type, expected == null ? MessageFormatException.class : expected));
                         }
                     }
                     cases.add(new Case(place, value, "Object", value));
@@ -213,12 +222,56 @@ class ConversionTest {
     /** Values that must come back as they were, type included. */
     static Stream<Case> extremes() {
         List<Case> cases = new ArrayList<>();
-        Object[] values = {false, Byte.MIN_VALUE, Byte.MAX_VALUE, (byte) 0, Short.MIN_VALUE, Short.MAX_VALUE, (short) 1,
-            Integer.MIN_VALUE, Integer.MAX_VALUE, 0, -1, Long.MIN_VALUE, Long.MAX_VALUE, 0L, 5L, 2147483648L,
-            Float.MIN_VALUE, Float.MAX_VALUE, -Float.MAX_VALUE, Float.MIN_NORMAL, Float.NaN, Float.POSITIVE_INFINITY,
-            Float.NEGATIVE_INFINITY, 0f, -0f, 1f, 1e10f, 3.4f, Double.MIN_VALUE, Double.MAX_VALUE, -Double.MAX_VALUE,
-            Double.MIN_NORMAL, Double.NaN, Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY, 0d, -0d, 1d, 1e7, 1e-5,
-            0.1, 123456789.123456789, "", "\u00e9\ud83d\ude00\"\\\n\t/", "true", "5", "NaN", "{\"int\": 5}"};
+        Object[] values = {
+            false,
+            Byte.MIN_VALUE,
+            Byte.MAX_VALUE,
+            (byte) 0,
+            Short.MIN_VALUE,
+            Short.MAX_VALUE,
+            (short) 1,
+            Integer.MIN_VALUE,
+            Integer.MAX_VALUE,
+            0,
+            -1,
+            Long.MIN_VALUE,
+            Long.MAX_VALUE,
+            0L,
+            5L,
+            2147483648L,
+            Float.MIN_VALUE,
+            Float.MAX_VALUE,
+            -Float.MAX_VALUE,
+            Float.MIN_NORMAL,
+            Float.NaN,
+            Float.POSITIVE_INFINITY,
+            Float.NEGATIVE_INFINITY,
+            0f,
+            -0f,
+            1f,
+            1e10f,
+            3.4f,
+            Double.MIN_VALUE,
+            Double.MAX_VALUE,
+            -Double.MAX_VALUE,
+            Double.MIN_NORMAL,
+            Double.NaN,
+            Double.POSITIVE_INFINITY,
+            Double.NEGATIVE_INFINITY,
+            0d,
+            -0d,
+            1d,
+            1e7,
+            1e-5,
+            0.1,
+            123456789.123456789,
+            "",
+            "\u00e9\ud83d\ude00\"\\\n\t/",
+            "true",
+            "5",
+            "NaN",
+            "{\"int\": 5}"
+        };
         Object[] bodyValues = {'a', '\0', '\ud800', '"', '\uffff', new byte[0], new byte[1000], "a\0b", "\udc00\ud800"};
         for (Place place : Place.values()) {
             for (Object value : values) {

@@ -22,23 +22,86 @@ class JsonTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"0", "-0", "-0.0", "1", "-12", "1.5", "1e5", "1E+5", "1.25e-7",
-            "123456789012345678901234567890",
-            "\"\"", "\"a\"", "\"\u00e9\u20ac\"", "\"\ud83d\ude00\"", "\"\\\"\\\\\\n\\r\\t\"", "\"\\u0000\"",
-            "\"\\ud800\"",
-            "true", "false", "null", "[]", "{}", "[1, [2, {}]]", "{\"a\": {\"b\": [null, true]}, \"\": 1}"})
+    @ValueSource(
+            strings = {
+                "0",
+                "-0",
+                "-0.0",
+                "1",
+                "-12",
+                "1.5",
+                "1e5",
+                "1E+5",
+                "1.25e-7",
+                "123456789012345678901234567890",
+                "\"\"",
+                "\"a\"",
+                "\"\u00e9\u20ac\"",
+                "\"\ud83d\ude00\"",
+                "\"\\\"\\\\\\n\\r\\t\"",
+                "\"\\u0000\"",
+                "\"\\ud800\"",
+                "true",
+                "false",
+                "null",
+                "[]",
+                "{}",
+                "[1, [2, {}]]",
+                "{\"a\": {\"b\": [null, true]}, \"\": 1}"
+            })
     void whatItReadsItWritesAgain(String json) {
         assertEquals(json, write(Json.parse(json)));
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", " ", "+1", "01", "-", ".5", "1.", "1e", "1e+", "0x1", "NaN", "Infinity", "tru", "nul",
-            "True",
-            "truex", "\"", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\u\uff11\uff11\uff11\uff11\"",
-            "\"a\nb\"",
-            "\"\\n\u0001\"", "'a'", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{", "{\"a\"", "{\"a\":",
-            "{\"a\":1",
-            "{\"a\":1,}", "{a:1}", "{1:1}", "{\"a\" 1}", "1 2", "[] []", "\u00a01", "\ufeff1", "// x\n1"})
+    @ValueSource(
+            strings = {
+                "",
+                " ",
+                "+1",
+                "01",
+                "-",
+                ".5",
+                "1.",
+                "1e",
+                "1e+",
+                "0x1",
+                "NaN",
+                "Infinity",
+                "tru",
+                "nul",
+                "True",
+                "truex",
+                "\"",
+                "\"\\\"",
+                "\"\\x\"",
+                "\"\\u12\"",
+                "\"\\u12g4\"",
+                "\"\\u\uff11\uff11\uff11\uff11\"",
+                "\"a\nb\"",
+                "\"\\n\u0001\"",
+                "'a'",
+                "[",
+                "]",
+                "[1",
+                "[1,",
+                "[1,]",
+                "[,1]",
+                "[1 2]",
+                "{",
+                "{\"a\"",
+                "{\"a\":",
+                "{\"a\":1",
+                "{\"a\":1,}",
+                "{a:1}",
+                "{1:1}",
+                "{\"a\" 1}",
+                "1 2",
+                "[] []",
+                "\u00a01",
+                "\ufeff1",
+                "// x\n1"
+            })
     void whatIsNotJsonIsRefused(String json) {
         assertThrows(IllegalArgumentException.class, () -> Json.parse(json));
     }
@@ -57,19 +120,32 @@ class JsonTest {
 
     @Test
     void escapesAreRead() {
-        assertEquals("\"\\/\b\f\n\r\t\u00e9\ud83d\ude00\0", Json.parse(
-                "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83d\\uDE00\\u0000\""));
+        assertEquals(
+                "\"\\/\b\f\n\r\t\u00e9\ud83d\ude00\0",
+                Json.parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83d\\uDE00\\u0000\""));
     }
 
     @Test
     void numbersHaveTheSmallestTypeThatHoldsThem() {
-        List<Object> values = Arrays.asList(0, -1, Integer.MAX_VALUE, Integer.MIN_VALUE, Integer.MAX_VALUE + 1L,
-                Long.MAX_VALUE, Long.MIN_VALUE, 9.223372036854775807e18, 1.0, 100.0, 0.1, 1e300,
+        List<Object> values = Arrays.asList(
+                0,
+                -1,
+                Integer.MAX_VALUE,
+                Integer.MIN_VALUE,
+                Integer.MAX_VALUE + 1L,
+                Long.MAX_VALUE,
+                Long.MIN_VALUE,
+                9.223372036854775807e18,
+                1.0,
+                100.0,
+                0.1,
+                1e300,
                 Double.POSITIVE_INFINITY);
         String text = "[0, -1, 2147483647, -2147483648, 2147483648, 9223372036854775807, -9223372036854775808,"
                 + " 9223372036854775808, 1.0, 1e2, 0.1, 1E+300, 1e999999999]";
         List<?> numbers = (List<?>) Json.parse(text);
-        assertEquals(values, numbers.stream().map(n -> ((Json.Number) n).value()).toList());
+        assertEquals(
+                values, numbers.stream().map(n -> ((Json.Number) n).value()).toList());
     }
 
     @Test

@@ -117,14 +117,16 @@ class LargeBytesTest {
         ByteArrayOutputStream saved = new ByteArrayOutputStream();
         received.setObjectProperty(PgaqBytesMessage.OUTPUT_STREAM, saved);
         assertArrayEquals(body, saved.toByteArray());
-        assertThrows(MessageNotWriteableException.class, () -> received
-                .setObjectProperty(PgaqBytesMessage.INPUT_STREAM, new ByteArrayInputStream(body)));
+        assertThrows(
+                MessageNotWriteableException.class,
+                () -> received.setObjectProperty(PgaqBytesMessage.INPUT_STREAM, new ByteArrayInputStream(body)));
     }
 
     @Test
     void aStreamThatFailsIsAnError() {
         PgaqBytesMessage message = Samples.MESSAGES.createBytesMessage();
-        JMSException e = assertThrows(JMSException.class,
+        JMSException e = assertThrows(
+                JMSException.class,
                 () -> message.setObjectProperty(PgaqBytesMessage.INPUT_STREAM, new InputStream() {
                     @Override
                     public int read() throws IOException {
@@ -140,13 +142,12 @@ class LargeBytesTest {
         sent.setStringProperty("p", "x");
         Body body = Samples.MESSAGES.toBody(sent);
         assertNotNull(body.content());
-        PgaqBytesMessage browsed =
-                (PgaqBytesMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
+        PgaqBytesMessage browsed = (PgaqBytesMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
         assertEquals("x", browsed.getStringProperty("p"));
         assertThrows(JMSException.class, browsed::getBodyLength);
         assertThrows(JMSException.class, browsed::readByte);
         assertFalse(browsed.isBodyAssignableTo(byte[].class));
-        browsed.fetch(to -> { });
+        browsed.fetch(to -> {});
         JMSException e = assertThrows(JMSException.class, browsed::readByte);
         assertEquals("the body of the message is no longer on the server", e.getMessage());
         assertThrows(JMSException.class, () -> Samples.MESSAGES.toBody(browsed));

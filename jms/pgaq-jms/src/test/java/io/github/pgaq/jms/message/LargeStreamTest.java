@@ -17,8 +17,24 @@ import org.junit.jupiter.api.Test;
 /** Stream messages whose bodies lie in a file and are sent in chunks. */
 class LargeStreamTest {
 
-    private static final Object[] VALUES = {null, true, (byte) -3, (short) 300, 'x', '\ud800', 1 << 30, 1L << 60, -0.0f,
-        Float.NaN, 1e300, Double.NEGATIVE_INFINITY, "", "text \u20ac \ud83d\ude00", "\u0000", "half \ud800"};
+    private static final Object[] VALUES = {
+        null,
+        true,
+        (byte) -3,
+        (short) 300,
+        'x',
+        '\ud800',
+        1 << 30,
+        1L << 60,
+        -0.0f,
+        Float.NaN,
+        1e300,
+        Double.NEGATIVE_INFINITY,
+        "",
+        "text \u20ac \ud83d\ude00",
+        "\u0000",
+        "half \ud800"
+    };
 
     private static byte[] random(int length) {
         byte[] bytes = new byte[length];
@@ -111,14 +127,12 @@ class LargeStreamTest {
     @Test
     void aBodyThatIsGoneOrDamagedFailsWhenItIsRead() throws JMSException {
         Body body = Samples.MESSAGES.toBody(large());
-        PgaqStreamMessage received =
-                (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
+        PgaqStreamMessage received = (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
         assertThrows(JMSException.class, received::readObject);
-        received.fetch(to -> { });
+        received.fetch(to -> {});
         JMSException gone = assertThrows(JMSException.class, received::readObject);
         assertTrue(gone.getMessage().contains("no longer on the server"));
-        PgaqStreamMessage damaged =
-                (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
+        PgaqStreamMessage damaged = (PgaqStreamMessage) Samples.MESSAGES.toClient(Samples.delivery(body), null, null);
         damaged.fetch(to -> {
             try {
                 to.write(new byte[Math.toIntExact(lengthOf(body))]);

@@ -35,8 +35,13 @@ class MessageTest {
     private static final Messages MESSAGES = Samples.MESSAGES;
 
     static Stream<PgaqMessage> kinds() {
-        return Stream.of(MESSAGES.createMessage(), MESSAGES.createTextMessage(), MESSAGES.createBytesMessage(),
-                MESSAGES.createMapMessage(), MESSAGES.createStreamMessage(), MESSAGES.createObjectMessage());
+        return Stream.of(
+                MESSAGES.createMessage(),
+                MESSAGES.createTextMessage(),
+                MESSAGES.createBytesMessage(),
+                MESSAGES.createMapMessage(),
+                MESSAGES.createStreamMessage(),
+                MESSAGES.createObjectMessage());
     }
 
     // Headers
@@ -102,8 +107,20 @@ class MessageTest {
     // Properties
 
     @ParameterizedTest
-    @ValueSource(strings = {"a", "A1", "_a", "$a", "\u00e9t\u00e9", "nullx", "JMSXGroupSeq", "JMS_IBM_Format",
-            "JMS_PGAQ_x", "jms", "JMSXDeliveryCount"})
+    @ValueSource(
+            strings = {
+                "a",
+                "A1",
+                "_a",
+                "$a",
+                "\u00e9t\u00e9",
+                "nullx",
+                "JMSXGroupSeq",
+                "JMS_IBM_Format",
+                "JMS_PGAQ_x",
+                "jms",
+                "JMSXDeliveryCount"
+            })
     void namesThatAreAllowed(String name) throws JMSException {
         Message message = MESSAGES.createMessage();
         message.setIntProperty(name, 5);
@@ -114,9 +131,32 @@ class MessageTest {
 
     @ParameterizedTest
     @NullAndEmptySource
-    @ValueSource(strings = {"1a", "a b", "a.b", "a-b", " a", "a\0", "\ud800", "NULL", "null", "True", "FALSE", "NOT",
-            "and",
-            "OR", "Between", "LIKE", "IN", "IS", "ESCAPE", "JMSPriority", "JMSXUnknown", "JMSx", "JMS"})
+    @ValueSource(
+            strings = {
+                "1a",
+                "a b",
+                "a.b",
+                "a-b",
+                " a",
+                "a\0",
+                "\ud800",
+                "NULL",
+                "null",
+                "True",
+                "FALSE",
+                "NOT",
+                "and",
+                "OR",
+                "Between",
+                "LIKE",
+                "IN",
+                "IS",
+                "ESCAPE",
+                "JMSPriority",
+                "JMSXUnknown",
+                "JMSx",
+                "JMS"
+            })
     void namesThatAreRefused(String name) throws JMSException {
         Message message = MESSAGES.createMessage();
         assertThrows(IllegalArgumentException.class, () -> message.setIntProperty(name, 5));
@@ -220,8 +260,8 @@ class MessageTest {
         object.clearBody();
         object.setObject(1);
         assertEquals(1, object.getObject());
-        assertThrows(MessageNotWriteableException.class, () -> text.setIntProperty("p", 1),
-                "properties stay read-only");
+        assertThrows(
+                MessageNotWriteableException.class, () -> text.setIntProperty("p", 1), "properties stay read-only");
     }
 
     @ParameterizedTest
@@ -244,7 +284,9 @@ class MessageTest {
     void bodiesAreAssignableToTheirTypes() throws JMSException {
         PgaqTextMessage text = MESSAGES.createTextMessage();
         text.setText("x");
-        check(text, List.of(String.class, Object.class, CharSequence.class, Comparable.class, Serializable.class),
+        check(
+                text,
+                List.of(String.class, Object.class, CharSequence.class, Comparable.class, Serializable.class),
                 List.of(Integer.class, Map.class, byte[].class));
         assertEquals("x", text.getBody(CharSequence.class));
         PgaqMapMessage map = MESSAGES.createMapMessage();
@@ -256,7 +298,9 @@ class MessageTest {
         check(bytes, List.of(byte[].class, Object.class), List.of(String.class, Serializable.class, int[].class));
         PgaqObjectMessage object = MESSAGES.createObjectMessage();
         object.setObject(new ArrayList<>(List.of(1)));
-        check(object, List.of(ArrayList.class, List.class, Serializable.class, Object.class),
+        check(
+                object,
+                List.of(ArrayList.class, List.class, Serializable.class, Object.class),
                 List.of(String.class, Map.class));
     }
 

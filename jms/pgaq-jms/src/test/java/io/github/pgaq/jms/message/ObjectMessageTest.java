@@ -82,12 +82,28 @@ class ObjectMessageTest {
     static Stream<Serializable> values() {
         ArrayList<Object> list = new ArrayList<>(List.of(1, "a", 2L, 'c', true, (byte) 1, (short) 2, 1f, 2d));
         list.add(null);
-        return Stream.of("a", 1, list, new HashMap<>(Map.of("a", List.of(1))), new TreeMap<>(Map.of(1, 2)),
-                new HashSet<>(List.of(1)), (Serializable) List.of(1, 2, 3), (Serializable) Map.of(1, 2),
-                (Serializable) Arrays.asList(1, 2), (Serializable) Collections.unmodifiableList(new ArrayList<>(list)),
-                (Serializable) Collections.emptyMap(), new Date(5), UUID.randomUUID(), Locale.GERMANY,
-                BitSet.valueOf(new long[] {5}), Calendar.getInstance(), new BigDecimal("1.50"), Instant.now(),
-                ZonedDateTime.now(), new java.sql.Timestamp(5), java.time.DayOfWeek.FRIDAY);
+        return Stream.of(
+                "a",
+                1,
+                list,
+                new HashMap<>(Map.of("a", List.of(1))),
+                new TreeMap<>(Map.of(1, 2)),
+                new HashSet<>(List.of(1)),
+                (Serializable) List.of(1, 2, 3),
+                (Serializable) Map.of(1, 2),
+                (Serializable) Arrays.asList(1, 2),
+                (Serializable) Collections.unmodifiableList(new ArrayList<>(list)),
+                (Serializable) Collections.emptyMap(),
+                new Date(5),
+                UUID.randomUUID(),
+                Locale.GERMANY,
+                BitSet.valueOf(new long[] {5}),
+                Calendar.getInstance(),
+                new BigDecimal("1.50"),
+                Instant.now(),
+                ZonedDateTime.now(),
+                new java.sql.Timestamp(5),
+                java.time.DayOfWeek.FRIDAY);
     }
 
     @ParameterizedTest
@@ -101,8 +117,10 @@ class ObjectMessageTest {
     void arraysAreReadIfTheirElementsAre() throws JMSException {
         assertEquals(3, ((int[][]) received(new int[][] {{1}, {2}, {3}}, "").getObject()).length);
         assertEquals("a", ((String[][]) received(new String[][] {{"a"}}, "").getObject())[0][0]);
-        assertThrows(MessageFormatException.class, () -> received(new Item[1][1], "").getObject());
-        assertEquals(1, ((Item[][]) received(new Item[1][1], Item.class.getName()).getObject()).length);
+        assertThrows(
+                MessageFormatException.class, () -> received(new Item[1][1], "").getObject());
+        assertEquals(
+                1, ((Item[][]) received(new Item[1][1], Item.class.getName()).getObject()).length);
     }
 
     @Test
@@ -110,17 +128,25 @@ class ObjectMessageTest {
         PgaqObjectMessage message = received(new Order(), "java.lang.*");
         Order.read = 0;
         JMSException e = assertThrows(MessageFormatException.class, message::getObject);
-        assertEquals("objects of class " + Order.class.getName() + " are not read from messages; add the class to the"
-                + " option \"allowedClasses\" of the connection factory if you trust the senders", e.getMessage());
+        assertEquals(
+                "objects of class " + Order.class.getName() + " are not read from messages; add the class to the"
+                        + " option \"allowedClasses\" of the connection factory if you trust the senders",
+                e.getMessage());
         assertThrows(MessageFormatException.class, () -> message.getBody(Serializable.class));
         assertFalse(message.isBodyAssignableTo(Serializable.class));
         assertEquals(0, Order.read, "nothing of the class ran");
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"*", "io.github.pgaq.jms.message.ObjectMessageTest", "io.github.pgaq.jms.message.*",
-            "io.github.*", "x.Y, io.github.pgaq.jms.message.ObjectMessageTest$Order ,"
-                    + "io.github.pgaq.jms.message.ObjectMessageTest$Item"})
+    @ValueSource(
+            strings = {
+                "*",
+                "io.github.pgaq.jms.message.ObjectMessageTest",
+                "io.github.pgaq.jms.message.*",
+                "io.github.*",
+                "x.Y, io.github.pgaq.jms.message.ObjectMessageTest$Order ,"
+                        + "io.github.pgaq.jms.message.ObjectMessageTest$Item"
+            })
     void allowedClassesAreRead(String allowed) throws JMSException {
         Order order = new Order();
         order.items.add(new Item());
@@ -128,8 +154,16 @@ class ObjectMessageTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", "io.github", "io.github.pgaq.jms.messages.*", "java.*", "x.*",
-            "io.github.pgaq.jms.message.ObjectMessageTest$Order", "io.github.pgaq.jms.message.ObjectMessage"})
+    @ValueSource(
+            strings = {
+                "",
+                "io.github",
+                "io.github.pgaq.jms.messages.*",
+                "java.*",
+                "x.*",
+                "io.github.pgaq.jms.message.ObjectMessageTest$Order",
+                "io.github.pgaq.jms.message.ObjectMessage"
+            })
     void classesInsideMustBeAllowedToo(String allowed) throws JMSException {
         Order order = new Order();
         order.items.add(new Item());
@@ -141,9 +175,10 @@ class ObjectMessageTest {
     @Test
     void enumerationsAndProxiesMustBeAllowed() throws JMSException {
         assertThrows(MessageFormatException.class, received(TimeUnit.DAYS, "")::getObject);
-        assertEquals(TimeUnit.DAYS, received(TimeUnit.DAYS, "java.util.concurrent.*").getObject());
-        Serializable proxy = (Serializable) Proxy.newProxyInstance(getClass().getClassLoader(),
-                new Class<?>[] {Comparable.class, Serializable.class}, new Handler());
+        assertEquals(
+                TimeUnit.DAYS, received(TimeUnit.DAYS, "java.util.concurrent.*").getObject());
+        Serializable proxy = (Serializable) Proxy.newProxyInstance(
+                getClass().getClassLoader(), new Class<?>[] {Comparable.class, Serializable.class}, new Handler());
         assertThrows(MessageFormatException.class, received(proxy, "")::getObject);
         assertThrows(MessageFormatException.class, received(proxy, Handler.class.getName())::getObject);
         assertTrue(Proxy.isProxyClass(received(proxy, "*").getObject().getClass()));
@@ -180,8 +215,9 @@ class ObjectMessageTest {
 
     @Test
     void invalidBytesAreAnError() throws JMSException {
-        for (byte[] bytes : new byte[][] {{}, {1, 2, 3}, {(byte) 0xac, (byte) 0xed, 0, 5},
-            {(byte) 0xac, (byte) 0xed, 0, 5, 's', 'r', 0, 1}}) {
+        for (byte[] bytes : new byte[][] {
+            {}, {1, 2, 3}, {(byte) 0xac, (byte) 0xed, 0, 5}, {(byte) 0xac, (byte) 0xed, 0, 5, 's', 'r', 0, 1}
+        }) {
             PgaqObjectMessage message = (PgaqObjectMessage) Samples.MESSAGES.toClient(
                     Samples.delivery(new Body("object", "{}", null, null, null, bytes)), null, null);
             assertThrows(MessageFormatException.class, message::getObject);

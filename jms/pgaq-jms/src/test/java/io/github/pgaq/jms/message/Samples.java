@@ -40,14 +40,15 @@ final class Samples {
     private Samples() {}
 
     static Destination destination(String name) {
-        return name.startsWith("queue:") ? new TestQueue(name.substring(6))
+        return name.startsWith("queue:")
+                ? new TestQueue(name.substring(6))
                 : name.startsWith("topic:") ? new TestTopic(name.substring(6)) : null;
     }
 
     /** A message of a provider whose classes are not known: shows only the interface. */
     static <T extends Message> T foreign(Class<T> type, T message) {
-        return type.cast(Proxy.newProxyInstance(Samples.class.getClassLoader(), new Class<?>[] {type},
-                (proxy, method, arguments) -> {
+        return type.cast(Proxy.newProxyInstance(
+                Samples.class.getClassLoader(), new Class<?>[] {type}, (proxy, method, arguments) -> {
                     try {
                         return method.invoke(message, arguments);
                     } catch (InvocationTargetException e) {

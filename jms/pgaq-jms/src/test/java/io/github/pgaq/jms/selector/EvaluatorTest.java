@@ -22,6 +22,8 @@ class EvaluatorTest {
 
         assertEquals(row.truth(), truth == null ? 'U' : truth ? 'T' : 'F');
         assertEquals(row.truth() == 'T', Selector.parse(row.selector()).matches(message));
-        assertEquals(row.truth() == 'F', Selector.parse("NOT (" + row.selector() + ")").matches(message));
+        assertEquals(
+                row.truth() == 'F',
+                Selector.parse("NOT (" + row.selector() + ")").matches(message));
     }
 }

@@ -18,26 +18,112 @@ final class Samples {
     static final Messages MESSAGES = new Messages(AllowedClasses.DEFAULT, name -> null);
 
     private static final List<String> NAMES = List.of("a", "b", "c", "d", "n", "x_1", "über", "$p");
-    private static final List<Object> VALUES = List.of("", "red", "it's", "\\", "\\\\", "a\\'b", "100%", "a_b", "_",
+    private static final List<Object> VALUES = List.of(
+            "",
+            "red",
+            "it's",
+            "\\",
+            "\\\\",
+            "a\\'b",
+            "100%",
+            "a_b",
+            "_",
             "5",
-            "true", "null", "\"", "{}", "é", "😀", "x😀y", "\n\t\u0001\u007f", "E'", "$$", "RED", " red", "PERSISTENT",
+            "true",
+            "null",
+            "\"",
+            "{}",
+            "é",
+            "😀",
+            "x😀y",
+            "\n\t\u0001\u007f",
+            "E'",
+            "$$",
+            "RED",
+            " red",
+            "PERSISTENT",
             true,
-            false, (byte) 5, (byte) -128, (short) 5, (short) -32768, 0, 1, -1, 5, 7, 16777217, Integer.MAX_VALUE,
-            Integer.MIN_VALUE, 0L, 5L, 9007199254740993L, Long.MAX_VALUE, Long.MIN_VALUE, 0.1f, 5f, -0.0f, 16777216f,
-            Float.MAX_VALUE, Float.MIN_VALUE, Float.NaN, Float.POSITIVE_INFINITY, 0.1, 5.0, -0.0, 0.30000000000000004,
-            2.5, 1e22, 1e23, 9007199254740992.0, Double.MAX_VALUE, Double.MIN_VALUE, Double.NaN,
-            Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY, 1e300, 1e-300);
-    private static final List<String> NUMBERS = List.of("0", "1", "5", "7", "5L", "2147483647", "2147483648",
+            false,
+            (byte) 5,
+            (byte) -128,
+            (short) 5,
+            (short) -32768,
+            0,
+            1,
+            -1,
+            5,
+            7,
+            16777217,
+            Integer.MAX_VALUE,
+            Integer.MIN_VALUE,
+            0L,
+            5L,
+            9007199254740993L,
+            Long.MAX_VALUE,
+            Long.MIN_VALUE,
+            0.1f,
+            5f,
+            -0.0f,
+            16777216f,
+            Float.MAX_VALUE,
+            Float.MIN_VALUE,
+            Float.NaN,
+            Float.POSITIVE_INFINITY,
+            0.1,
+            5.0,
+            -0.0,
+            0.30000000000000004,
+            2.5,
+            1e22,
+            1e23,
+            9007199254740992.0,
+            Double.MAX_VALUE,
+            Double.MIN_VALUE,
+            Double.NaN,
+            Double.POSITIVE_INFINITY,
+            Double.NEGATIVE_INFINITY,
+            1e300,
+            1e-300);
+    private static final List<String> NUMBERS = List.of(
+            "0",
+            "1",
+            "5",
+            "7",
+            "5L",
+            "2147483647",
+            "2147483648",
             "-2147483648",
-            "9223372036854775807", "-9223372036854775808", "0x10", "017", "5.0", "0.1", "0.1f", "0.2", "0.3", "2.5",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "0x10",
+            "017",
+            "5.0",
+            "0.1",
+            "0.1f",
+            "0.2",
+            "0.3",
+            "2.5",
             "1e22",
-            "1e23", "1e300", "1.7976931348623157e308", "4.9e-324", "16777216", "16777217", "16777216f",
+            "1e23",
+            "1e300",
+            "1.7976931348623157e308",
+            "4.9e-324",
+            "16777216",
+            "16777217",
+            "16777216f",
             "9007199254740993",
-            "9007199254740992.0", "-0.0", "3.4028235e38f", "1e-300", "-1", "2", "3");
+            "9007199254740992.0",
+            "-0.0",
+            "3.4028235e38f",
+            "1e-300",
+            "-1",
+            "2",
+            "3");
     private static final List<String> OPERATORS = List.of("=", "<>", "<", "<=", ">", ">=");
-    private static final List<String> PATTERNS = List.of("%", "_", "%e%", "r_d", "\\", "%\\\\%", "a!_b", "100!%",
-            "%!_%", "x_y",
-            "", "%''%", "_%_", "%\n%", "%😀%", "E''", "!!%", "red", "%d");
+    private static final List<String> PATTERNS = List.of(
+            "%",
+            "_", "%e%", "r_d", "\\", "%\\\\%", "a!_b", "100!%", "%!_%", "x_y", "", "%''%", "_%_", "%\n%", "%😀%", "E''",
+            "!!%", "red", "%d");
 
     private Samples() {}
 
@@ -90,12 +176,10 @@ final class Samples {
 
         for (String name : NAMES)
             if (random.nextInt(5) > 0)
-                message.setObjectProperty(name, random.nextInt(12) == 0 ? null
-                        : VALUES.get(random.nextInt(VALUES.size())));
-        if (random.nextBoolean())
-            message.setJMSType(random.nextBoolean() ? "red" : "it's");
-        if (random.nextBoolean())
-            message.setJMSCorrelationID(random.nextBoolean() ? "red" : "a\\'b");
+                message.setObjectProperty(
+                        name, random.nextInt(12) == 0 ? null : VALUES.get(random.nextInt(VALUES.size())));
+        if (random.nextBoolean()) message.setJMSType(random.nextBoolean() ? "red" : "it's");
+        if (random.nextBoolean()) message.setJMSCorrelationID(random.nextBoolean() ? "red" : "a\\'b");
         message.setJMSPriority(random.nextInt(10));
         message.setJMSDeliveryMode(random.nextBoolean() ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
         message.setJMSTimestamp(random.nextBoolean() ? 5 : System.currentTimeMillis());
@@ -105,8 +189,11 @@ final class Samples {
 
     /** The message as a client receives it at its first delivery. */
     static PgaqMessage received(PgaqMessage message) throws JMSException {
-        return MESSAGES.toClient(new Delivery(UUID.randomUUID(), 0, 0, 9 - message.getJMSPriority(), 1, 0, 0, null,
-                MESSAGES.toBody(message)), null, null);
+        return MESSAGES.toClient(
+                new Delivery(
+                        UUID.randomUUID(), 0, 0, 9 - message.getJMSPriority(), 1, 0, 0, null, MESSAGES.toBody(message)),
+                null,
+                null);
     }
 
     static Outgoing outgoing(String queue, PgaqMessage message) throws JMSException {
@@ -134,7 +221,8 @@ final class Samples {
             case 6:
                 return random.nextBoolean() ? pick(random, NAMES) : pick(random, NAMES) + equal(random) + "TRUE";
             case 7:
-                return identifier(random, false) + equal(random)
+                return identifier(random, false)
+                        + equal(random)
                         + (random.nextBoolean() ? string(random) : identifier(random, false));
             case 8:
                 return string(random) + equal(random) + identifier(random, false);
@@ -160,11 +248,18 @@ final class Samples {
     }
 
     private static String identifier(Random random, boolean string) {
-        if (random.nextInt(3) > 0)
-            return pick(random, NAMES);
-        return pick(random, string ? List.of("JMSType", "JMSCorrelationID", "JMSMessageID", "JMSDeliveryMode")
-                : List.of("JMSType", "JMSCorrelationID", "JMSMessageID", "JMSDeliveryMode", "JMSPriority",
-                "JMSXDeliveryCount"));
+        if (random.nextInt(3) > 0) return pick(random, NAMES);
+        return pick(
+                random,
+                string
+                        ? List.of("JMSType", "JMSCorrelationID", "JMSMessageID", "JMSDeliveryMode")
+                        : List.of(
+                                "JMSType",
+                                "JMSCorrelationID",
+                                "JMSMessageID",
+                                "JMSDeliveryMode",
+                                "JMSPriority",
+                                "JMSXDeliveryCount"));
     }
 
     private static String string(Random random) {

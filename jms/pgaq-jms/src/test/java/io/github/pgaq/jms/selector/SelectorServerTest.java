@@ -47,8 +47,8 @@ class SelectorServerTest extends ServerTest {
         }
     }
 
-    private static boolean selects(Store store, String queue, String selector) throws SQLException,
-            InvalidSelectorException {
+    private static boolean selects(Store store, String queue, String selector)
+            throws SQLException, InvalidSelectorException {
         return !browse(store, queue, selector).isEmpty();
     }
 
@@ -74,8 +74,7 @@ class SelectorServerTest extends ServerTest {
 
         try (Store store = new SqlStore(connect(), true)) {
             List<Outgoing> messages = new ArrayList<>();
-            for (int i = 0; i < 60; i++)
-                messages.add(Samples.outgoing(queue, Samples.random(random)));
+            for (int i = 0; i < 60; i++) messages.add(Samples.outgoing(queue, Samples.random(random)));
             store.send(messages);
             Map<UUID, PgaqMessage> stored = new HashMap<>();
             for (Delivery delivery : browse(store, queue, null))
@@ -83,8 +82,7 @@ class SelectorServerTest extends ServerTest {
             assertEquals(60, stored.size());
 
             int found = 0;
-            for (int i = 0; i < selectors; i++)
-                found += compare(store, queue, stored, anySelector(random), seed);
+            for (int i = 0; i < selectors; i++) found += compare(store, queue, stored, anySelector(random), seed);
             assertTrue(found > selectors * 5, found + " pairs matched");
         }
     }
@@ -108,11 +106,9 @@ class SelectorServerTest extends ServerTest {
         Set<UUID> server = new TreeSet<>();
         Set<UUID> here = new TreeSet<>();
 
-        for (Delivery delivery : browse(store, queue, selector))
-            server.add(delivery.msgid());
+        for (Delivery delivery : browse(store, queue, selector)) server.add(delivery.msgid());
         for (Map.Entry<UUID, PgaqMessage> message : stored.entrySet())
-            if (parsed.matches(message.getValue()))
-                here.add(message.getKey());
+            if (parsed.matches(message.getValue())) here.add(message.getKey());
         if (!server.equals(here)) {
             Set<UUID> different = new TreeSet<>(server);
             different.addAll(here);
@@ -133,13 +129,34 @@ class SelectorServerTest extends ServerTest {
     @Test
     void noInjection() throws Exception {
         String queue = newQueue();
-        String[] attacks = {"' OR true OR '", "\\' OR true --", "'; DROP TABLE x; --", "\\", "\\\\", "'", "''", "\\'",
-                "$$", "\"",
-            "\\u0027 OR true OR \\u0027", "E'\\x27'", "\n", "%s", "?", ":a", "{\"a\":1}", "/*", "*/", "--", "\u2019",
-            "\u02bc"};
+        String[] attacks = {
+            "' OR true OR '",
+            "\\' OR true --",
+            "'; DROP TABLE x; --",
+            "\\",
+            "\\\\",
+            "'",
+            "''",
+            "\\'",
+            "$$",
+            "\"",
+            "\\u0027 OR true OR \\u0027",
+            "E'\\x27'",
+            "\n",
+            "%s",
+            "?",
+            ":a",
+            "{\"a\":1}",
+            "/*",
+            "*/",
+            "--",
+            "\u2019",
+            "\u02bc"
+        };
 
         for (String conforming : new String[] {"on", "off"})
-            try (Connection connection = connect(); Statement statement = connection.createStatement()) {
+            try (Connection connection = connect();
+                    Statement statement = connection.createStatement()) {
                 statement.execute("SET standard_conforming_strings = " + conforming);
                 statement.execute("SET backslash_quote = off");
                 statement.execute("SET escape_string_warning = on");
@@ -151,22 +168,40 @@ class SelectorServerTest extends ServerTest {
                     message.setJMSType(attack);
                     store.send(List.of(Samples.outgoing(queue, message)));
                     String quoted = "'" + attack.replace("'", "''") + "'";
-                    String escaped = "'" + attack.replace("!", "!!").replace("%", "!%").replace("_",
-                            "!_").replace("'", "''") + "'";
-                    for (String selector : new String[] {"a = " + quoted, "JMSType = " + quoted, "a IN (" + quoted
-                            + ")",
-                        "JMSType IN (" + quoted + ", 'x')", "a LIKE " + escaped + " ESCAPE '!'", "JMSType LIKE "
-                        + escaped + " ESCAPE '!'",
-                        "NOT a <> " + quoted}) {
+                    String escaped = "'"
+                            + attack.replace("!", "!!")
+                                    .replace("%", "!%")
+                                    .replace("_", "!_")
+                                    .replace("'", "''") + "'";
+                    for (String selector : new String[] {
+                        "a = " + quoted,
+                        "JMSType = " + quoted,
+                        "a IN (" + quoted + ")",
+                        "JMSType IN (" + quoted + ", 'x')",
+                        "a LIKE " + escaped + " ESCAPE '!'",
+                        "JMSType LIKE " + escaped + " ESCAPE '!'",
+                        "NOT a <> " + quoted
+                    }) {
                         List<Delivery> found = browse(store, queue, selector);
                         assertEquals(1, found.size(), selector);
                     }
-                    for (String selector : new String[] {"a = 'x' AND a <> " + quoted, "b = " + quoted,
-                            "JMSCorrelationID = " + quoted})
-                        assertEquals(0, browse(store, queue, selector).size(), selector);
-                    assertEquals(1, store.receive(List.of(new Source(queue, null,
-                            Selector.parse("a = " + quoted).toCondition(), 1)),
-                            Duration.ZERO, null, List.of()).messages().size());
+                    for (String selector :
+                            new String[] {"a = 'x' AND a <> " + quoted, "b = " + quoted, "JMSCorrelationID = " + quoted
+                            }) assertEquals(0, browse(store, queue, selector).size(), selector);
+                    assertEquals(
+                            1,
+                            store.receive(
+                                            List.of(new Source(
+                                                    queue,
+                                                    null,
+                                                    Selector.parse("a = " + quoted)
+                                                            .toCondition(),
+                                                    1)),
+                                            Duration.ZERO,
+                                            null,
+                                            List.of())
+                                    .messages()
+                                    .size());
                 }
             }
     }
@@ -188,7 +223,8 @@ class SelectorServerTest extends ServerTest {
                 + ".evil)");
         execute("CREATE OPERATOR " + schema + ".= (LEFTARG = jsonb, RIGHTARG = varchar, FUNCTION = " + schema
                 + ".evil)");
-        try (Connection connection = connect(); Statement statement = connection.createStatement()) {
+        try (Connection connection = connect();
+                Statement statement = connection.createStatement()) {
             statement.execute("SET search_path = " + schema + ", public");
             Store store = new SqlStore(connection, false);
             store.send(List.of(Samples.outgoing(queue, Samples.known())));
@@ -213,8 +249,7 @@ class SelectorServerTest extends ServerTest {
             }
             store.subscribe(topic, "all", null, true);
             List<Outgoing> messages = new ArrayList<>();
-            for (int i = 0; i < 30; i++)
-                messages.add(Samples.outgoing(topic, Samples.random(random)));
+            for (int i = 0; i < 30; i++) messages.add(Samples.outgoing(topic, Samples.random(random)));
             store.send(messages);
             List<Delivery> all = store.browse(new Source(topic, "all", null, MOST), null);
             assertEquals(30, all.size());
@@ -222,12 +257,12 @@ class SelectorServerTest extends ServerTest {
                 Set<String> expected = new TreeSet<>();
                 for (Delivery delivery : all) {
                     PgaqMessage message = Samples.MESSAGES.toClient(delivery, null, null);
-                    if (Selector.parse(selectors.get(i)).matches(message))
-                        expected.add(message.getJMSMessageID());
+                    if (Selector.parse(selectors.get(i)).matches(message)) expected.add(message.getJMSMessageID());
                 }
                 Set<String> delivered = new TreeSet<>();
                 for (Delivery delivery : store.browse(new Source(topic, "s" + i, null, MOST), null))
-                    delivered.add(Samples.MESSAGES.toClient(delivery, null, null).getJMSMessageID());
+                    delivered.add(
+                            Samples.MESSAGES.toClient(delivery, null, null).getJMSMessageID());
                 assertEquals(expected, delivered, selectors.get(i));
             }
         }
@@ -238,8 +273,11 @@ class SelectorServerTest extends ServerTest {
     @Test
     void anyPayload() throws Exception {
         String queue = newQueue();
-        String[] payloads = {"ROW(NULL, NULL, NULL, NULL, NULL, NULL)", "ROW('text', '[]', '[1]', '5', NULL, NULL)",
-            "ROW('text', '5', '\"a\"', 'null', NULL, NULL)", "ROW('text', 'null', 'true', '{}', NULL, NULL)",
+        String[] payloads = {
+            "ROW(NULL, NULL, NULL, NULL, NULL, NULL)",
+            "ROW('text', '[]', '[1]', '5', NULL, NULL)",
+            "ROW('text', '5', '\"a\"', 'null', NULL, NULL)",
+            "ROW('text', 'null', 'true', '{}', NULL, NULL)",
             "ROW('x', '{\"type\": 5, \"timestamp\": \"x\", \"delivery_mode\": {}}', "
                     + "'{\"a\": [1], \"n\": {}}', '{\"a\": 5}', NULL, NULL)",
             "ROW('x', '{}', '{\"a\": 1e400, \"n\": -1e400}', '{\"a\": \"int\", \"n\": \"float\"}', NULL, NULL)",
@@ -247,20 +285,20 @@ class SelectorServerTest extends ServerTest {
             "ROW('x', '{}', "
                     + "'{\"a\": {\"double\": \"x\"}, \"n\": {\"double\": 5}}', '{\"a\": [], \"n\": {}}', NULL, NULL)",
             "ROW('x', '{}', jsonb_build_object('a', 10::numeric ^ 20000, 'n', 0.5::numeric ^ 300), NULL, NULL, NULL)",
-            "NULL"};
+            "NULL"
+        };
         Random random = new Random(5);
 
-        for (String payload : payloads)
-            execute("SELECT aq.enqueue('" + queue + "', " + payload + "::aq.jms_message)");
+        for (String payload : payloads) execute("SELECT aq.enqueue('" + queue + "', " + payload + "::aq.jms_message)");
         try (Store store = new SqlStore(connect(), true)) {
-            for (Truths.Row row : Truths.rows())
-                browse(store, queue, row.selector());
-            for (int i = 0; i < 500; i++)
-                browse(store, queue, anySelector(random));
+            for (Truths.Row row : Truths.rows()) browse(store, queue, row.selector());
+            for (int i = 0; i < 500; i++) browse(store, queue, anySelector(random));
             assertEquals(payloads.length, browse(store, queue, "x IS NULL").size());
             assertEquals(2, browse(store, queue, "a > 1e307 OR n < -1e307").size());
-            assertEquals(payloads.length, browse(store, queue,
-                    "JMSMessageID LIKE 'ID:%-%' AND JMSTimestamp > 1600000000000").size());
+            assertEquals(
+                    payloads.length,
+                    browse(store, queue, "JMSMessageID LIKE 'ID:%-%' AND JMSTimestamp > 1600000000000")
+                            .size());
         }
     }
 }

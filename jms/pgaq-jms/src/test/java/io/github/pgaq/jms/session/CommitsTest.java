@@ -131,7 +131,7 @@ class CommitsTest extends SessionFixture {
         assertEquals(List.of("first", "a", "b", "c"), server.texts("q"));
         assertEquals(List.of("begin", "send 1", "commit", "commitAtOnce 3 0", "decide"), server.calls);
         assertEquals(0, commits.waiting());
-        get(commit(commits, "later", List.of(), () -> { }));
+        get(commit(commits, "later", List.of(), () -> {}));
         assertEquals(2, server.count("commit"), "the first and the last one, alone");
     }
 
@@ -175,7 +175,7 @@ class CommitsTest extends SessionFixture {
         assertEquals(3, undecided.get());
         assertEquals(1, server.count("commit"), "none is repeated");
         assertEquals(List.of("first"), server.texts("q"));
-        get(commit(commits, "later", List.of(), () -> { }));
+        get(commit(commits, "later", List.of(), () -> {}));
     }
 
     @Test
@@ -201,7 +201,7 @@ class CommitsTest extends SessionFixture {
         assertInstanceOf(OutOfMemoryError.class, cause(others.get(0)));
         assertEquals("08007", state(others.get(1)));
         assertEquals("08007", state(others.get(2)));
-        get(commit(commits, "later", List.of(), () -> { }));
+        get(commit(commits, "later", List.of(), () -> {}));
     }
 
     @Test
@@ -229,11 +229,11 @@ class CommitsTest extends SessionFixture {
             }
         };
         Future<Void> first = hold();
-        Future<Void> leads = commit(commits, "b", List.of(), () -> { });
+        Future<Void> leads = commit(commits, "b", List.of(), () -> {});
         awaitWaiting(1);
         Link link = link();
         Future<Void> other = async(() -> {
-            commits.commit(link, without, List.of(), null, () -> { });
+            commits.commit(link, without, List.of(), null, () -> {});
             return null;
         });
         awaitWaiting(2);
@@ -242,7 +242,7 @@ class CommitsTest extends SessionFixture {
         assertInstanceOf(OutOfMemoryError.class, cause(leads));
         get(other);
         assertFalse(exhausted.get());
-        get(commit(commits, "later", List.of(), () -> { }));
+        get(commit(commits, "later", List.of(), () -> {}));
         assertEquals(Set.of("first", "a", "later"), texts());
     }
 
@@ -252,7 +252,7 @@ class CommitsTest extends SessionFixture {
         Link link = link();
         impatient.commit(link, List.of(message("first", null)), List.of(), null, () -> {
             try {
-                get(commit(impatient, "other", List.of(), () -> { }));
+                get(commit(impatient, "other", List.of(), () -> {}));
             } catch (Exception e) {
                 throw new IllegalStateException(e);
             }
@@ -264,8 +264,8 @@ class CommitsTest extends SessionFixture {
     void whatIsLongGoesAtOnce() throws Exception {
         Future<Void> first = hold();
         Content content = InputStream::nullInputStream;
-        commits.commit(link(), List.of(message("large", content)), List.of(), null, () -> { });
-        commits.commit(link(), List.of(message("x".repeat(5 << 20), null)), List.of(), null, () -> { });
+        commits.commit(link(), List.of(message("large", content)), List.of(), null, () -> {});
+        commits.commit(link(), List.of(message("x".repeat(5 << 20), null)), List.of(), null, () -> {});
         assertEquals(2, server.texts("q").size());
         held.countDown();
         get(first);
@@ -277,14 +277,14 @@ class CommitsTest extends SessionFixture {
         List<Future<Void>> others = three(List.of());
         server.text("r", "x", "y");
         Ahead ahead = new Ahead(new Source("r", null, null, 1), Duration.ofMinutes(1));
-        Received received = commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> { });
+        Received received = commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> {});
         assertEquals("x", received.messages().get(0).body().text());
         for (Future<Void> other : others) {
             get(other);
         }
         assertEquals(Set.of("a", "b", "c", "d"), texts());
         assertEquals(1, server.count("commitAtOnce"));
-        Future<Void> later = commit(commits, "later", List.of(), () -> { });
+        Future<Void> later = commit(commits, "later", List.of(), () -> {});
         awaitWaiting(1);
         held.countDown();
         get(first);
@@ -298,7 +298,7 @@ class CommitsTest extends SessionFixture {
         server.text("r", "x");
         server.fail("ahead", "42501");
         Ahead ahead = new Ahead(new Source("r", null, null, 1), Duration.ofMinutes(1));
-        assertNull(commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> { }));
+        assertNull(commits.commit(link(), List.of(message("d", null)), List.of(), ahead, () -> {}));
         held.countDown();
         for (Future<Void> other : others) {
             get(other);
@@ -315,7 +315,7 @@ class CommitsTest extends SessionFixture {
         Thread[] thread = new Thread[1];
         Future<Boolean> other = async(() -> {
             thread[0] = Thread.currentThread();
-            commits.commit(link, List.of(message("other", null)), List.of(), null, () -> { });
+            commits.commit(link, List.of(message("other", null)), List.of(), null, () -> {});
             return Thread.interrupted();
         });
         awaitWaiting(1);

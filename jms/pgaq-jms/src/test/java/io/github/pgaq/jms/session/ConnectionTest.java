@@ -172,8 +172,7 @@ class ConnectionTest extends SessionFixture {
         replier.createProducer(received.getJMSReplyTo()).send(replier.createTextMessage("reply"));
         assertNull(ofOne.receiveNoWait());
         assertEquals("reply", text(ofOther.receive()));
-        assertThrows(InvalidDestinationException.class,
-                () -> replier.createConsumer((Queue) received.getJMSReplyTo()));
+        assertThrows(InvalidDestinationException.class, () -> replier.createConsumer((Queue) received.getJMSReplyTo()));
         assertThrows(JMSException.class, other::delete);
         ofOther.close();
         other.delete();
@@ -339,8 +338,7 @@ class ConnectionTest extends SessionFixture {
         ClientConnection other = named("c");
         assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
         for (int i = 0; i < 2; i++) {
-            JMSException reason =
-                    assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
+            JMSException reason = assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
             assertTrue(reason.getMessage().contains("client identifier \"c\" is in use"), reason.getMessage());
         }
         assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
@@ -363,7 +361,8 @@ class ConnectionTest extends SessionFixture {
 
     @Test
     void attemptsWithoutLimitTellOfAClaimOnceAndGoOn() throws Exception {
-        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_WAIT, "1")
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1")
+                .with(PgaqOption.RECONNECT_WAIT, "1")
                 .with(PgaqOption.RECONNECT_DELAY, "5");
         BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
         ClientConnection connection = named("c");
@@ -391,10 +390,13 @@ class ConnectionTest extends SessionFixture {
         ClientConnection connection = named("c");
         connection.start();
         BlockingQueue<String> listened = new LinkedBlockingQueue<>();
-        connection.createSession().createConsumer(queue).setMessageListener(m -> Errors.unchecked(() -> {
-            listened.add(text(m));
-            return null;
-        }));
+        connection
+                .createSession()
+                .createConsumer(queue)
+                .setMessageListener(m -> Errors.unchecked(() -> {
+                    listened.add(text(m));
+                    return null;
+                }));
         Session session = connection.createSession();
         MessageProducer producer = session.createProducer(queue);
         MessageConsumer consumer = session.createConsumer(new PgaqQueue("r"));
@@ -406,7 +408,8 @@ class ConnectionTest extends SessionFixture {
             connection.control().ping();
             return null;
         });
-        assertTrue(assertThrows(ExecutionException.class, () -> get(received)).getMessage()
+        assertTrue(assertThrows(ExecutionException.class, () -> get(received))
+                .getMessage()
                 .contains("client identifier \"c\" is in use"));
         server.awaitWaiting(0);
         server.text("q", "a");
@@ -459,7 +462,8 @@ class ConnectionTest extends SessionFixture {
 
     @Test
     void aCallWaitsForALostConnectionAsLongAsTheOptionsSay() throws Exception {
-        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1").with(PgaqOption.RECONNECT_WAIT, "20")
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1")
+                .with(PgaqOption.RECONNECT_WAIT, "20")
                 .with(PgaqOption.RECONNECT_DELAY, "60");
         ClientConnection connection = started();
         Session session = connection.createSession();
@@ -561,13 +565,16 @@ class ConnectionTest extends SessionFixture {
     @Test
     void aSessionThatIsMadeWhileTheConnectionClosesIsClosed() throws Exception {
         ClientConnection[] made = new ClientConnection[1];
-        made[0] = new ClientConnection(() -> {
-            FakeStore store = server.open();
-            if (server.stores.size() > 1) {
-                Errors.unchecked(() -> made[0].close());
-            }
-            return store;
-        }, options, false);
+        made[0] = new ClientConnection(
+                () -> {
+                    FakeStore store = server.open();
+                    if (server.stores.size() > 1) {
+                        Errors.unchecked(() -> made[0].close());
+                    }
+                    return store;
+                },
+                options,
+                false);
         assertThrows(IllegalStateException.class, made[0]::createSession);
         assertTrue(server.stores.stream().allMatch(store -> store.closed), "each store is closed");
     }

@@ -40,12 +40,14 @@ final class FakeServer {
 
     /** The messages of queues, by name, and of subscribers, by topic and name. */
     final Map<String, List<Stored>> messages = new LinkedHashMap<>();
+
     final Map<String, Boolean> queues = new HashMap<>();
     final Map<String, Subscription> subscribers = new HashMap<>();
     final Map<String, FakeStore> owners = new HashMap<>();
     final List<FakeStore> stores = new ArrayList<>();
     /** The calls, as {@code name argument}, in their order. */
     final List<String> calls = new ArrayList<>();
+
     private final Map<String, SQLException> failures = new HashMap<>();
     private final Set<String> exhausted = new HashSet<>();
     private long sequence;
@@ -53,11 +55,11 @@ final class FakeServer {
     private int waiting;
     boolean refusing;
     /** Runs before a connection is refused. */
-    Runnable refused = () -> { };
+    Runnable refused = () -> {};
     /** Runs before a call of extend. */
-    volatile Runnable extending = () -> { };
+    volatile Runnable extending = () -> {};
     /** Runs before a call of readContent. */
-    volatile Runnable reading = () -> { };
+    volatile Runnable reading = () -> {};
 
     synchronized FakeServer queue(String name) {
         queues.put(name, false);
@@ -112,7 +114,9 @@ final class FakeServer {
     synchronized void kill(FakeStore store) {
         store.dead = true;
         store.forget();
-        messages.values().forEach(place -> place.stream().filter(m -> m.leasedBy == store).forEach(m -> m.receipt = 0));
+        messages.values()
+                .forEach(
+                        place -> place.stream().filter(m -> m.leasedBy == store).forEach(m -> m.receipt = 0));
         owners.entrySet().removeIf(entry -> entry.getValue() == store);
         notifyAll();
     }
@@ -132,7 +136,9 @@ final class FakeServer {
     }
 
     synchronized long count(String call) {
-        return calls.stream().filter(each -> each.equals(call) || each.startsWith(call + " ")).count();
+        return calls.stream()
+                .filter(each -> each.equals(call) || each.startsWith(call + " "))
+                .count();
     }
 
     synchronized void waits(int change) {
@@ -146,7 +152,8 @@ final class FakeServer {
             throw new SQLException("queue does not exist", "42704");
         }
         if (topic) {
-            subscribers.values().stream().filter(s -> s.topic().equals(outgoing.queue()) && meets(outgoing, s.rule()))
+            subscribers.values().stream()
+                    .filter(s -> s.topic().equals(outgoing.queue()) && meets(outgoing, s.rule()))
                     .forEach(s -> place(key(s.topic(), s.subscriber())).add(new Stored(++sequence, outgoing)));
         } else {
             place(outgoing.queue()).add(new Stored(++sequence, outgoing));
@@ -181,8 +188,10 @@ final class FakeServer {
 
     /** The messages that can be taken, in order. */
     synchronized List<Stored> ready(String key, String condition) {
-        return place(key).stream().filter(m -> m.isReady() && meets(m.outgoing, condition))
-                .sorted(Comparator.<Stored>comparingInt(m -> m.outgoing.priority()).thenComparingLong(m -> m.sequence))
+        return place(key).stream()
+                .filter(m -> m.isReady() && meets(m.outgoing, condition))
+                .sorted(Comparator.<Stored>comparingInt(m -> m.outgoing.priority())
+                        .thenComparingLong(m -> m.sequence))
                 .toList();
     }
 
@@ -203,7 +212,9 @@ final class FakeServer {
     /** The leased message of the lease; null if that has ended. */
     synchronized Stored leased(Lease lease) {
         return place(key(lease.queue(), lease.consumer())).stream()
-                .filter(m -> m.msgid.equals(lease.msgid()) && m.receipt == lease.receipt()).findFirst().orElse(null);
+                .filter(m -> m.msgid.equals(lease.msgid()) && m.receipt == lease.receipt())
+                .findFirst()
+                .orElse(null);
     }
 
     /** Ends all leases, as when their time is over. */

@@ -73,13 +73,15 @@ final class FakeStore implements Store {
     public void send(List<Outgoing> messages) throws SQLException {
         server.called(this, "send", Integer.toString(messages.size()));
         for (Outgoing message : messages) {
-            effect(() -> {
-                try {
-                    server.add(message);
-                } catch (SQLException e) {
-                    throw new IllegalStateException(e);
-                }
-            }, () -> { });
+            effect(
+                    () -> {
+                        try {
+                            server.add(message);
+                        } catch (SQLException e) {
+                            throw new IllegalStateException(e);
+                        }
+                    },
+                    () -> {});
         }
     }
 
@@ -129,8 +131,16 @@ final class FakeStore implements Store {
             }
             bytes += message.outgoing.body().size();
             boolean beyond = source.maxBytes() > 0 && bytes > source.maxBytes() && !taken.isEmpty();
-            taken.add(new Delivery(message.msgid, leased ? server.nextReceipt() : 0, message.attempts,
-                    message.outgoing.priority(), 0, 0, 0, null, beyond ? null : message.outgoing.body()));
+            taken.add(new Delivery(
+                    message.msgid,
+                    leased ? server.nextReceipt() : 0,
+                    message.attempts,
+                    message.outgoing.priority(),
+                    0,
+                    0,
+                    0,
+                    null,
+                    beyond ? null : message.outgoing.body()));
             if (leased) {
                 message.receipt = taken.get(taken.size() - 1).receipt();
                 message.leasedBy = this;
@@ -158,8 +168,10 @@ final class FakeStore implements Store {
                 if (message == null) {
                     stale.add(lease);
                 } else {
-                    effect(() -> server.place(FakeServer.key(lease.queue(), lease.consumer())).remove(message),
-                            () -> { });
+                    effect(
+                            () -> server.place(FakeServer.key(lease.queue(), lease.consumer()))
+                                    .remove(message),
+                            () -> {});
                 }
             }
             return stale;
@@ -176,11 +188,13 @@ final class FakeStore implements Store {
                 if (message == null) {
                     stale.add(lease);
                 } else {
-                    effect(() -> {
-                        message.receipt = 0;
-                        message.attempts -= count ? 0 : 1;
-                        server.notifyAll();
-                    }, () -> { });
+                    effect(
+                            () -> {
+                                message.receipt = 0;
+                                message.attempts -= count ? 0 : 1;
+                                server.notifyAll();
+                            },
+                            () -> {});
                 }
             }
             return stale;
@@ -201,7 +215,15 @@ final class FakeStore implements Store {
         server.called(this, "browse", source.queue());
         List<Delivery> found = new ArrayList<>();
         for (FakeServer.Stored message : server.ready(source.queue(), source.condition())) {
-            found.add(new Delivery(message.msgid, 0, message.attempts, message.outgoing.priority(), 0, 0, 0, null,
+            found.add(new Delivery(
+                    message.msgid,
+                    0,
+                    message.attempts,
+                    message.outgoing.priority(),
+                    0,
+                    0,
+                    0,
+                    null,
                     message.outgoing.body()));
         }
         return after == null ? found : List.of();
@@ -255,8 +277,11 @@ final class FakeStore implements Store {
     @Override
     public boolean claim(String name, boolean shared) {
         synchronized (server) {
-            boolean taken = server.stores.stream().anyMatch(other -> other != this
-                    && (shared ? other.claims.getOrDefault(name, 0) < 0 : other.claims.getOrDefault(name, 0) != 0));
+            boolean taken = server.stores.stream()
+                    .anyMatch(other -> other != this
+                            && (shared
+                                    ? other.claims.getOrDefault(name, 0) < 0
+                                    : other.claims.getOrDefault(name, 0) != 0));
             if (!taken) {
                 claims.merge(name, shared ? 1 : -1, Integer::sum);
             }

@@ -203,15 +203,16 @@ class ListenerTest extends SessionFixture {
     void theListenerCommits() throws Exception {
         server.text("q", "a", "b");
         Session session = started().createSession(Session.SESSION_TRANSACTED);
-        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
-            boolean again = message.getJMSRedelivered();
-            if (text(message).equals("a") && !again) {
-                session.rollback();
-            } else {
-                session.commit();
-            }
-            results.add(text(message) + again);
-        }));
+        session.createConsumer(queue)
+                .setMessageListener(message -> attempt(() -> {
+                    boolean again = message.getJMSRedelivered();
+                    if (text(message).equals("a") && !again) {
+                        session.rollback();
+                    } else {
+                        session.commit();
+                    }
+                    results.add(text(message) + again);
+                }));
         assertEquals(List.of("afalse", "atrue", "bfalse"), List.of(next(), next(), next()));
     }
 
@@ -219,12 +220,13 @@ class ListenerTest extends SessionFixture {
     void recoverInAListenerRedelivers() throws Exception {
         server.text("q", "a", "b");
         Session session = started().createSession();
-        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
-            results.add(text(message) + message.getJMSRedelivered());
-            if (!message.getJMSRedelivered() && text(message).equals("a")) {
-                session.recover();
-            }
-        }));
+        session.createConsumer(queue)
+                .setMessageListener(message -> attempt(() -> {
+                    results.add(text(message) + message.getJMSRedelivered());
+                    if (!message.getJMSRedelivered() && text(message).equals("a")) {
+                        session.recover();
+                    }
+                }));
         assertEquals(List.of("afalse", "atrue", "bfalse"), List.of(next(), next(), next()));
     }
 
@@ -257,7 +259,8 @@ class ListenerTest extends SessionFixture {
             session.rollback();
         }
         assertEquals(10, server.attempts("q").get(4));
-        assertEquals(95, server.attempts("q").stream().filter(count -> count == 0).count());
+        assertEquals(
+                95, server.attempts("q").stream().filter(count -> count == 0).count());
     }
 
     @Test
@@ -303,14 +306,18 @@ class ListenerTest extends SessionFixture {
         server.text("q", "b");
         server.fail("readContent", "53100");
         Session session = started().createSession(mode);
-        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
-            results.add(message instanceof BytesMessage ? "large" + message.getIntProperty("JMSXDeliveryCount") : "b");
-            if (mode == Session.CLIENT_ACKNOWLEDGE) {
-                message.acknowledge();
-            } else if (mode == Session.SESSION_TRANSACTED) {
-                session.commit();
-            }
-        }));
+        session.createConsumer(queue)
+                .setMessageListener(message -> attempt(() -> {
+                    results.add(
+                            message instanceof BytesMessage
+                                    ? "large" + message.getIntProperty("JMSXDeliveryCount")
+                                    : "b");
+                    if (mode == Session.CLIENT_ACKNOWLEDGE) {
+                        message.acknowledge();
+                    } else if (mode == Session.SESSION_TRANSACTED) {
+                        session.commit();
+                    }
+                }));
         assertEquals(List.of("large2", "b"), List.of(next(), next()));
         server.awaitWaiting(1);
         assertEquals(List.of(), server.attempts("q"));
@@ -323,17 +330,18 @@ class ListenerTest extends SessionFixture {
         session.getConnection();
         CountDownLatch stopped = new CountDownLatch(1);
         server.reading = () -> attempt(() -> {
-            server.reading = () -> { };
+            server.reading = () -> {};
             get(async(() -> {
                 connection.stop();
                 return null;
             }));
             stopped.countDown();
         });
-        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
-            session.commit();
-            results.add(message.getIntProperty("JMSXDeliveryCount"));
-        }));
+        session.createConsumer(queue)
+                .setMessageListener(message -> attempt(() -> {
+                    session.commit();
+                    results.add(message.getIntProperty("JMSXDeliveryCount"));
+                }));
         assertTrue(stopped.await(10, TimeUnit.SECONDS));
         return session;
     }
@@ -379,21 +387,22 @@ class ListenerTest extends SessionFixture {
         CountDownLatch proceed = new CountDownLatch(1);
         MessageProducer producer = session.createProducer(session.createQueue("r"));
         Message answer = session.createTextMessage("answer");
-        session.createConsumer(queue).setMessageListener(message -> attempt(() -> {
-            running.countDown();
-            proceed.await();
-            producer.send(answer, new CompletionListener() {
-                @Override
-                public void onCompletion(Message sent) {
-                    results.add("complete");
-                }
+        session.createConsumer(queue)
+                .setMessageListener(message -> attempt(() -> {
+                    running.countDown();
+                    proceed.await();
+                    producer.send(answer, new CompletionListener() {
+                        @Override
+                        public void onCompletion(Message sent) {
+                            results.add("complete");
+                        }
 
-                @Override
-                public void onException(Message sent, Exception exception) {
-                    results.add(exception);
-                }
-            });
-        }));
+                        @Override
+                        public void onException(Message sent, Exception exception) {
+                            results.add(exception);
+                        }
+                    });
+                }));
         running.await();
         Future<Object> closed = async(() -> {
             session.close();

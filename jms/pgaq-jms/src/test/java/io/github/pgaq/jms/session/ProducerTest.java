@@ -98,7 +98,7 @@ class ProducerTest extends SessionFixture {
         MessageProducer producer = session.createProducer(queue);
         List<String> expected = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
-            producer.send(session.createTextMessage("m" + i), listener(() -> { }));
+            producer.send(session.createTextMessage("m" + i), listener(() -> {}));
             expected.add("m" + i);
         }
         producer.close();
@@ -111,7 +111,7 @@ class ProducerTest extends SessionFixture {
         Session session = started().createSession();
         MessageProducer producer = session.createProducer(queue);
         for (int i = 0; i < 20; i++) {
-            producer.send(session.createTextMessage("async" + i), listener(() -> { }));
+            producer.send(session.createTextMessage("async" + i), listener(() -> {}));
             producer.send(session.createTextMessage("sync" + i));
         }
         List<String> texts = server.texts("q");
@@ -125,7 +125,7 @@ class ProducerTest extends SessionFixture {
         Session session = started().createSession();
         MessageProducer producer = session.createProducer(queue);
         server.fail("send", "53200");
-        producer.send(session.createTextMessage("a"), listener(() -> { }));
+        producer.send(session.createTextMessage("a"), listener(() -> {}));
         assertInstanceOf(jakarta.jms.ResourceAllocationException.class, next());
     }
 
@@ -134,9 +134,11 @@ class ProducerTest extends SessionFixture {
         Session session = started().createSession();
         MessageProducer producer = session.createProducer(queue);
         server.exhaust("send");
-        producer.send(session.createTextMessage("a"), listener(() -> { }));
-        assertInstanceOf(OutOfMemoryError.class, assertInstanceOf(JMSException.class, next()).getCause());
-        producer.send(session.createTextMessage("b"), listener(() -> { }));
+        producer.send(session.createTextMessage("a"), listener(() -> {}));
+        assertInstanceOf(
+                OutOfMemoryError.class,
+                assertInstanceOf(JMSException.class, next()).getCause());
+        producer.send(session.createTextMessage("b"), listener(() -> {}));
         session.close();
         assertEquals("b", next());
         assertEquals(List.of("b"), server.texts("q"));
@@ -147,8 +149,8 @@ class ProducerTest extends SessionFixture {
         ClientConnection connection = started();
         Session session = connection.createSession(Session.SESSION_TRANSACTED);
         MessageProducer producer = session.createProducer(queue);
-        for (Errors.CheckedVoid action : List.<Errors.CheckedVoid>of(session::commit, session::rollback,
-                session::close, connection::close, producer::close)) {
+        for (Errors.CheckedVoid action : List.<Errors.CheckedVoid>of(
+                session::commit, session::rollback, session::close, connection::close, producer::close)) {
             producer.send(session.createTextMessage("a"), listener(action));
             assertInstanceOf(IllegalStateException.class, next());
         }
@@ -164,7 +166,11 @@ class ProducerTest extends SessionFixture {
         Context context = new Context(connection, JMSContext.AUTO_ACKNOWLEDGE);
         context.setClientID("c");
         JMSContext other = context.createContext(JMSContext.CLIENT_ACKNOWLEDGE);
-        context.createProducer().setProperty("p", 5).setJMSType("type").setPriority(9).send(queue, "a");
+        context.createProducer()
+                .setProperty("p", 5)
+                .setJMSType("type")
+                .setPriority(9)
+                .send(queue, "a");
         Message message = other.createConsumer(queue).receive(10_000);
         assertEquals(5, message.getIntProperty("p"));
         assertEquals("type", message.getJMSType());

@@ -111,7 +111,8 @@ class ReceiveTest extends SessionFixture {
     void aGroupIsAcknowledgedAfterItsInterval() throws Exception {
         options = options.with(PgaqOption.ACK_INTERVAL, "1");
         server.text("q", "a");
-        MessageConsumer consumer = started().createSession(Session.DUPS_OK_ACKNOWLEDGE).createConsumer(queue);
+        MessageConsumer consumer =
+                started().createSession(Session.DUPS_OK_ACKNOWLEDGE).createConsumer(queue);
         assertEquals("a", text(consumer.receive()));
         server.awaitCalls("acknowledge", 1);
     }
@@ -166,7 +167,8 @@ class ReceiveTest extends SessionFixture {
     void aStaleMessageOfTheBufferIsNotDelivered() throws Exception {
         server.text("q", "a", "b", "c", "d");
         ClientConnection connection = started();
-        MessageConsumer consumer = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
+        MessageConsumer consumer =
+                connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue);
         assertEquals("a", text(consumer.receive()));
         assertEquals("b", text(consumer.receive()));
         // c is in the buffer
@@ -222,7 +224,8 @@ class ReceiveTest extends SessionFixture {
     @Test
     void closingTheConnectionWakesReceive() throws Exception {
         ClientConnection connection = started();
-        MessageConsumer consumer = connection.createSession(Session.SESSION_TRANSACTED).createConsumer(queue);
+        MessageConsumer consumer =
+                connection.createSession(Session.SESSION_TRANSACTED).createConsumer(queue);
         Future<Message> received = async(consumer::receive);
         server.awaitWaiting(1);
         connection.close();
@@ -331,7 +334,10 @@ class ReceiveTest extends SessionFixture {
         server.text("q", "x".repeat(5000), "y".repeat(900), "z".repeat(900));
         ClientSession session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
         Consumer consumer = (Consumer) session.createConsumer(queue);
-        assertEquals(5000, text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message)).length());
+        assertEquals(
+                5000,
+                text(session.intake().receive(consumer, Deadline.NEVER, 3, message -> message))
+                        .length());
         assertEquals(0, consumer.buffer().size());
         assertEquals(2, server.ready("q", null).size());
         assertEquals(List.of(1, 0, 0), server.attempts("q"));
@@ -354,7 +360,10 @@ class ReceiveTest extends SessionFixture {
     void leasesAreExtendedWhileHeld() throws Exception {
         server.text("q", "a");
         ClientConnection connection = started();
-        Message message = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue).receive();
+        Message message = connection
+                .createSession(Session.CLIENT_ACKNOWLEDGE)
+                .createConsumer(queue)
+                .receive();
         connection.keeper().extend();
         assertEquals(1, server.count("extend 1"));
         message.acknowledge();
@@ -416,7 +425,10 @@ class ReceiveTest extends SessionFixture {
     void anAcknowledgementWaitsForAnExtension() throws Exception {
         server.text("q", "a");
         ClientConnection connection = started();
-        Message message = connection.createSession(Session.CLIENT_ACKNOWLEDGE).createConsumer(queue).receive();
+        Message message = connection
+                .createSession(Session.CLIENT_ACKNOWLEDGE)
+                .createConsumer(queue)
+                .receive();
         CountDownLatch running = new CountDownLatch(1);
         CountDownLatch acknowledging = new CountDownLatch(1);
         server.extending = () -> {
@@ -436,8 +448,11 @@ class ReceiveTest extends SessionFixture {
         acknowledging.countDown();
         message.acknowledge();
         get(extension);
-        assertEquals(List.of("extend 1", "acknowledge 1"),
-                server.calls.stream().filter(call -> call.matches("(extend|acknowledge) .*")).toList());
+        assertEquals(
+                List.of("extend 1", "acknowledge 1"),
+                server.calls.stream()
+                        .filter(call -> call.matches("(extend|acknowledge) .*"))
+                        .toList());
     }
 
     @Test

@@ -19,7 +19,6 @@ import jakarta.jms.JMSSecurityException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
-import jakarta.jms.Queue;
 import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
@@ -204,8 +203,12 @@ class ServerSessionTest extends ServerTest {
         Connection jdbc = session.getConnection();
         assertSame(jdbc, session.getConnection());
         assertEquals(jdbc, session.getConnection());
-        for (Executable refused : List.<Executable>of(jdbc::commit, jdbc::rollback, jdbc::close,
-                () -> jdbc.setAutoCommit(true), () -> jdbc.abort(Runnable::run))) {
+        for (Executable refused : List.<Executable>of(
+                jdbc::commit,
+                jdbc::rollback,
+                jdbc::close,
+                () -> jdbc.setAutoCommit(true),
+                () -> jdbc.abort(Runnable::run))) {
             SQLException e = assertThrows(SQLException.class, refused);
             assertEquals("25000", e.getSQLState());
             assertTrue(e.getMessage().contains("is not allowed on the JDBC connection of a session"), e.getMessage());
@@ -214,7 +217,8 @@ class ServerSessionTest extends ServerTest {
         send(session, "undone");
         jdbc.rollback(savepoint);
         send(session, "a");
-        SQLException own = assertThrows(SQLException.class,
+        SQLException own = assertThrows(
+                SQLException.class,
                 () -> jdbc.prepareStatement("SELECT FROM missing").execute());
         assertEquals("42P01", own.getSQLState());
         session.rollback();
@@ -226,7 +230,8 @@ class ServerSessionTest extends ServerTest {
 
     @Test
     void withAutocommitOfTheCallerEachCallIsATransaction() throws Exception {
-        try (Connection jdbc = connect(); PgaqConnection own = factory.createConnection(jdbc)) {
+        try (Connection jdbc = connect();
+                PgaqConnection own = factory.createConnection(jdbc)) {
             own.start();
             Session session = own.createSession();
             send(session, "a", "b");
@@ -265,13 +270,14 @@ class ServerSessionTest extends ServerTest {
         MessageConsumer consumer = session.createConsumer(session.createQueue(name));
         CompletableFuture<Object> result = new CompletableFuture<>();
         new Thread(() -> {
-            try {
-                Message message = consumer.receive();
-                result.complete(message == null ? "null" : message);
-            } catch (JMSException e) {
-                result.complete(e);
-            }
-        }).start();
+                    try {
+                        Message message = consumer.receive();
+                        result.complete(message == null ? "null" : message);
+                    } catch (JMSException e) {
+                        result.complete(e);
+                    }
+                })
+                .start();
         awaitListening();
         connection.close();
         assertEquals("null", result.get(SOON, TimeUnit.MILLISECONDS));
@@ -382,8 +388,10 @@ class ServerSessionTest extends ServerTest {
         MessageConsumer consumer = session.createSharedConsumer(topic, subscription);
         session.createProducer(topic).send(session.createTextMessage("a"));
         execute("SELECT pg_terminate_backend(" + firstPid + ")");
-        awaitValue("1", "SELECT count(*) FROM aq_internal.temporary t JOIN aq_internal.queue q USING (queue_id) "
-                + "WHERE q.queue_name = '" + topicName + "'");
+        awaitValue(
+                "1",
+                "SELECT count(*) FROM aq_internal.temporary t JOIN aq_internal.queue q USING (queue_id) "
+                        + "WHERE q.queue_name = '" + topicName + "'");
         assertEquals(List.of("a"), receive(consumer, 1));
         execute(String.format(pids, "pg_terminate_backend(pid)"));
         awaitValue("0", "SELECT count(*) FROM aq.subscribers WHERE queue_name = '" + topicName + "'");
@@ -405,8 +413,10 @@ class ServerSessionTest extends ServerTest {
         }
         assertNull(foreign.receiveNoWait());
         session.close();
-        assertEquals("0", value("SELECT count(*) FROM aq.subscribers WHERE queue_name = '" + topic.getTopicName()
-                + "' AND kind = 'subscriber'"));
+        assertEquals(
+                "0",
+                value("SELECT count(*) FROM aq.subscribers WHERE queue_name = '" + topic.getTopicName()
+                        + "' AND kind = 'subscriber'"));
     }
 
     /** Rows for queues and subscribers, and tables of the queue that holds a temporary one. */
@@ -493,8 +503,8 @@ class ServerSessionTest extends ServerTest {
     @Test
     void errorsCarryTheSqlstate() throws Exception {
         Session session = connection.createSession();
-        JMSException error = assertThrows(InvalidDestinationException.class,
-                () -> session.createConsumer(session.createQueue("missing")));
+        JMSException error = assertThrows(
+                InvalidDestinationException.class, () -> session.createConsumer(session.createQueue("missing")));
         assertEquals("42704", error.getErrorCode());
         assertNotNull(error.getLinkedException());
         assertThrows(JMSSecurityException.class, () -> factory.createConnection("nobody", "wrong"));

@@ -306,7 +306,7 @@ class TransactionTest extends SessionFixture {
             assertEquals(List.of("a"), server.texts("q"));
             store.commit();
             assertEquals(List.of("b"), server.texts("q"));
-            assertThrows(IllegalStateException.class, () -> consumer.setMessageListener(message -> { }));
+            assertThrows(IllegalStateException.class, () -> consumer.setMessageListener(message -> {}));
             assertThrows(IllegalStateException.class, connection::createSession);
         }
     }
@@ -329,8 +329,8 @@ class TransactionTest extends SessionFixture {
         Session session = transacted();
         MessageProducer producer = session.createProducer(null);
         Message message = session.createTextMessage("a");
-        InvalidDestinationException error = assertThrows(InvalidDestinationException.class,
-                () -> producer.send(session.createQueue("missing"), message));
+        InvalidDestinationException error = assertThrows(
+                InvalidDestinationException.class, () -> producer.send(session.createQueue("missing"), message));
         assertEquals("42704", error.getErrorCode());
         assertThrows(InvalidDestinationException.class, () -> producer.send(session.createTopic("q"), message));
         assertThrows(InvalidDestinationException.class, () -> producer.send(null, message));

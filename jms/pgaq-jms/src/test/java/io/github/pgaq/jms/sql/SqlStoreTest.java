@@ -97,7 +97,9 @@ class SqlStoreTest extends ServerTest {
     }
 
     private static List<Lease> leases(String queue, Received received) {
-        return received.messages().stream().map(m -> new Lease(queue, null, m.msgid(), m.receipt())).toList();
+        return received.messages().stream()
+                .map(m -> new Lease(queue, null, m.msgid(), m.receipt()))
+                .toList();
     }
 
     /** A receive in another thread. */
@@ -155,8 +157,9 @@ class SqlStoreTest extends ServerTest {
             until("SELECT query LIKE '%aq_jms.acknowledge%' FROM pg_stat_activity WHERE pid = " + pid);
             other.rollback();
             until("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " + pid);
-            assertEquals("0", value("SELECT count(*) FROM aq.messages WHERE queue_name = '" + queue
-                    + "' AND state = 'LEASED'"));
+            assertEquals(
+                    "0",
+                    value("SELECT count(*) FROM aq.messages WHERE queue_name = '" + queue + "' AND state = 'LEASED'"));
             newStore().send(List.of(text(next, "news")));
             Received got = received.get(20, TimeUnit.SECONDS);
             assertEquals(List.of("news"), texts(got));
@@ -172,7 +175,10 @@ class SqlStoreTest extends ServerTest {
         try (Connection other = connect()) {
             other.setAutoCommit(false);
             extend(other, leases.get(0));
-            assertEquals("55P03", assertThrows(SQLException.class, () -> store.acknowledge(leases)).getSQLState());
+            assertEquals(
+                    "55P03",
+                    assertThrows(SQLException.class, () -> store.acknowledge(leases))
+                            .getSQLState());
         }
         assertEquals(List.of(), store.acknowledge(leases));
     }
@@ -191,15 +197,17 @@ class SqlStoreTest extends ServerTest {
         assertTrue(store.describe(newTopic()).topic());
         assertEquals("aq.jms_message", store.describe(queue).payloadType());
         assertEquals(5, store.describe(queue).maxRetries());
-        assertEquals("42704", assertThrows(SQLException.class, () -> store.describe("absent")).getSQLState());
+        assertEquals(
+                "42704",
+                assertThrows(SQLException.class, () -> store.describe("absent")).getSQLState());
     }
 
     @Test
     void sendsEachFieldAndReceivesIt() throws SQLException {
         byte[] bytes = new byte[256];
         IntStream.range(0, 256).forEach(i -> bytes[i] = (byte) i);
-        Body body = new Body("bytes", "{\"message_id\": \"ID:1\"}", "{\"a\": 1}", "{\"a\": \"short\"}", "ä\"\\\n",
-                bytes);
+        Body body =
+                new Body("bytes", "{\"message_id\": \"ID:1\"}", "{\"a\": 1}", "{\"a\": \"short\"}", "ä\"\\\n", bytes);
         long before = System.currentTimeMillis();
         store.send(List.of(new Outgoing(queue, body, 7, 0, 60_000, "c", null, false)));
         Delivery got = take(all(queue)).messages().get(0);
@@ -230,15 +238,21 @@ class SqlStoreTest extends ServerTest {
         String other = newQueue();
         List<Outgoing> messages = new ArrayList<>();
         for (int i = 0; i < 12; i++) {
-            Body body = new Body("bytes", "{}", null, null, i % 2 == 0 ? null : "t" + i,
-                    ("b" + i).getBytes(StandardCharsets.UTF_8));
+            Body body = new Body(
+                    "bytes", "{}", null, null, i % 2 == 0 ? null : "t" + i, ("b" + i).getBytes(StandardCharsets.UTF_8));
             messages.add(new Outgoing(i % 3 == 0 ? other : queue, body, i < 6 ? 4 : 1, 0, 0, null, null, false));
         }
         store.send(messages);
-        assertEquals(List.of("b6", "b9", "b0", "b3"), take(all(other)).messages().stream()
-                .map(m -> new String(m.body().bytes(), StandardCharsets.UTF_8)).toList());
-        assertEquals(List.of("b7", "b8", "b10", "b11", "b1", "b2", "b4", "b5"), take(all(queue)).messages().stream()
-                .map(m -> new String(m.body().bytes(), StandardCharsets.UTF_8)).toList());
+        assertEquals(
+                List.of("b6", "b9", "b0", "b3"),
+                take(all(other)).messages().stream()
+                        .map(m -> new String(m.body().bytes(), StandardCharsets.UTF_8))
+                        .toList());
+        assertEquals(
+                List.of("b7", "b8", "b10", "b11", "b1", "b2", "b4", "b5"),
+                take(all(queue)).messages().stream()
+                        .map(m -> new String(m.body().bytes(), StandardCharsets.UTF_8))
+                        .toList());
     }
 
     @Test
@@ -248,7 +262,8 @@ class SqlStoreTest extends ServerTest {
         store.send(List.of(new Outgoing(queue, text(queue, "later").body(), 4, 300, 0, null, null, false)));
         Received received = store.receive(List.of(all(queue)), Duration.ofSeconds(20), null, List.of());
         assertEquals(List.of("later"), texts(received));
-        assertTrue(received.messages().get(0).readyTime() > received.messages().get(0).enqueueTime());
+        assertTrue(received.messages().get(0).readyTime()
+                > received.messages().get(0).enqueueTime());
     }
 
     @Test
@@ -325,7 +340,9 @@ class SqlStoreTest extends ServerTest {
         Received third = store.receive(List.of(one), Duration.ZERO, LEASE, leases(queue, first));
         assertEquals(leases(queue, first), third.stale());
         assertEquals(leases(queue, second).size(), 1);
-        assertEquals(List.of(), store.receive(List.of(), null, LEASE, leases(queue, second)).stale());
+        assertEquals(
+                List.of(),
+                store.receive(List.of(), null, LEASE, leases(queue, second)).stale());
     }
 
     @Test
@@ -345,7 +362,8 @@ class SqlStoreTest extends ServerTest {
         store.send(List.of(text(queue, "a"), text(queue, "b"), text(queue, "c")));
         List<Delivery> two = store.browse(new Source(queue, null, null, 2), null);
         assertEquals(List.of("a", "b"), two.stream().map(m -> m.body().text()).toList());
-        List<Delivery> rest = store.browse(new Source(queue, null, null, 2), two.get(1).msgid());
+        List<Delivery> rest =
+                store.browse(new Source(queue, null, null, 2), two.get(1).msgid());
         assertEquals(List.of("c"), rest.stream().map(m -> m.body().text()).toList());
         assertEquals(3, take(all(queue)).messages().size());
     }
@@ -356,32 +374,40 @@ class SqlStoreTest extends ServerTest {
         store = new SqlStore(recorded(connect(), sizes), true);
         stores.add(store);
         store.mostInCall = 1000;
-        List<Outgoing> messages = List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(600)),
-                text(queue, "c".repeat(600)), text(queue, "d"));
+        List<Outgoing> messages = List.of(
+                text(queue, "a".repeat(2000)),
+                text(queue, "b".repeat(600)),
+                text(queue, "c".repeat(600)),
+                text(queue, "d"));
         store.send(messages);
         List<String> expected = messages.stream().map(m -> m.body().text()).toList();
         assertEquals(expected, texts(take(all(queue))));
-        store.commit(messages, List.of(), () -> { });
+        store.commit(messages, List.of(), () -> {});
         assertEquals(expected, texts(take(all(queue))));
         // a, b, and c with d, each time
-        assertEquals(List.of(2, 0, 0, 2, 0, 0), sizes.stream().map(size -> size / 1000).toList());
+        assertEquals(
+                List.of(2, 0, 0, 2, 0, 0),
+                sizes.stream().map(size -> size / 1000).toList());
         List<Outgoing> failing = List.of(text(queue, "a".repeat(2000)), text("no_such_queue", "b".repeat(2000)));
         assertThrows(SQLException.class, () -> store.send(failing));
-        assertThrows(SQLException.class, () -> store.commit(failing, List.of(), () -> { }));
+        assertThrows(SQLException.class, () -> store.commit(failing, List.of(), () -> {}));
         store.rollback();
         assertEquals(List.of(), texts(take(all(queue))));
     }
 
     /** A connection that notes the size of each value of bytes that is passed to a statement. */
     private static Connection recorded(Connection connection, List<Integer> sizes) {
-        return proxy(Connection.class, connection, (method, arguments, result) ->
-                result instanceof PreparedStatement statement
+        return proxy(
+                Connection.class,
+                connection,
+                (method, arguments, result) -> result instanceof PreparedStatement statement
                         ? proxy(PreparedStatement.class, statement, (setter, values, nothing) -> {
                             if (setter.equals("setBytes") && values[1] != null) {
                                 sizes.add(((byte[]) values[1]).length);
                             }
                             return nothing;
-                        }) : result);
+                        })
+                        : result);
     }
 
     /** What comes of a call. */
@@ -390,8 +416,8 @@ class SqlStoreTest extends ServerTest {
     }
 
     private static <T> T proxy(Class<T> type, T object, After after) {
-        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
-                (self, method, arguments) -> {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (self, method, arguments) -> {
                     try {
                         return after.result(method.getName(), arguments, method.invoke(object, arguments));
                     } catch (InvocationTargetException e) {
@@ -417,7 +443,9 @@ class SqlStoreTest extends ServerTest {
         store.send(List.of(text(queue, "a".repeat(2000)), text(queue, "b".repeat(2000)), text(queue, "c")));
         Source limited = new Source(queue, null, null, 100, 3000);
         List<Integer> bodies = List.of(2000, -1, -1);
-        assertEquals(bodies, store.browse(limited, null).stream().map(SqlStoreTest::length).toList());
+        assertEquals(
+                bodies,
+                store.browse(limited, null).stream().map(SqlStoreTest::length).toList());
         Received first = lease(store, limited);
         assertEquals(bodies, first.messages().stream().map(SqlStoreTest::length).toList());
         List<Lease> leases = leases(queue, first);
@@ -425,7 +453,9 @@ class SqlStoreTest extends ServerTest {
         // with acknowledgements it is another statement
         Received second = store.receive(List.of(limited), Duration.ZERO, LEASE, leases.subList(0, 1));
         assertEquals(List.of(), second.stale());
-        assertEquals(List.of(2000, 1), second.messages().stream().map(SqlStoreTest::length).toList());
+        assertEquals(
+                List.of(2000, 1),
+                second.messages().stream().map(SqlStoreTest::length).toList());
         assertEquals(0, second.messages().get(0).attempts());
     }
 
@@ -439,7 +469,9 @@ class SqlStoreTest extends ServerTest {
         String durable = newName("durable");
         store.subscribe(topic, durable, "payload.properties->>'color' = 'red'", true);
         assertEquals(topic, store.subscriptions(durable).get(0).topic());
-        assertEquals("payload.properties->>'color' = 'red'", store.subscriptions(durable).get(0).rule());
+        assertEquals(
+                "payload.properties->>'color' = 'red'",
+                store.subscriptions(durable).get(0).rule());
         assertEquals(List.of(), store.subscriptions("absent"));
         store.send(List.of(colored(topic, "1", "red"), colored(topic, "2", "blue")));
         assertEquals(List.of("1"), texts(take(new Source(topic, durable, null, 10))));
@@ -453,7 +485,8 @@ class SqlStoreTest extends ServerTest {
         String durable = newName("durable");
         String rule = "%1$scompare(%1$snumber(5), '<'::text, %1$snumber(attempts)) OR payload.text = 'aq.jms_message'";
         store.subscribe(topic, durable, rule.formatted("aq.jms_"), true);
-        assertEquals(rule.formatted("aq_jms."), store.subscriptions(durable).get(0).rule());
+        assertEquals(
+                rule.formatted("aq_jms."), store.subscriptions(durable).get(0).rule());
         store.unsubscribe(topic, durable);
     }
 
@@ -473,7 +506,8 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void aDatabaseWithoutTheExtensionIsNamedAsSuch() throws Exception {
-        try (Connection plain = connect(); Statement statement = plain.createStatement()) {
+        try (Connection plain = connect();
+                Statement statement = plain.createStatement()) {
             plain.setAutoCommit(false);
             statement.execute("ALTER VIEW aq.queues RENAME TO hidden");
             SQLException e = assertThrows(SQLException.class, () -> new SqlStore(plain, false).describe("q"));
@@ -484,7 +518,8 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void anOlderExtensionIsNamedAsSuch() throws Exception {
-        try (Connection older = connect(); Statement statement = older.createStatement()) {
+        try (Connection older = connect();
+                Statement statement = older.createStatement()) {
             older.setAutoCommit(false);
             statement.execute("ALTER SCHEMA aq_jms RENAME TO hidden");
             SQLException e = assertThrows(SQLException.class, () -> new SqlStore(older, false).describe("q"));
@@ -535,13 +570,14 @@ class SqlStoreTest extends ServerTest {
         store.send(List.of(text(queue, "a"), text(queue, "b")));
         List<Lease> leased = leases(queue, lease(store, all(queue)));
         Lease never = new Lease(queue, null, UUID.randomUUID(), leased.get(0).receipt());
-        SQLException e = assertThrows(SQLException.class,
-                () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never), () -> { }));
+        SQLException e = assertThrows(
+                SQLException.class,
+                () -> store.commit(List.of(text(queue, "c")), List.of(leased.get(0), never), () -> {}));
         assertEquals(Store.LEASE_ENDED, e.getSQLState());
         assertTrue(e.getMessage().contains("the leases of 1 of 1 messages have ended"), e.getMessage());
         store.rollback();
         assertEquals(List.of(), texts(take(all(queue))));
-        store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> { });
+        store.commit(List.of(text(queue, "c"), urgent(queue, "d", 0)), leased, () -> {});
         assertEquals(List.of("d", "c"), texts(take(all(queue))));
         assertEquals(leased, store.acknowledge(leased));
     }
@@ -551,13 +587,19 @@ class SqlStoreTest extends ServerTest {
         store.send(List.of(text(queue, "a"), text(queue, "b"), text(queue, "c")));
         List<Lease> leased = leases(queue, lease(store, new Source(queue, null, null, 1)));
         Ahead ahead = new Ahead(new Source(queue, null, "payload.text <> 'c'", 5), Duration.ofMinutes(1));
-        Received received = store.commitAtOnce(List.of(text(queue, "d")), leased, ahead, () -> { });
+        Received received = store.commitAtOnce(List.of(text(queue, "d")), leased, ahead, () -> {});
         assertEquals(List.of("b"), texts(received));
         assertEquals(0, received.source());
         assertEquals(List.of(), store.acknowledge(leases(queue, received)));
-        assertNull(store.commitAtOnce(List.of(text(queue, "e")), leased, ahead, () -> { }), "the lease has ended");
-        assertEquals(-1, store.commitAtOnce(List.of(), List.of(), new Ahead(new Source(queue, null, "false", 1),
-                Duration.ofMinutes(1)), () -> { }).source());
+        assertNull(store.commitAtOnce(List.of(text(queue, "e")), leased, ahead, () -> {}), "the lease has ended");
+        assertEquals(
+                -1,
+                store.commitAtOnce(
+                                List.of(),
+                                List.of(),
+                                new Ahead(new Source(queue, null, "false", 1), Duration.ofMinutes(1)),
+                                () -> {})
+                        .source());
         assertEquals(List.of("c", "d"), texts(take(all(queue))));
     }
 
@@ -567,7 +609,8 @@ class SqlStoreTest extends ServerTest {
         store.commit(List.of(text(queue, "fresh")), List.of(), () -> decided.add("fresh"));
         store.freshNanos = 0;
         value("SELECT pg_terminate_backend(" + pid(store) + ", 10000)");
-        SQLException e = assertThrows(SQLException.class,
+        SQLException e = assertThrows(
+                SQLException.class,
                 () -> store.commit(List.of(text(queue, "later")), List.of(), () -> decided.add("later")));
         assertTrue(e.getSQLState().startsWith("57P") || e.getSQLState().startsWith("08"), e.getSQLState());
         assertEquals(List.of("fresh"), decided);
@@ -606,7 +649,8 @@ class SqlStoreTest extends ServerTest {
     }
 
     private static String pid(SqlStore of) throws SQLException {
-        return String.valueOf(of.connection().unwrap(org.postgresql.PGConnection.class).getBackendPID());
+        return String.valueOf(
+                of.connection().unwrap(org.postgresql.PGConnection.class).getBackendPID());
     }
 
     private static void until(String condition) throws Exception {
@@ -661,7 +705,10 @@ class SqlStoreTest extends ServerTest {
     void cancelHitsNoOtherStatement() throws Throwable {
         whileCancelled(() -> {
             for (int i = 0; i < 300; i++) {
-                assertEquals(-1, store.receive(List.of(all(queue)), null, LEASE, List.of()).source());
+                assertEquals(
+                        -1,
+                        store.receive(List.of(all(queue)), null, LEASE, List.of())
+                                .source());
                 try (Statement statement = store.connection().createStatement()) {
                     statement.execute("SELECT pg_sleep(0.0005)");
                 }
@@ -675,9 +722,15 @@ class SqlStoreTest extends ServerTest {
         whileCancelled(() -> {
             for (int i = 0; i < 100; i++) {
                 store.begin();
-                assertEquals(-1, store.receive(List.of(all(queue)), null, null, List.of()).source());
+                assertEquals(
+                        -1,
+                        store.receive(List.of(all(queue)), null, null, List.of())
+                                .source());
                 store.send(List.of(text(out, "t" + i)));
-                assertEquals(-1, store.receive(List.of(all(queue)), null, null, List.of()).source());
+                assertEquals(
+                        -1,
+                        store.receive(List.of(all(queue)), null, null, List.of())
+                                .source());
                 store.commit();
             }
         });
@@ -716,7 +769,8 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void theCallersConnectionIsLeftAsItWas() throws SQLException {
-        try (Connection callers = connect(); Statement statement = callers.createStatement()) {
+        try (Connection callers = connect();
+                Statement statement = callers.createStatement()) {
             callers.setAutoCommit(false);
             statement.execute("CREATE TEMPORARY TABLE orders (id int)");
             callers.commit();

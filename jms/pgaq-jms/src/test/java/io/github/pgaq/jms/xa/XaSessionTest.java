@@ -126,8 +126,7 @@ class XaSessionTest extends ServerTest {
         send(session, "a");
         for (boolean prepared : new boolean[] {false, true}) {
             Xid xid = branch(session, () -> assertEquals("a", receive(session)));
-            if (prepared)
-                session.getXAResource().prepare(xid);
+            if (prepared) session.getXAResource().prepare(xid);
             session.getXAResource().rollback(xid);
         }
         Xid xid = branch(session, () -> {
@@ -156,10 +155,8 @@ class XaSessionTest extends ServerTest {
                 }
             });
             session.getXAResource().prepare(xid);
-            if (commit)
-                session.getXAResource().commit(xid, false);
-            else
-                session.getXAResource().rollback(xid);
+            if (commit) session.getXAResource().commit(xid, false);
+            else session.getXAResource().rollback(xid);
         }
         assertEquals("1", value("SELECT count(*) FROM " + table));
         assertEquals("a", texts());
@@ -175,8 +172,8 @@ class XaSessionTest extends ServerTest {
         fresh.commit(found(found, commit), false);
         fresh.rollback(found(found, rollback));
         assertEquals("a", texts());
-        assertEquals(XAException.XAER_NOTA,
-                assertThrows(XAException.class, () -> fresh.commit(commit, false)).errorCode);
+        assertEquals(
+                XAException.XAER_NOTA, assertThrows(XAException.class, () -> fresh.commit(commit, false)).errorCode);
         assertThrows(XAException.class, () -> fresh.forget(commit));
     }
 
@@ -194,7 +191,8 @@ class XaSessionTest extends ServerTest {
         return Arrays.stream(found)
                 .filter(xid -> Arrays.equals(xid.getGlobalTransactionId(), wanted.getGlobalTransactionId())
                         && Arrays.equals(xid.getBranchQualifier(), wanted.getBranchQualifier()))
-                .findFirst().orElseThrow();
+                .findFirst()
+                .orElseThrow();
     }
 
     @Test
@@ -208,7 +206,8 @@ class XaSessionTest extends ServerTest {
                     statement.execute("CREATE TEMPORARY TABLE cannot_be_prepared (a int)");
                 }
             });
-            XAException e = assertThrows(XAException.class, () -> session.getXAResource().prepare(xid));
+            XAException e = assertThrows(
+                    XAException.class, () -> session.getXAResource().prepare(xid));
             assertEquals(XAException.XA_RBROLLBACK, e.errorCode);
         }
         send(session, "b");
@@ -235,9 +234,11 @@ class XaSessionTest extends ServerTest {
         PGXADataSource source = new PGXADataSource();
         source.setUrl(url());
         XaResource resource = new XaResource();
-        assertThrows(SQLException.class, () -> resource.use(() -> opened[0] = source.getXAConnection(), jdbc -> {
-            throw new SQLException("made to fail");
-        }));
+        assertThrows(
+                SQLException.class,
+                () -> resource.use(() -> opened[0] = source.getXAConnection(), jdbc -> {
+                    throw new SQLException("made to fail");
+                }));
         assertThrows(SQLException.class, opened[0]::getConnection);
     }
 
@@ -249,16 +250,18 @@ class XaSessionTest extends ServerTest {
             XAResource resource = session.getXAResource();
             Xid xid = branch(session, () -> send(session, "a"));
             session.close();
-            if (!onePhase)
-                resource.prepare(xid);
+            if (!onePhase) resource.prepare(xid);
             resource.commit(xid, onePhase);
-            assertEquals(XAException.XAER_RMFAIL,
+            assertEquals(
+                    XAException.XAER_RMFAIL,
                     assertThrows(XAException.class, () -> resource.start(xid(), XAResource.TMNOFLAGS)).errorCode);
         }
         assertEquals("a,a", texts());
         connection.close();
-        assertEquals("0", value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-                + " AND application_name = 'pgaq-jms'"));
+        assertEquals(
+                "0",
+                value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+                        + " AND application_name = 'pgaq-jms'"));
     }
 
     @Test
@@ -281,9 +284,10 @@ class XaSessionTest extends ServerTest {
         assertThrows(TransactionInProgressException.class, session::rollback);
         assertThrows(IllegalStateException.class, session::recover);
         MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
-        assertThrows(IllegalStateException.class, () -> consumer.setMessageListener(message -> { }));
+        assertThrows(IllegalStateException.class, () -> consumer.setMessageListener(message -> {}));
         assertTrue(session.getXAResource().isSameRM(session.getXAResource()));
-        assertFalse(session.getXAResource().isSameRM(connection.createXASession().getXAResource()));
+        assertFalse(
+                session.getXAResource().isSameRM(connection.createXASession().getXAResource()));
         session.close();
         assertThrows(IllegalStateException.class, session::getTransacted);
         assertThrows(IllegalStateException.class, session::getSession);
@@ -323,8 +327,8 @@ class XaSessionTest extends ServerTest {
         CountDownLatch completed = new CountDownLatch(20);
         Xid xid = branch(session, () -> {
             for (int i = 0; i < 20; i++)
-                session.createProducer(session.createQueue(queue)).send(session.createTextMessage("a"),
-                        new CompletionListener() {
+                session.createProducer(session.createQueue(queue))
+                        .send(session.createTextMessage("a"), new CompletionListener() {
                             @Override
                             public void onCompletion(Message message) {
                                 completed.countDown();
@@ -391,17 +395,19 @@ class XaSessionTest extends ServerTest {
         try (XAConnection other = new PgaqXAConnectionFactory(source).createXAConnection();
                 Connection ordinary = new PgaqXAConnectionFactory(source).createConnection();
                 Connection plain = new PgaqConnectionFactory(url()).createConnection()) {
-            for (Session session : new Session[] {other.createSession(true, 0), ordinary.createSession(true, 0),
-                plain.createSession(true, 0), other.createXASession().getSession()}) {
+            for (Session session : new Session[] {
+                other.createSession(true, 0),
+                ordinary.createSession(true, 0),
+                plain.createSession(true, 0),
+                other.createXASession().getSession()
+            }) {
                 session.createProducer(session.createQueue(queue)).send(session.createTextMessage("a"));
-                if (!(session instanceof XASession))
-                    session.commit();
+                if (!(session instanceof XASession)) session.commit();
             }
             assertEquals("a,a,a,a", texts());
         }
         // less, if those of an earlier test were still ending
-        for (int i = 0; i < 600 && connections() > before; i++)
-            Thread.sleep(50);
+        for (int i = 0; i < 600 && connections() > before; i++) Thread.sleep(50);
         assertTrue(connections() <= before);
     }
 
@@ -421,10 +427,12 @@ class XaSessionTest extends ServerTest {
                 statement.execute("CREATE TEMP TABLE x (a int)");
             }
         });
-        XAException refused = assertThrows(XAException.class, () -> session.getXAResource().prepare(xid));
+        XAException refused =
+                assertThrows(XAException.class, () -> session.getXAResource().prepare(xid));
 
         assertEquals(XAException.XA_RBROLLBACK, refused.errorCode);
-        assertTrue(refused.getMessage().startsWith("the transaction was rolled back: ERROR: cannot PREPARE"),
+        assertTrue(
+                refused.getMessage().startsWith("the transaction was rolled back: ERROR: cannot PREPARE"),
                 refused.getMessage());
         assertEquals(before, value(twice));
         assertEquals("", texts());
@@ -478,14 +486,17 @@ class XaSessionTest extends ServerTest {
             send(session, "a");
             CompletableFuture<Message> received = new CompletableFuture<>();
             new Thread(() -> {
-                try {
-                    received.complete(consumer.receive());
-                } catch (JMSException e) {
-                    received.completeExceptionally(e);
-                }
-            }).start();
-            awaitValue("1", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND"
-                    + " query ~ 'aq_jms.receive' AND backend_xid IS NOT NULL");
+                        try {
+                            received.complete(consumer.receive());
+                        } catch (JMSException e) {
+                            received.completeExceptionally(e);
+                        }
+                    })
+                    .start();
+            awaitValue(
+                    "1",
+                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND"
+                            + " query ~ 'aq_jms.receive' AND backend_xid IS NOT NULL");
             consumer.close();
             assertNull(received.get(30, TimeUnit.SECONDS));
             send(session, "b");
@@ -540,6 +551,7 @@ class XaSessionTest extends ServerTest {
     void withoutPreparedTransactions() {
         assertTrue(XaResource.reason(new SQLException("ERROR: prepared transactions are disabled", "55000"))
                 .contains("max_prepared_transactions is 0"));
-        assertFalse(XaResource.reason(new SQLException("ERROR: another", "55000")).contains("max_prepared"));
+        assertFalse(
+                XaResource.reason(new SQLException("ERROR: another", "55000")).contains("max_prepared"));
     }
 }

@@ -40,13 +40,17 @@ public final class ArtemisProvider implements Provider {
                 .setJournalDirectory("target/artemis/journal")
                 .setMessageExpiryScanPeriod(50)
                 .addAcceptorConfiguration("vm", URL);
-        configuration.addAddressSetting("#", new AddressSettings()
-                .setMaxDeliveryAttempts(deliveryLimit())
-                .setRedeliveryDelay(0)
-                .setAutoCreateQueues(false).setAutoCreateAddresses(false)
-                .setAutoDeleteQueues(false).setAutoDeleteAddresses(false));
-        configuration.putSecurityRoles("#", Set.of(new Role("all", true, true, true, true, true, true, true, true,
-                true, true, true, true)));
+        configuration.addAddressSetting(
+                "#",
+                new AddressSettings()
+                        .setMaxDeliveryAttempts(deliveryLimit())
+                        .setRedeliveryDelay(0)
+                        .setAutoCreateQueues(false)
+                        .setAutoCreateAddresses(false)
+                        .setAutoDeleteQueues(false)
+                        .setAutoDeleteAddresses(false));
+        configuration.putSecurityRoles(
+                "#", Set.of(new Role("all", true, true, true, true, true, true, true, true, true, true, true, true)));
         SecurityConfiguration users = new SecurityConfiguration();
         users.addUser(user(), password());
         users.addRole(user(), "all");
@@ -106,9 +110,11 @@ public final class ArtemisProvider implements Provider {
 
     @Override
     public void createQueue(String name) throws Exception {
-        broker.getActiveMQServer().createQueue(QueueConfiguration.of(name).setRoutingType(RoutingType.ANYCAST)
-                .setAutoCreateAddress(true)
-                .setAutoDelete(false));
+        broker.getActiveMQServer()
+                .createQueue(QueueConfiguration.of(name)
+                        .setRoutingType(RoutingType.ANYCAST)
+                        .setAutoCreateAddress(true)
+                        .setAutoDelete(false));
     }
 
     @Override
@@ -118,8 +124,8 @@ public final class ArtemisProvider implements Provider {
 
     @Override
     public void createTopic(String name) throws Exception {
-        broker.getActiveMQServer().addAddressInfo(
-                new AddressInfo(SimpleString.of(name), RoutingType.MULTICAST).setAutoCreated(false));
+        broker.getActiveMQServer()
+                .addAddressInfo(new AddressInfo(SimpleString.of(name), RoutingType.MULTICAST).setAutoCreated(false));
     }
 
     @Override
@@ -129,7 +135,8 @@ public final class ArtemisProvider implements Provider {
 
     @Override
     public boolean kill(Connection connection) {
-        ((ClientSessionInternal) ((ActiveMQConnection) connection).getInitialSession()).getConnection()
+        ((ClientSessionInternal) ((ActiveMQConnection) connection).getInitialSession())
+                .getConnection()
                 .fail(new ActiveMQNotConnectedException("the suite broke the connection"));
         return true;
     }

@@ -153,8 +153,8 @@ public final class PgaqProvider implements Provider {
             application = applicationOf(((PgaqSession) session).getConnection());
         }
         administer(admin -> {
-            try (PreparedStatement statement = admin.prepareStatement("SELECT pg_terminate_backend(pid, 10000) "
-                    + "FROM pg_stat_activity WHERE application_name = ?")) {
+            try (PreparedStatement statement = admin.prepareStatement(
+                    "SELECT pg_terminate_backend(pid, 10000) " + "FROM pg_stat_activity WHERE application_name = ?")) {
                 statement.setString(1, application);
                 statement.execute();
             }
