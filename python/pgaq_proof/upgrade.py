@@ -152,6 +152,7 @@ LOCKS = """-- Sessions that read these views wait until the end. None of them fa
 DO $$
 DECLARE
 	until CONSTANT timestamptz := clock_timestamp() + current_setting('deadlock_timeout')::interval / 2;
+	setting CONSTANT text := current_setting('lock_timeout');
 	command text;
 BEGIN
 	FOR command IN SELECT format('ALTER VIEW %s OWNER TO %s', oid::regclass, relowner::regrole) FROM pg_class WHERE oid = ANY (ARRAY[
@@ -159,6 +160,8 @@ BEGIN
 		PERFORM set_config('lock_timeout', (greatest(1, 1000 * extract(epoch FROM until - clock_timestamp())))::integer::text, true);
 		EXECUTE command;
 	END LOOP;
+	-- the transaction may go on behind this script
+	PERFORM set_config('lock_timeout', setting, true);
 END $$"""
 
 

@@ -9,11 +9,16 @@ BEGIN
 	END IF;
 END $$;
 
+-- It calls what is dropped below; dropped too, it would lose the privileges that were granted on it.
+CREATE OR REPLACE FUNCTION aq.report_rtpctx(begin_snap integer, end_snap integer, dbid bigint DEFAULT NULL) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT NULL::jsonb';
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
 DECLARE
 	until CONSTANT timestamptz := clock_timestamp() + current_setting('deadlock_timeout')::interval / 2;
+	setting CONSTANT text := current_setting('lock_timeout');
 	command text;
 BEGIN
 	FOR command IN SELECT format('ALTER VIEW %s OWNER TO %s', oid::regclass, relowner::regrole) FROM pg_class WHERE oid = ANY (ARRAY[
@@ -21,10 +26,11 @@ BEGIN
 		PERFORM set_config('lock_timeout', (greatest(1, 1000 * extract(epoch FROM until - clock_timestamp())))::integer::text, true);
 		EXECUTE command;
 	END LOOP;
+	-- the transaction may go on behind this script
+	PERFORM set_config('lock_timeout', setting, true);
 END $$;
 DROP FUNCTION aq_internal.diff_intervals(aq_internal.span,aq_internal.span);
 DROP FUNCTION aq_internal.diff_parameters(aq_internal.span,aq_internal.span);
-DROP FUNCTION aq.report_rtpctx(integer,integer,bigint);
 DROP FUNCTION aq_internal.rtpctx(aq_internal.span,pg_catalog.text);
 DROP FUNCTION aq_internal.report_sections(aq_internal.span);
 DROP FUNCTION aq_internal.report_throughput(aq_internal.span);
@@ -1735,11 +1741,6 @@ GRANT EXECUTE ON ROUTINE aq_internal.rtpctx(aq_internal.span,pg_catalog.text) TO
 COMMENT ON FUNCTION aq.rtpctx_report(pg_catalog.jsonb) IS 'The response time report from a mark until now: where the time went, as a document for
   aq.report_text and pgaq report.
 mark: the result of aq.rtpctx_start';
-COMMENT ON FUNCTION aq.report_rtpctx(integer,integer,bigint) IS 'The response time report between two snapshots.
-dbid: the database of the snapshots, if not this one';
-ALTER ROUTINE aq.report_rtpctx(integer,integer,bigint) OWNER TO pgaq;
-REVOKE ALL ON ROUTINE aq.report_rtpctx(integer,integer,bigint) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq.report_rtpctx(integer,integer,bigint) TO pg_monitor; GRANT EXECUTE ON ROUTINE aq.report_rtpctx(integer,integer,bigint) TO pgaq;
 COMMENT ON FUNCTION aq.report_ash(timestamp with time zone,timestamp with time zone,bigint) IS 'The activity of sessions between two times, from samples, as a document for aq.report_text and
   pgaq report.
 dbid: the database, if not this one';

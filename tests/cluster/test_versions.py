@@ -180,6 +180,25 @@ def test_a_failed_update_changes_nothing(server, database, installation):
     server.expect_log("division by zero")
 
 
+def test_privileges_on_functions_remain(database):
+    """What users have granted on the functions of both versions."""
+    granted = "SELECT p.oid::regprocedure::text FROM pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee = 'auditor'::regrole"
+    with database("granted", OLD) as conn:
+        conn.execute("CREATE ROLE auditor; GRANT EXECUTE ON ALL ROUTINES IN SCHEMA aq TO auditor")
+        before = {row[0] for row in conn.execute(granted)}
+        update(conn, NEW, PGAQ_ONLY)
+        assert before - {row[0] for row in conn.execute(granted)} == set()
+        conn.execute("DROP OWNED BY auditor; DROP ROLE auditor")
+
+
+def test_a_transaction_keeps_its_lock_timeout(database):
+    """Commands behind the update in its transaction wait for locks as before."""
+    with database("timeout", OLD) as conn, conn.transaction():
+        conn.execute("SET LOCAL lock_timeout = '1 min'")
+        update(conn, NEW, PGAQ_ONLY)
+        assert db.value(conn, "SHOW lock_timeout") == "1min"
+
+
 def test_dump_of_the_old_catalog(server, database, tmp_path):
     """It is restored into the new one."""
     dump = tmp_path / "dump"
