@@ -17,6 +17,7 @@ from pgaq.text import Digits
 
 WIDTH, HEIGHT, RIGHT = 640, 200, 30  # of the plot, and the margin beside it
 BARS = 740  # width of a chart with horizontal bars
+LABEL = 50  # characters of a label beside a bar
 # a wait class has the same colour in every chart
 CLASSES = {
     "CPU": 0, "ON CPU": 0, "DB CPU": 0, "User I/O": 1, "System I/O": 2, "Commit": 3, "Concurrency": 4, "Application": 5, "Configuration": 6, "Network": 7,
@@ -128,12 +129,13 @@ def _bars(labels: list[str], series: list[Series], unit: str) -> tuple[str, list
     """Horizontal bars, those of one label below each other, each with its value at its end."""
     bar, gap = (13, 2) if len(series) > 1 else (16, 0)
     row = bar * len(series) + 6
-    left = 10 + max(map(_width, labels))
+    shown = [label if len(label) <= LABEL else f"{label[: LABEL - 2]}.." for label in labels]
+    left = 10 + max(map(_width, shown))
     values = [value for each in series for value in each.values if value is not None]
     scale = (BARS - left - 12 - max(_width(f"{_short(value)} {unit}") for value in values)) / (max(*values, 0) or 1)
     parts = []
     for x, label in enumerate(labels):
-        parts.append(f'<text class="y" x="-6" y="{x * row + row / 2 + 4}">{escaped(label)}</text>')
+        parts.append(f'<text class="y" x="-6" y="{x * row + row / 2 + 4}">{escaped(shown[x])}</text>')
         for s, each in enumerate(series):
             value, y = each.values[x], x * row + 3 + s * bar
             if value is not None:

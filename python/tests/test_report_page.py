@@ -39,3 +39,15 @@ def test_numbers_keep_their_digits():
     """Numbers of a document that the command has read are those of the server."""
     made = page(report(*from_json('[["a", 12345678901234567890.1234, 12.345]]')))
     assert "<td class=n>12,345,678,901,234,567,890.123</td>" in made and ">12.3</td>" in made
+
+
+def test_long_names_leave_room_for_bars():
+    """A queue's name of 120 characters; pointing at a bar shows it whole."""
+    model = report()
+    model["sections"][2]["chart"] |= {
+        "x": {"name": "queue", "values": ["q" * 120, "b"]},
+        "y": {"name": "rate", "unit": "s"},
+        "series": [{"name": "rate", "values": [1, 2]}],
+    }
+    made = page(model)
+    assert f"<title>{'q' * 120}, rate: 1 s</title>" in made and ' width="-' not in made
