@@ -463,16 +463,16 @@ PARTS = {
 }  # fmt: skip
 
 
-def take_folder(dist: Path, everything: bool) -> None:
-    """A folder with files that this program has not made is refused: what it makes replaces what is there."""
+def take_folder(dist: Path, release: Release, everything: bool) -> None:
+    """Removes what is there of another commit.  A folder with files that this program has not made is refused."""
     mark = dist / "RELEASE"
     if dist.exists() and not mark.is_file() and (not dist.is_dir() or any(dist.iterdir())):
         raise ReleaseError(f"{dist} is neither empty nor a folder of a release; give --dist another one")
-    if everything:
+    facts = json.dumps({"version": release.version, "commit": release.commit, "snapshot": release.snapshot}) + "\n"
+    if everything or mark.exists() and mark.read_text() != facts:
         shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir(parents=True, exist_ok=True)
-    # of no commit, until all is made
-    mark.write_text(json.dumps({"commit": None}) + "\n")
+    mark.write_text(facts)
 
 
 def write_sums(dist: Path) -> None:
@@ -515,13 +515,11 @@ def main() -> int:
     try:
         release = release_of(given.commit, given.snapshot)
         dist = work / "dist" if given.compare else given.dist.resolve()
-        take_folder(dist, everything=not given.parts)
+        take_folder(dist, release, everything=not given.parts)
         build = Build(release, work, dist)
         for name in given.parts or PARTS:
             print(f"{name}: {PARTS[name].what}", flush=True)
             PARTS[name].make(build)
-        facts = {"version": release.version, "commit": release.commit, "snapshot": release.snapshot}
-        (build.dist / "RELEASE").write_text(json.dumps(facts) + "\n")
         write_sums(build.dist)
         if given.compare:
             different = compare(build.dist, given.compare, given.parts or list(PARTS))

@@ -74,6 +74,14 @@ def test_other_folders_are_not_emptied(tmp_path: Path, parts: list[str]) -> None
     assert kept.exists()
 
 
+def test_no_files_of_another_commit(tmp_path: Path) -> None:
+    """A part that is made anew does not make the sums of the release those of other commits, too."""
+    (tmp_path / "RELEASE").write_text('{"version": "0.1.0", "commit": "another", "snapshot": false}\n')
+    (tmp_path / "old.deb").write_text("")
+    run(SOURCE / "tools/release", "--snapshot", "--dist", tmp_path, "source")
+    assert {path.name for path in tmp_path.iterdir()} == {"RELEASE", "SHA256SUMS", "source"}
+
+
 def test_wheel_has_the_product_only(made: Path) -> None:
     """The command, its man page and its data, without what is only for the tests."""
     (wheel,) = (made / "python").glob("*.whl")
