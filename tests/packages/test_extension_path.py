@@ -12,17 +12,20 @@ import pytest
 from roots import SOURCE, run
 
 SERVER = Path("/usr/local/lib/pgaq/postgresql-18/usr/lib/postgresql/18/bin")
+# without the server's own folders, which may have pgaq, too; of them, only PL/pgSQL is needed
 SCRIPT = """
 cd /
 as() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
 sql() { as "$BIN/psql" -XAtq -v ON_ERROR_STOP=1 -h "$HERE" -d postgres -c "$1"; }
 as "$BIN/initdb" -D "$HERE/data" -U postgres -A trust >/dev/null
+mkdir "$HERE/plpgsql"
+cp "$("$BIN/pg_config" --pkglibdir)/plpgsql.so" "$HERE/plpgsql"
 cat >>"$HERE/data/postgresql.conf" <<END
 listen_addresses = ''
 unix_socket_directories = '$HERE'
 shared_preload_libraries = 'pgaq'
-extension_control_path = '\\$system:$HERE/pgaq/share'
-dynamic_library_path = '\\$libdir:$HERE/pgaq/lib'
+extension_control_path = '$HERE/pgaq/share'
+dynamic_library_path = '$HERE/pgaq/lib:$HERE/plpgsql'
 END
 as "$BIN/pg_ctl" -D "$HERE/data" -w -l "$HERE/log" start >/dev/null
 trap 'as "$BIN/pg_ctl" -D "$HERE/data" -w -m fast stop >/dev/null' EXIT
