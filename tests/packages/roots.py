@@ -47,7 +47,7 @@ class Root:
             ENTER,
             self.path,
             script,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": "/root"},
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root"},
         )
 
     def apt(self, *arguments: str) -> str:
