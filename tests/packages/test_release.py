@@ -37,19 +37,6 @@ def test_same_bytes_again(made: Path, tmp_path: Path) -> None:
     assert sums(made) == sums(tmp_path / "again") and len(sums(made)) == 6
 
 
-def test_archive_for_pgxn_installs(made: Path, tmp_path: Path) -> None:
-    """make && make install in the unpacked zip."""
-    (archive,) = (made / "source").glob("*.zip")
-    zipfile.ZipFile(archive).extractall(tmp_path)
-    tree = tmp_path / archive.stem
-    assert (tree / "META.json").exists() and not (tree / "debian").exists()
-    environment = {**os.environ, "COPT": "-O0"}
-    run("make", f"-j{os.cpu_count()}", env=environment, cwd=tree)
-    run("make", "install", f"DESTDIR={tmp_path}/installed", env=environment, cwd=tree)
-    names = {path.name for path in (tmp_path / "installed").rglob("*") if path.is_file()}
-    assert {"pgaq.so", "pgaq.control", "pgaq_oracle.control", "pgaq_lab.control"} < names
-
-
 def test_no_release_without_tag(tmp_path: Path) -> None:
     """A commit without the tag of its version is refused; nothing is written."""
     tree = tmp_path / "clone"

@@ -1,14 +1,16 @@
-"""The layout of the extension image with a server that looks for extensions outside of its own directory (18 and later)."""
+"""The archive for PGXN builds, and its files serve a server that looks for extensions elsewhere (18 and later)."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Iterator
 
 import pytest
+from pgaq import places
 from roots import SOURCE, run
 
 SERVER = Path("/usr/local/lib/pgaq/postgresql-18/usr/lib/postgresql/18/bin")
@@ -48,16 +50,33 @@ def here() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def test_extension_control_path(here: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """make && make install in the unpacked zip, for PostgreSQL 18 if it is here: the directories of the library and of the extension."""
+    path = tmp_path_factory.mktemp("archive")
+    run(SOURCE / "tools/release", "--snapshot", "--dist", path / "dist", "source")
+    (archive,) = (path / "dist/source").glob("*.zip")
+    zipfile.ZipFile(archive).extractall(path)
+    tree, config = path / archive.stem, SERVER / "pg_config" if SERVER.exists() else places.pg_config_program()
+    assert (tree / "META.json").exists() and not (tree / "debian").exists()
+    more = {"cwd": tree, "env": {**os.environ, "COPT": "-O0"}}
+    run("make", f"-j{os.cpu_count()}", f"PG_CONFIG={config}", **more)
+    run("make", "install", f"PG_CONFIG={config}", f"DESTDIR={path}/installed", **more)
+    yield {name: path / "installed" / run(config, f"--{name}").strip().lstrip("/") for name in ("pkglibdir", "sharedir")}
+    shutil.rmtree(path)
+
+
+def test_archive_for_pgxn_installs(installed: dict[str, Path]) -> None:
+    """Library, control files and scripts of the three extensions."""
+    names = {path.name for path in installed["sharedir"].rglob("*")}
+    assert (installed["pkglibdir"] / "pgaq.so").exists()
+    assert {"pgaq.control", "pgaq_oracle.control", "pgaq_lab.control"} < names and any(name.startswith("pgaq--") for name in names)
+
+
+def test_extension_control_path(installed: dict[str, Path], here: Path) -> None:
     """The server finds library, control files and scripts in the folders of the image, and delivers a message."""
     if not SERVER.exists():
         pytest.skip("missing: PostgreSQL 18 (tools/setup server 18)")
-    config = SERVER / "pg_config"
-    run("git", "clone", "-q", "--no-tags", SOURCE, tmp_path / "source")
-    more = {"cwd": tmp_path / "source", "env": {**os.environ, "COPT": "-O0"}}
-    run("make", f"-j{os.cpu_count()}", f"PG_CONFIG={config}", **more)
-    run("make", "install", f"PG_CONFIG={config}", f"DESTDIR={tmp_path}/installed", **more)
-    installed = {option: tmp_path / "installed" / run(config, f"--{option}").strip().lstrip("/") for option in ("pkglibdir", "sharedir")}
     (here / "pgaq/lib").mkdir(parents=True)
     shutil.copy(installed["pkglibdir"] / "pgaq.so", here / "pgaq/lib")
     shutil.copytree(installed["sharedir"] / "extension", here / "pgaq/share/extension")
