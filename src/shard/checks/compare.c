@@ -260,7 +260,7 @@ compare_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, 
 	const uint64_t *todo = p->todo[sub->position];
 	Differences offered = {0};
 
-	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	for (uint32 i = aq_copy_next(sub, 0); i < PARTITION_SLOTS; i = aq_copy_next(sub, i + 1))
 		if ((aq_bitmap_test(sub->ready, i) || aq_bitmap_test(sub->waiting, i) || aq_bitmap_test(sub->retry, i) ||
 			 aq_bitmap_test(sub->leased, i)) &&
 			(todo == NULL || !aq_bitmap_test(todo, i)))

@@ -10,6 +10,8 @@
 #ifndef AQ_COPY_H
 #define AQ_COPY_H
 
+#include "port/pg_bitutils.h"
+
 #include "shard/tables/contents.h"
 
 typedef struct SubCopy
@@ -27,6 +29,22 @@ typedef struct SubCopy
 	uint64_t	leased[PARTITION_SLOTS / 64];
 	uint64_t	in_retry_delay[PARTITION_SLOTS / 64];	/* waiting, without a timer */
 } SubCopy;
+
+/* The next slot, from this one on, that is not done for the consumer; PARTITION_SLOTS: none.  Most are done. */
+static inline uint32
+aq_copy_next(const SubCopy *sub, uint32 from)
+{
+	for (uint32 word = from / 64; word < PARTITION_SLOTS / 64; word++)
+	{
+		uint64		open = sub->ready[word] | sub->waiting[word] | sub->retry[word] | sub->doubt[word] | sub->leased[word];
+
+		if (word == from / 64)
+			open &= ~UINT64CONST(0) << (from % 64);
+		if (open != 0)
+			return word * 64 + pg_rightmost_one_pos64(open);
+	}
+	return PARTITION_SLOTS;
+}
 
 typedef struct PartitionCopy
 {

@@ -259,7 +259,7 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 	aq_finding_compare(findings, at, "pages with a lease that ends before they are searched", sub->late_pages, 0);
 	if (first >= 0 && first < sub->sub.first && sub->holds == 0)
 		aq_finding_add(findings, at, "first ready message", sub->sub.first, first, NULL);
-	for (uint32 i = 0; i < PARTITION_SLOTS; i++)
+	for (uint32 i = aq_copy_next(sub, 0); i < PARTITION_SLOTS; i = aq_copy_next(sub, i + 1))
 	{
 		bool		is_ready = aq_bitmap_test(sub->ready, i);
 		bool		is_waiting = aq_bitmap_test(sub->waiting, i);
