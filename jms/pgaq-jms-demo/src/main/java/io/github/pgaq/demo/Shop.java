@@ -123,12 +123,12 @@ public class Shop {
 
     private String check() {
         long wrong = jdbc.queryForObject("""
-                SELECT count(*) FROM (
-                    SELECT o.id, count(p.order_id) AS parcels
-                    FROM shop_order o FULL JOIN shop_parcel p ON p.order_id = o.id
-                    GROUP BY o.id) counted
-                WHERE id IS NULL OR parcels <> 1\
-                """, Long.class);
+            SELECT count(*) FROM (
+                SELECT o.id, count(p.order_id) AS parcels
+                FROM shop_order o FULL JOIN shop_parcel p ON p.order_id = o.id
+                GROUP BY o.id) counted
+            WHERE id IS NULL OR parcels <> 1\
+            """, Long.class);
         return wrong == 0
                 ? String.format("Checked: each of %,d orders has one parcel.", count("shop_order"))
                 : "CHECK FAILED: " + wrong + " orders or parcels have no or several counterparts.";
