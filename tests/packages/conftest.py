@@ -51,8 +51,11 @@ def minimal() -> Iterator[Root]:
 
 def _minimal(path: Path) -> Root:
     codename = next(line[17:].strip() for line in Path("/etc/os-release").read_text().splitlines() if line.startswith("VERSION_CODENAME="))
+    # what it mounts, and its processes, are gone when it ends, however it ends
+    own = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     try:
         run(
+            *own,
             "mmdebstrap",
             "--variant=minbase",
             "--include=ca-certificates",
