@@ -116,9 +116,9 @@ def seed(pytestconfig: pytest.Config) -> int:
 # -- servers
 
 
-def make_server(name: str, **settings: Any) -> Server:
-    """A server with the extension in database postgres.  All have the same system identifier."""
-    return Server.temporary(name, settings=settings, copy_of=installed())
+def make_server(name: str, parent: str | None = None, **settings: Any) -> Server:
+    """A server with the extension in database postgres, below the folder parent or that of the run.  All have the same system identifier."""
+    return Server.temporary(name, parent=parent, settings=settings, copy_of=installed())
 
 
 @functools.cache
@@ -193,9 +193,9 @@ def end_server(server: Server) -> None:
 
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """One server for the file; its variable SETTINGS may hold settings."""
+    """One server for the file; its variable SETTINGS may hold settings, PARENT a folder for it."""
     stem = request.module.__name__.split(".")[-1].removeprefix("test_")
-    made = make_server(stem, **getattr(request.module, "SETTINGS", {}))
+    made = make_server(stem, getattr(request.module, "PARENT", None), **getattr(request.module, "SETTINGS", {}))
     yield made
     end_server(made)
 

@@ -20,6 +20,7 @@ ROWS = """SELECT count(*)::float AS rows, (count(*) FILTER (WHERE at_ns < before
 	FROM unnest(%s::int[]) traced, LATERAL aq.trace(traced) WHERE operation = ANY (%s) AND action IN ('get', 'release')) r"""
 # background workers that execute calls with immediate visibility for the session; the run allows one, so that it is that of the traced session
 HELPERS = "SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq helper'"
+BUSY = "SELECT count(*) FROM aq.sessions WHERE pid = ANY (%s) AND pid <> %s AND NOT (waiting AND event = 'aq: helper idle')"
 SLICE = 0.5  # seconds: what the sources divide a wait into is longer
 BEGUN = "SELECT count(*) FROM aq.trace(%s) WHERE operation = 'wait' AND action = 'begin'"
 
@@ -77,6 +78,10 @@ class Case:
     def begun(self) -> int:
         return int(db.value(self.look, BEGUN, [self.pid]))
 
+    def await_helpers(self) -> None:
+        """A helper still gets and releases mutexes after its answer, so a trace must neither begin nor end then."""
+        self.site.until(lambda: db.value(self.look, BUSY, [self.traced, self.pid]) == 0, "the helpers are idle")
+
     def start(self, wait: float) -> None:
         self.sessions.start("traced", lambda conn: self.queue.take(conn, wait))
 
@@ -88,6 +93,7 @@ class Case:
         self.sessions.join()
         for _ in range(before):
             self.queue.publish(self.look, 1)
+        self.await_helpers()
         self.look.execute("SELECT aq.trace_start(pid) FROM unnest(%s::int[]) pid", [self.traced])
         self.start(wait)
         waiting: Counter[str] = Counter()
@@ -101,6 +107,7 @@ class Case:
             for _ in range(own):
                 self.queue.publish(self.look, 1)
         self.sessions.join()
+        self.await_helpers()
         self.look.execute("SELECT aq.trace_stop(pid) FROM unnest(%s::int[]) pid", [self.traced])
         counts = self.counts()
         if others:
