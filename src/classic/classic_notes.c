@@ -461,16 +461,17 @@ counts_at_end(const Note *note)
 static void
 settle_prepare(Note *note, TransactionId xid)
 {
-	if (note->effect.n > 0 && (is_taken(note) || note->effect.kind == NOTE_LOCK || is_put(note) || is_of_lease(note)))
+	if (note->effect.n > 0)
 	{
 		if (is_taken(note) || is_of_lease(note))
 			aq_ranges_announce(note->shm, note->effect.position, &note->lowest, &note->highest);
 		if (is_attempt(note))
 			pass_retry(note, xid, is_alone(note, true));
+		if (note->retry != 0 && counts_at_end(note))
+			pass_count(note, xid);
+		/* the worker removes the entry of the transaction, see add_doubts */
 		aq_work_post(note->shm, AQ_WORK_DOUBT);
 	}
-	if (note->retry != 0 && note->effect.n > 0 && counts_at_end(note))
-		pass_count(note, xid);
 	aq_retry_list_free(note->retry);
 	note->retry = 0;
 }
@@ -480,7 +481,8 @@ static bool preparing;
 
 /*
  * Called before the transaction is prepared: from now on, walks do not regard
- * its rows as gone.
+ * its rows as gone.  A note without rows, of a row that another session got
+ * first, needs no entry.
  */
 static void
 add_doubts(void)
@@ -491,11 +493,14 @@ add_doubts(void)
 	preparing = true;
 	for (int i = 0; i < nnotes; i++)
 	{
+		if (notes[i].effect.n == 0)
+			continue;
+
 		/*
 		 * if none is free, the consumer's lag or the queue's count becomes
 		 * wrong
 		 */
-		if (notes[i].effect.n > 0 && counts_at_end(&notes[i]) && notes[i].retry == 0)
+		if (counts_at_end(&notes[i]) && notes[i].retry == 0)
 			notes[i].retry = aq_retry_list_reserve();
 		if (notes[i].shm == last)
 			continue;

@@ -589,6 +589,22 @@ def test_a_prepare_that_fails_leaves_nothing(conn, queue):
     assert arrived(conn, queue, 1) == [1]
 
 
+@pytest.mark.parametrize("finish", FINISH)
+def test_what_others_have_locked_leaves_nothing(server, conn, queue, finish):
+    """The transaction has dequeued nothing of the queue: another session holds the only message."""
+    put(conn, queue, 1)
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert db.value(other, "SELECT payload FROM aq.dequeue(%s, mode => 'locked')", [queue]) == 1
+        conn.execute("BEGIN")
+        assert take(conn, queue) == []
+        conn.execute("LOCK TABLE pg_class IN ACCESS SHARE MODE; PREPARE TRANSACTION 'nothing'")
+        conn.execute(f"{finish} 'nothing'")
+        until(lambda: not conn.execute("SELECT * FROM aq.check()").fetchall(), "no finding")
+        other.execute("COMMIT")
+    assert take(conn, queue) == [1]
+
+
 def test_a_grant_can_be_prepared(server, conn, queue):
     """It is a grant on a view, which PostgreSQL itself prepares and finishes."""
     conn.execute("CREATE ROLE later_in")
