@@ -53,6 +53,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     missing: list[str] = field(default_factory=list)  # what tests were skipped for, because it is not here
+    failures: list[str] = field(default_factory=list)  # the runner's lines about failed tests
     seconds: float = 0.0
     cpu: float = 0.0  # seconds of all processes of the rung
     status: int = 0
@@ -129,6 +130,8 @@ COUNT = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 PYTEST_LINE = re.compile(r"^=*\s*((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s", re.M)
 # tests that need something that is not installed skip with such a reason
 MISSING = re.compile(r"^SKIPPED \[(\d+)\] (\S+?)(?::\d+)?: missing: (.*)$", re.M)
+# lines of a runner that name a failed test: pytest, Maven, the unit tests; pg_regress before and since 16; tools/check.py and its reasons
+FAILURE = re.compile(r"^(?: *FAILED .*|ERROR \S+::.*|test \S+ +\.\.\. FAILED.*|not ok .*(?:\n {8}.*){0,5})", re.M)
 REGRESS_ALL = re.compile(r"^\W*All (\d+) tests? passed", re.M)
 REGRESS_SOME = re.compile(r"^\W*(\d+) of (\d+) tests? failed", re.M)
 
@@ -179,6 +182,7 @@ def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callab
     result.status = process.returncode = os.waitstatus_to_exitcode(status)
     result.cpu = used.ru_utime + used.ru_stime
     result.passed, result.failed, result.skipped = count("".join(lines))
+    result.failures = [line.strip() for line in FAILURE.findall("".join(lines))]
     result.missing = [f"{found[2]}: {found[3]} ({found[1]} skipped)" for found in MISSING.finditer("".join(lines))]
     result.seconds = time.monotonic() - began
     return result
@@ -297,6 +301,11 @@ def main(arguments: list[str] | None = None) -> int:
         print("\nNOT TESTED, because something is missing on this machine:")
         for line in missing:
             print(f"  {line}")
+    broken = [f"{r.rung.name}: {failure}" for r in results for failure in r.failures]
+    if broken:
+        print("\nFAILED:")
+        for failure in broken[:40]:
+            print(f"  {failure}")
     passed = sum(r.passed for r in results)
     # a rung that broke without a failed test, and a log with surprises, count as failures
     failed = sum(r.failed + (1 if not r.ok and r.failed == 0 else 0) for r in results) + (1 if failed_log else 0)

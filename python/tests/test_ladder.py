@@ -47,6 +47,21 @@ def test_climb_counts_what_the_runner_prints(capfd):
     assert (result.passed, result.status, result.ok) == (3, 1, False)
 
 
+@pytest.mark.parametrize(
+    "output, expected",
+    [
+        ("FAILED tests/a.py::test_b[c-d] - assert 1\n1 failed in 1.0s\n", ["FAILED tests/a.py::test_b[c-d] - assert 1"]),
+        ("ERROR tests/a.py::test_b - Failed: the log\nERROR:  a line of a server\n", ["ERROR tests/a.py::test_b - Failed: the log"]),
+        ("ok      a: x\nnot ok  b: y\n        f:1: why\nok      c: z\n", ["not ok  b: y\n        f:1: why"]),
+        ("test a                ... ok\ntest b                ... FAILED       12 ms\n", ["test b                ... FAILED       12 ms"]),
+        ("core: 3 tests passed, 1 failed\n  FAILED org.pgaq.A.b\n    at c\n", ["FAILED org.pgaq.A.b"]),
+    ],
+)
+def test_the_end_names_what_failed(output, expected):
+    result = ladder.climb(Rung("x", "", ["printf", "%s", output]), {"PATH": "/usr/bin:/bin"}, [], lambda line: None)
+    assert result.failures == expected
+
+
 def test_two_rungs_at_a_time(tmp_path, capfd):
     """Each of the two waits for the other one; their lines are not mixed."""
 
