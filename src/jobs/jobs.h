@@ -287,7 +287,13 @@ extern struct Node *aq_utility_command(void);
  */
 extern void aq_jobs_check(AqFindings *findings);
 
-/* --- owner.c */
+/*
+ * --- owner.c
+ *
+ * aq_owner_table() returns a table of aq_internal; InvalidOid: the database has
+ * no extension, or an older version of it.
+ */
 extern Oid	aq_owner_role(void);
+extern Oid	aq_owner_table(const char *name);
 
 #endif							/* AQ_JOBS_H */

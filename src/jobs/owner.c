@@ -24,6 +24,14 @@
 
 #define OWNER_ROLE "pgaq"
 
+Oid
+aq_owner_table(const char *name)
+{
+	Oid			schema = get_namespace_oid("aq_internal", true);
+
+	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+}
+
 /*
  * The owner of the catalog tables; InvalidOid: the extension does not exist.
  * Not the role of that name: a superuser may have reassigned them.
@@ -31,8 +39,7 @@
 Oid
 aq_owner_role(void)
 {
-	Oid			schema = get_namespace_oid("aq_internal", true);
-	Oid			table = OidIsValid(schema) ? get_relname_relid("queue", schema) : InvalidOid;
+	Oid			table = aq_owner_table("queue");
 	HeapTuple	tuple = OidIsValid(table) ? SearchSysCache1(RELOID, ObjectIdGetDatum(table)) : NULL;
 	Oid			owner;
 

@@ -56,15 +56,6 @@ aq_snapshots_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&shared->changes, 0);
 }
 
-/* Does the database's version of the extension have snapshots? */
-static bool
-have_snapshots(void)
-{
-	Oid			schema = get_namespace_oid("aq_internal", true);
-
-	return OidIsValid(schema) && OidIsValid(get_relname_relid("snapshot", schema));
-}
-
 /* The column of the query's only row, as a time; 0: null. */
 static TimestampTz
 call(const char *query)
@@ -92,7 +83,7 @@ aq_snapshots_main(Datum arg)
 	aq_job_set_parameters("pgaq snapshot");
 	aq_job_run_as_owner();
 	aq_job_begin();
-	if (have_snapshots() && aq_job_lock_extension())
+	if (OidIsValid(aq_owner_table("snapshot")) && aq_job_lock_extension())
 	{
 		pgstat_report_activity(STATE_RUNNING, "snapshot");
 		(void) call("SELECT NULL::timestamptz FROM aq_internal.snapshot_turn()");
@@ -113,7 +104,7 @@ find_due(bool *known)
 	TimestampTz due = GetCurrentTimestamp() + SNAPSHOT_PAUSE;
 
 	aq_job_begin();
-	*known = have_snapshots();
+	*known = OidIsValid(aq_owner_table("snapshot"));
 	if (!*known)
 		due = 0;				/* look again at the next post */
 	else if (aq_job_lock_extension())

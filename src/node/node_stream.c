@@ -30,15 +30,6 @@ typedef struct Beat
 	int64		sent;			/* aq_clock_us() of the last one */
 } Beat;
 
-/* Does the database's version of the extension have nodes? */
-static bool
-have_nodes(void)
-{
-	Oid			schema = get_namespace_oid("aq_internal", true);
-
-	return OidIsValid(schema) && OidIsValid(get_relname_relid("node", schema));
-}
-
 /* The nodes to which there are streams; their number. */
 static int
 read_nodes(AqNodeLink **nodes)
@@ -49,7 +40,7 @@ read_nodes(AqNodeLink **nodes)
 	int			n;
 
 	*nodes = NULL;
-	if (!have_nodes())
+	if (!OidIsValid(aq_owner_table("node")))
 		return 0;
 	/* a copy of a node does not act as the node */
 	aq_sql_run(aq_node_identity_own(&own) != AQ_NODE_OWN ? "SELECT 1, 0::oid, 0::oid WHERE false" :

@@ -99,15 +99,6 @@ queue_woken(int32 id, AqQueueShm *shm)
 
 /* --- all registrations -------------------------------------------------------------------------- */
 
-/* Does the database's version of the extension have registrations? */
-static bool
-have_registrations(void)
-{
-	Oid			schema = get_namespace_oid("aq_internal", true);
-
-	return OidIsValid(schema) && OidIsValid(get_relname_relid("registration", schema));
-}
-
 /* Rows that a session has locked are left for later. */
 static const char *const clean[] = {
 	"DELETE FROM aq_internal.registration WHERE registration_id IN (SELECT registration_id FROM aq_internal.registration "
@@ -217,7 +208,7 @@ look(void)
 	if (known && announcements == seen && (next_look == 0 || next_look > now))
 		return next_look;
 	aq_job_begin();
-	if (!have_registrations())
+	if (!OidIsValid(aq_owner_table("registration")))
 		next_look = 0;
 	else if (!aq_job_lock_extension())
 		next_look = now + LOCKED_AGAIN;
@@ -243,7 +234,7 @@ is_needed(void)
 	bool		needed;
 
 	aq_job_begin();
-	needed = have_registrations() && aq_job_lock_extension() && aq_sql_finds("SELECT FROM aq_internal.registration LIMIT 1");
+	needed = OidIsValid(aq_owner_table("registration")) && aq_job_lock_extension() && aq_sql_finds("SELECT FROM aq_internal.registration LIMIT 1");
 	aq_job_commit(false);
 	return needed;
 }

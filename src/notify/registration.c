@@ -313,16 +313,10 @@ aq_registration_changed(PG_FUNCTION_ARGS)
 
 /* --- of queues that are dropped ------------------------------------------------------- */
 
-static void
-drop_rows(int32 id)
-{
-	aq_sql_change(psprintf("DELETE FROM aq_internal.registration WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-}
-
 void
 aq_registration_init(void)
 {
-	static const AqQueueRows rows = {.drop = drop_rows};
+	static const AqQueueRows rows = {.table = "registration"};
 
 	aq_definition_add_rows(&rows);
 }

@@ -46,8 +46,7 @@ static void
 warn(const ForeignServer *server)
 {
 	Oid			extension = get_extension_oid("pgaq", true);
-	Oid			schema = get_namespace_oid("aq_internal", true);
-	Oid			table = OidIsValid(schema) ? get_relname_relid("propagation", schema) : InvalidOid;
+	Oid			table = aq_owner_table("propagation");
 	int64		n;
 
 	/* DROP EXTENSION, an older version of it, or a user's schema of this name in a database without it */
@@ -92,25 +91,10 @@ refuse_on_way(const AqQueue *queue)
 				errhint("Wait until they have arrived, or drop the queue with force => true, which forgets them."));
 }
 
-static void
-drop_rows(int32 id)
-{
-	aq_sql_change(psprintf("DELETE FROM aq_internal.propagation WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-}
-
-static void
-reassign(Oid from, Oid to)
-{
-	Oid			types[] = {OIDOID, OIDOID};
-	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
-
-	aq_sql_change("UPDATE aq_internal.propagation SET role = $2 WHERE role::oid = $1", lengthof(types), types, values, NULL);
-}
-
 void
 aq_propagation_drop_init(void)
 {
-	static const AqQueueRows rows = {.check_drop = refuse_on_way, .drop = drop_rows, .reassign = reassign};
+	static const AqQueueRows rows = {.table = "propagation", .role = "role", .check_drop = refuse_on_way};
 
 	aq_definition_add_rows(&rows);
 	previous_hook = object_access_hook;

@@ -76,18 +76,9 @@ execute(const char *command, int64 schedule)
 	"JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw AND w.fdwname = 'pgaq_link' JOIN pg_roles a ON a.oid = p.role WHERE p.enabled"
 
 static bool
-have_streams(void)
-{
-	Oid			schema = get_namespace_oid("aq_internal", true);
-
-	/* an older version of the extension */
-	return OidIsValid(schema) && OidIsValid(get_relname_relid("propagation_link", schema));
-}
-
-static bool
 exist(void)
 {
-	return have_streams() && aq_sql_finds("SELECT " STREAMS " LIMIT 1");
+	return OidIsValid(aq_owner_table("propagation_link")) && aq_sql_finds("SELECT " STREAMS " LIMIT 1");
 }
 
 static void
@@ -95,7 +86,7 @@ propagation_list(void)
 {
 	bool		isnull;
 
-	if (!have_streams())
+	if (!OidIsValid(aq_owner_table("propagation_link")))
 		return;
 	(void) aq_sql_run("SELECT p.schedule_id, s.oid, p.role::oid " STREAMS, 0, NULL, NULL, NULL, true);
 	for (uint64 i = 0; i < SPI_processed; i++)

@@ -757,14 +757,16 @@ extern bool aq_flow_is_full(AqQueue *buffered);
  *
  * --- definition.c
  *
- * What other parts keep of queues in tables of their own.  A function may be NULL.
+ * What other parts keep of queues in a table of aq_internal with a column
+ * queue_id.  What does not apply is NULL.
  */
 typedef struct AqQueueRows
 {
+	const char *table;			/* its rows are deleted with the queue */
+	const char *role;			/* a column of it: REASSIGN OWNED changes the role */
 	void		(*check_drop) (const AqQueue *queue);	/* raises an error if a drop without force would lose
 														 * something */
-	void		(*drop) (int32 id);
-	void		(*reassign) (Oid from, Oid to); /* REASSIGN OWNED: what works with the privileges of a role */
+	void		(*drop) (int32 id); /* what else happens then */
 } AqQueueRows;
 
 extern void aq_definition_add_rows(const AqQueueRows *rows);

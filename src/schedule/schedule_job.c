@@ -77,15 +77,6 @@ aq_schedule_job_shmem_init(void *area, bool found)
 		pg_atomic_init_u32(&shared->changes, 0);
 }
 
-/* Does the database's version of the extension have schedules? */
-static bool
-have_schedules(void)
-{
-	Oid			schema = get_namespace_oid("aq_internal", true);
-
-	return OidIsValid(schema) && OidIsValid(get_relname_relid("schedule", schema));
-}
-
 static Due
 read_table(void)
 {
@@ -116,7 +107,7 @@ find_due(Due *due)
 
 	aq_job_begin();
 	*due = (Due) {.next = DT_NOEND};
-	if (have_schedules())
+	if (OidIsValid(aq_owner_table("schedule")))
 	{
 		known = aq_job_lock_extension();
 		if (known)

@@ -220,25 +220,10 @@ aq_schedule_row_failed(const AqSchedule *schedule, const char *error, int64 paus
 
 /* --- of queues that are dropped, and of roles ------------------------------------------ */
 
-static void
-drop_rows(int32 id)
-{
-	aq_sql_change(psprintf("DELETE FROM aq_internal.schedule WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
-}
-
-static void
-reassign(Oid from, Oid to)
-{
-	Oid			types[] = {OIDOID, OIDOID};
-	Datum		values[] = {ObjectIdGetDatum(from), ObjectIdGetDatum(to)};
-
-	aq_sql_change("UPDATE aq_internal.schedule SET owner = $2 WHERE owner::oid = $1", lengthof(types), types, values, NULL);
-}
-
 void
 aq_schedule_row_init(void)
 {
-	static const AqQueueRows rows = {.drop = drop_rows, .reassign = reassign};
+	static const AqQueueRows rows = {.table = "schedule", .role = "owner"};
 
 	aq_definition_add_rows(&rows);
 }

@@ -25,8 +25,7 @@
 Oid
 aq_schema_relation(const char *name)
 {
-	Oid			schema = get_namespace_oid("aq_internal", true);
-	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+	Oid			oid = aq_owner_table(name);
 
 	aq_version_check();
 	if (!OidIsValid(oid))

@@ -202,8 +202,12 @@ drop_definition(int32 id, bool own_view)
 	aq_sql_change(psprintf("DELETE FROM aq_internal.subscriber WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.consumer_grant WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	for (int i = 0; i < nothers; i++)
+	{
+		if (others[i]->table != NULL)
+			aq_sql_change(psprintf("DELETE FROM aq_internal.%s WHERE queue_id = %d", others[i]->table, id), 0, NULL, NULL, NULL);
 		if (others[i]->drop != NULL)
 			others[i]->drop(id);
+	}
 	aq_temporary_forget_queue(id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue WHERE queue_id = %d", id), 0, NULL, NULL, NULL);
 	aq_pending_dropped(id);
@@ -250,9 +254,9 @@ aq_definition_drop(const char *name, bool force)
 }
 
 static void
-reassign_column(const char *column, Oid from, Oid to)
+reassign_column(const char *table, const char *column, Oid from, Oid to)
 {
-	(void) aq_sql_change(psprintf("UPDATE aq_internal.subscriber SET %1$s = %3$u::oid WHERE %1$s::oid = %2$u", column, from, to), 0, NULL, NULL, NULL);
+	(void) aq_sql_change(psprintf("UPDATE aq_internal.%1$s SET %2$s = %4$u::oid WHERE %2$s::oid = %3$u", table, column, from, to), 0, NULL, NULL, NULL);
 }
 
 /*
@@ -267,11 +271,11 @@ reassign_subscribers(Oid from, Oid to)
 												 "WHERE %u IN (rule_role::oid, transformation_role::oid, owner::oid)", from));
 	ListCell   *lc;
 
-	reassign_column("owner", from, to);
+	reassign_column("subscriber", "owner", from, to);
 	if (!superuser_arg(to) || superuser_arg(from))
 	{
-		reassign_column("rule_role", from, to);
-		reassign_column("transformation_role", from, to);
+		reassign_column("subscriber", "rule_role", from, to);
+		reassign_column("subscriber", "transformation_role", from, to);
 	}
 	else if (aq_sql_finds(psprintf("SELECT FROM aq_internal.subscriber WHERE %u IN (rule_role::oid, transformation_role::oid)", from)))
 		ereport(WARNING,
@@ -289,8 +293,8 @@ reassign(Oid from, Oid to)
 {
 	reassign_subscribers(from, to);
 	for (int i = 0; i < nothers; i++)
-		if (others[i]->reassign != NULL)
-			others[i]->reassign(from, to);
+		if (others[i]->role != NULL)
+			reassign_column(others[i]->table, others[i]->role, from, to);
 }
 
 void
