@@ -619,6 +619,14 @@ def check_columns():
                 yield f"{relative(path)}:{number}: {cells} cells, not {head}"
 
 
+def check_meanings():
+    """Each argument in the tables of functions has a meaning: from a line of the COMMENT, or from tools/reference.py."""
+    for path in sorted((ROOT / "docs").glob("aq*.md")):
+        for number, line in enumerate(lines_of(path), 1):
+            if re.match(r"\| `\w+` \| [^|]+ \| (required|`.*`) \| +\|$", line):
+                yield f"{relative(path)}:{number}: {line.split('`')[1]} has no meaning"
+
+
 def check_docs(server=True):
     """The generated tables in docs/ are what the sources and the extension say."""
     command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--check"]
@@ -856,6 +864,7 @@ CHECKS = [
     check_links,
     check_mentions,
     check_columns,
+    check_meanings,
     check_lengths,
     check_workflow,
     check_problems,

@@ -1461,6 +1461,10 @@ COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers o
 COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
+COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
+  of the queues that are in memory. For superusers.
+patience: time for which differences are read again, because concurrent work looks like a
+  difference';
 COMMENT ON FUNCTION aq.revoke_queue(pg_catalog.text,pg_catalog.text,pg_catalog.text) IS 'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role or PUBLIC (also:
   null), and what the role has granted by its grant option. Subscribers of the role and privileges on
   single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes
@@ -1518,6 +1522,25 @@ Without it, and for a single-consumer queue, the call fails while messages are i
   server: wait until they have arrived, or forget them with aq.settle_propagation. For the queue''s
   owner and the role that has scheduled it.
 Errors 22004, 42501, 42704, 55006';
+COMMENT ON FUNCTION aq.propagation_begin(pg_catalog.uuid,bigint,bigint,bigint,pg_catalog.text) IS 'Called by links of other databases: the number of the last batch of messages that has arrived here,
+  and its identity. From now on, only batches of this epoch are accepted; it must be newer than the
+  last one.
+source: the other database''s schedule
+epoch: a number that is greater than the last one
+first, last: numbers of the batches that it has kept
+queue_name: queue of the first one, on which the role needs the privilege to enqueue
+Errors 22004, 42501, 42704, AQ134';
+COMMENT ON FUNCTION aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]) IS 'Called by links of other databases: enqueue a batch of messages, unless it has arrived before;
+  returns the number of the last batch that has arrived.
+source, epoch: as in aq.propagation_begin, which must have been called
+number, batch: of the batch, and its identity
+recipient: consumer of a topic, null: its subscribers
+payload_type: with its schema, must be the queue''s
+payloads, priorities, correlations, properties, senders, exception_queues: of the messages
+lifetimes: remaining time until expiration, in microseconds
+originals: their ids there
+The arrays have an element for each message.
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ134';
 COMMENT ON PROCEDURE aq_jms.receive(pg_catalog.text[],pg_catalog.text[],pg_catalog.text[],integer[],interval,interval,pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],integer,pg_catalog.bytea) IS 'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of
   several sources that has messages, or wait for one.
 queue_names, consumers, conditions, max_messages: the sources: each has a queue, its consumer (null:
@@ -1541,12 +1564,14 @@ after: continue behind this message (null: from the head)
 max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea) IS 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
-  messages; if a lease has ended, the call fails, so that neither happens. Both are binary values
-  (null: none).
+  messages; if a lease has ended, the call fails, so that neither happens.
+messages: in binary form; null: none
+acknowledge: the leases, in binary form; null: none
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer) IS 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
-  dequeue the messages that a source has, without waiting. The source, lease, max_bytes and the
-  result are as in aq_jms.receive.
+  dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
+messages, acknowledge: as in aq_jms.send
+queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:
   queue, consumer (null: none), message id and receipt of each. Returns the indexes, from 0 on, of
@@ -1557,18 +1582,21 @@ COMMENT ON FUNCTION aq_jms.extend(pg_catalog.text[],pg_catalog.text[],pg_catalog
   result as in aq_jms.acknowledge.
 Errors 0A000, 22004, 22023';
 COMMENT ON FUNCTION aq_jms.release(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],interval,pg_catalog.text,boolean) IS 'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists
-  and result as in aq_jms.acknowledge; delay, error and count as in aq.release.
+  and result as in aq_jms.acknowledge.
+delay, error, count: as in aq.release
 Errors 0A000, 22004, 22023';
 COMMENT ON FUNCTION aq_jms.write_chunk(pg_catalog.text,pg_catalog.uuid,integer,pg_catalog.bytea) IS 'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same
   transaction has enqueued into the queue with the header content_length.
-number: from 0 on, without gaps, each once
+number: of the chunk, from 0 on, without gaps, each once
+data: its bytes
 The body goes with its message, also to an exception queue. Requires the enqueue privilege on the
   queue.
 Errors 22004, 22023, 42704, 42804';
 COMMENT ON FUNCTION aq_jms.read_chunk(pg_catalog.text,pg_catalog.text,pg_catalog.uuid,integer) IS 'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer
   (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has
-  fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or
-  the privilege on the consumer.
+  fewer chunks, or if the message no longer exists.
+number: of the chunk, from 0 on
+Requires the dequeue privilege on the queue, or the privilege on the consumer.
 Errors 22004, 22023, 42501, 42704';
 COMMENT ON FUNCTION aq_jms.construct(pg_catalog.text) IS 'A new message for Java programs without headers, properties and body.
 type: text, bytes, map, stream, object, or message for one without a body';
@@ -1590,7 +1618,9 @@ COMMENT ON FUNCTION aq_jms.add_item(aq.jms_message,pg_catalog.jsonb) IS 'Add an 
 COMMENT ON FUNCTION aq_jms.items(aq.jms_message) IS 'The items of a map or stream message, in the order of the stream: name (null in a stream), type in
   Java, and value as text; bytes in base64.';
 COMMENT ON FUNCTION aq_jms.number(pg_catalog.jsonb,pg_catalog.jsonb,pg_catalog.text) IS 'For conditions made from JMS selectors: a number with its Java type, from a property of an
-  aq.jms_message; null if the property is not a number.';
+  aq.jms_message; null if the property is not a number.
+properties, types: the fields properties and property_types of the message
+name: of the property';
 COMMENT ON FUNCTION aq_jms.number(integer) IS 'An int.
 For conditions made from JMS selectors.';
 COMMENT ON FUNCTION aq_jms.number(bigint) IS 'A long.
@@ -1602,9 +1632,14 @@ For conditions made from JMS selectors.';
 COMMENT ON FUNCTION aq_jms.number(timestamp with time zone) IS 'A long: milliseconds since 1970.
 For conditions made from JMS selectors.';
 COMMENT ON FUNCTION aq_jms.calculate(pg_catalog.bytea,pg_catalog.text,pg_catalog.bytea) IS 'For conditions made from JMS selectors: + - * / with Java''s numeric promotion; null for a division
-  by zero.';
-COMMENT ON FUNCTION aq_jms.negate(pg_catalog.bytea) IS 'For conditions made from JMS selectors: the number with the other sign.';
-COMMENT ON FUNCTION aq_jms.compare(pg_catalog.bytea,pg_catalog.text,pg_catalog.bytea) IS 'For conditions made from JMS selectors: = <> < <= > >= with Java''s numeric promotion.';
+  by zero.
+left_number, right_number: as aq_jms.number makes them
+operator: one of these characters';
+COMMENT ON FUNCTION aq_jms.negate(pg_catalog.bytea) IS 'For conditions made from JMS selectors: the number with the other sign.
+number: as aq_jms.number makes it';
+COMMENT ON FUNCTION aq_jms.compare(pg_catalog.bytea,pg_catalog.text,pg_catalog.bytea) IS 'For conditions made from JMS selectors: = <> < <= > >= with Java''s numeric promotion.
+left_number, right_number: as aq_jms.number makes them
+operator: one of these operators';
 COMMENT ON FUNCTION aq.schedule(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,timestamp with time zone,timestamp with time zone,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.jsonb,pg_catalog.text,boolean) IS 'Enqueue a message repeatedly, at the times of a cron expression or of an interval; returns the first
   of these times. Give either cron or every.
 payload: text that is read by the queue''s payload type
@@ -1663,6 +1698,24 @@ For superusers, and roles to which they grant it.
 Errors 22004, 55000';
 REVOKE ALL ON ROUTINE aq.reset_node(boolean) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq.reset_node(boolean) TO CURRENT_USER;
+COMMENT ON FUNCTION aq.node_resume(pg_catalog.uuid,bigint,bigint[],pg_catalog.uuid[]) IS 'Called by links of other nodes: the numbers, from 1 on, of those messages of theirs that have not
+  arrived here. From now on, only messages that are sent with this token are taken.
+caller: identity of the calling node
+token: a number that is greater than the last one
+epochs: of the unit of each message
+ids: of the messages there
+Errors 22004, 42704, 55000, AQ182';
+COMMENT ON FUNCTION aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]) IS 'Called by links of other nodes: messages of theirs for a consumer here.
+caller: identity of the calling node
+token: of the last aq.node_resume
+epoch, shard: of their unit
+payload_type: with its schema, must be the queue''s
+payloads, priorities, correlations, properties, senders, exception_queues: of the messages
+lifetimes: remaining time until expiration, in microseconds
+originals: their ids there
+The arrays have an element for each message. Returns false, and takes nothing, if an earlier grant of
+  the unit has not ended here; it ends now. The role needs the privilege to enqueue.
+Errors 0A000, 22004, 22023, 42501, 42704, 53400, 55000, AQ182';
 COMMENT ON FUNCTION aq.reclaim_unit(pg_catalog.text,integer,pg_catalog.text,boolean) IS 'Take a unit of a distributed queue back from the node that holds it, when that node is down for
   good, or for too long: its messages are ready here again, at their positions. Messages that the
   node consumed but had not yet reported are delivered twice.
@@ -1682,6 +1735,7 @@ COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues and on single con
 COMMENT ON COLUMN aq.schedules.state IS 'active; stopped: by aq.stop_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.start_schedule; ended: no time is left';
 COMMENT ON COLUMN aq.nodes.state IS 'this node; copy: this database is a copy of the node, and does not act as it: see aq.reset_node; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small';
 COMMENT ON VIEW aq.nodes IS 'Nodes: this database, and those that were added with aq.add_node and on whose foreign server the current role has USAGE; members of pg_monitor see all';
+COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; backing off: it ended with an error, and is started again after a pause';
 COMMENT ON FUNCTION aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) IS 'Internal: the same as rows of a view';
 REVOKE ALL ON ROUTINE aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) TO pgaq;

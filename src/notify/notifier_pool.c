@@ -11,16 +11,16 @@
  *	| state | next |
  *	| FREE | STARTING |
  *	| STARTING | the process enters: BUSY; none comes: FREE |
- *	| BUSY | nothing to do: IDLE; its place is needed, after a call: RESTING, without a pause; the process dies: RESTING |
+ *	| BUSY | nothing to do: IDLE; its place is needed, after a call: BACKING_OFF, without a pause; the process dies: BACKING_OFF |
  *	| IDLE | wanted, or it is time: BUSY; idle for long, or its place is needed: FREE |
- *	| RESTING | the pause is over, and its database's worker wants it again: STARTING |
+ *	| BACKING_OFF | the pause is over, and its database's worker wants it again: STARTING |
  *
  * A notifier that is BUSY with a call that cannot be interrupted (jobs/stuck.c) does not
  * count; it keeps its entry, so its role gets no other one in this database.
  *
  * A notifier takes wanted before a round, and its entry becomes free under the
  * latch and only while wanted is not set: so no request is lost.  A process that
- * dies, or ends with something to do, leaves its entry RESTING, and posts the
+ * dies, or ends with something to do, leaves its entry BACKING_OFF, and posts the
  * worker.
  *
  * Portions Copyright (c) 2026, the pgaq authors
@@ -56,7 +56,7 @@ typedef enum NotifierState
 	NOTIFIER_STARTING,
 	NOTIFIER_BUSY,
 	NOTIFIER_IDLE,
-	NOTIFIER_RESTING
+	NOTIFIER_BACKING_OFF
 } NotifierState;
 
 /* Protected by the latch. */
@@ -178,7 +178,7 @@ find_entry(void)
 
 		if (notifier->state == NOTIFIER_FREE)
 			return notifier;
-		if (notifier->state == NOTIFIER_RESTING && (found == NULL || notifier->since < found->since))
+		if (notifier->state == NOTIFIER_BACKING_OFF && (found == NULL || notifier->since < found->since))
 			found = notifier;
 	}
 	return found;
@@ -341,7 +341,7 @@ aq_notifier_pool_rested(TimestampTz *next, bool *connected)
 	{
 		Notifier   *notifier = &pool->notifiers[i];
 
-		if (notifier->state != NOTIFIER_RESTING || notifier->database != MyDatabaseId)
+		if (notifier->state != NOTIFIER_BACKING_OFF || notifier->database != MyDatabaseId)
 			continue;
 		if (notifier->backoff_until <= now)
 		{
@@ -409,7 +409,7 @@ leave_work(void)
 	own->proc = NULL;
 	own->ends = false;
 	own->backoff_until = 0;
-	set_state(own, NOTIFIER_RESTING);
+	set_state(own, NOTIFIER_BACKING_OFF);
 	own = NULL;
 }
 
@@ -464,7 +464,7 @@ aq_notifier_pool_exit(void)
 	own->pid = 0;
 	own->proc = NULL;
 	own->ends = false;
-	set_state(own, NOTIFIER_RESTING);
+	set_state(own, NOTIFIER_BACKING_OFF);
 	unlock();
 	own = NULL;
 	aq_announcement_make_now();
@@ -484,7 +484,7 @@ end_all_in(Oid database)
 
 		if (notifier->state == NOTIFIER_FREE || notifier->database != database)
 			continue;
-		if (notifier->state == NOTIFIER_RESTING || (notifier->state == NOTIFIER_STARTING && notifier->pid == 0))
+		if (notifier->state == NOTIFIER_BACKING_OFF || (notifier->state == NOTIFIER_STARTING && notifier->pid == 0))
 			free_entry(notifier);
 		else if (notifier->state == NOTIFIER_IDLE)
 			tell_to_end(notifier);
@@ -512,7 +512,7 @@ aq_notifier_pool_register(void)
 
 AQ_ROWS(aq_notifier_pool_view)
 {
-	static const char *const states[] = {"free", "starting", "busy", "idle", "resting"};
+	static const char *const states[] = {"free", "starting", "busy", "idle", "backing off"};
 
 	for (int i = 0; i < max_worker_processes; i++)
 	{

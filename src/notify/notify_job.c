@@ -161,7 +161,7 @@ want_rested(TimestampTz *next)
 		if (!connected)
 			note_not_connected(role);
 		want(role, next);
-		last = role;			/* it is still resting if there is no place */
+		last = role;			/* it is still backing off if there is no place */
 	}
 	aq_clock_sooner(next, rested);
 }

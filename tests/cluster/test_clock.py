@@ -156,7 +156,7 @@ def test_a_notifier_that_rests(moved):
         put(conn, "told", 1)
         until(lambda: db.value(conn, "SELECT count(*) FROM seen") == 1, "the first notification")
         conn.execute("SELECT pg_terminate_backend(pid) FROM aq.notifiers")
-        until(lambda: db.value(conn, "SELECT state = 'resting' FROM aq.notifiers"), "its rest")
+        until(lambda: db.value(conn, "SELECT state = 'backing off' FROM aq.notifiers"), "its pause")
         clock.move(-1)
         put(conn, "told", 2)
         until(lambda: db.value(conn, "SELECT count(*) FROM seen") == 2, "the second notification")

@@ -519,7 +519,7 @@ def test_idle_notifiers_make_place_for_other_roles_and_end(server, jobs):
             noted(conn, 1, 1)
             put(conn, 2)
             noted(conn, 1, 1, 2, 2)
-            assert db.value(conn, "SELECT count(*) FROM aq.notifiers WHERE state <> 'resting'") <= 1
+            assert db.value(conn, "SELECT count(*) FROM aq.notifiers WHERE state <> 'backing off'") <= 1
             conn.execute("ALTER SYSTEM SET pgaq.notifier_idle_timeout = '100ms'")
             server.reload()
             until(

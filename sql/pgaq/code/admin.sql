@@ -175,9 +175,10 @@ CREATE FUNCTION aq.check(patience interval DEFAULT '3 seconds', OUT queue_name t
 	OUT in_memory bigint, OUT expected bigint, OUT detail text)
 RETURNS SETOF record LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_check';
 COMMENT ON FUNCTION aq.check(interval) IS
-'Compare shared memory with the tables and with itself; one row for each difference. Differences are
-  read again for as long as patience, because concurrent work looks like a difference. Reads all
-  messages of the queues that are in memory. For superusers.';
+'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
+  of the queues that are in memory. For superusers.
+patience: time for which differences are read again, because concurrent work looks like a
+  difference';
 REVOKE EXECUTE ON FUNCTION aq.check FROM PUBLIC;
 
 CREATE FUNCTION aq.subscribe(queue_name text, consumer text, rule text DEFAULT NULL, comment text DEFAULT NULL,

@@ -44,8 +44,9 @@ CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
 COMMENT ON FUNCTION aq_jms.send(bytea, bytea) IS
 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
-  messages; if a lease has ended, the call fails, so that neither happens. Both are binary values
-  (null: none).
+  messages; if a lease has ended, the call fails, so that neither happens.
+messages: in binary form; null: none
+acknowledge: the leases, in binary form; null: none
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
 CREATE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
@@ -53,8 +54,9 @@ CREATE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
 COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer) IS
 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
-  dequeue the messages that a source has, without waiting. The source, lease, max_bytes and the
-  result are as in aq_jms.receive.
+  dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
+messages, acknowledge: as in aq_jms.send
+queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 
 CREATE FUNCTION aq_jms.acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
@@ -80,7 +82,8 @@ CREATE FUNCTION aq_jms.release(queue_names text[], consumers text[], msgids uuid
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_release';
 COMMENT ON FUNCTION aq_jms.release(text[], text[], uuid[], bigint[], interval, text, boolean) IS
 'For the Jakarta Messaging provider: aq.release for messages of several queues and dequeues. Lists
-  and result as in aq_jms.acknowledge; delay, error and count as in aq.release.
+  and result as in aq_jms.acknowledge.
+delay, error, count: as in aq.release
 Errors 0A000, 22004, 22023';
 
 CREATE FUNCTION aq_jms.write_chunk(queue_name text, msgid uuid, number integer, data bytea)
@@ -88,7 +91,8 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_b
 COMMENT ON FUNCTION aq_jms.write_chunk(text, uuid, integer, bytea) IS
 'For the Jakarta Messaging provider: write a chunk of the body of a large message, which the same
   transaction has enqueued into the queue with the header content_length.
-number: from 0 on, without gaps, each once
+number: of the chunk, from 0 on, without gaps, each once
+data: its bytes
 The body goes with its message, also to an exception queue. Requires the enqueue privilege on the
   queue.
 Errors 22004, 22023, 42704, 42804';
@@ -98,6 +102,7 @@ RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_
 COMMENT ON FUNCTION aq_jms.read_chunk(text, text, uuid, integer) IS
 'For the Jakarta Messaging provider: read a chunk of the body of a large message that the consumer
   (null: the queue has a single consumer) can dequeue or has dequeued. Returns null if the body has
-  fewer chunks, or if the message no longer exists. Requires the dequeue privilege on the queue, or
-  the privilege on the consumer.
+  fewer chunks, or if the message no longer exists.
+number: of the chunk, from 0 on
+Requires the dequeue privilege on the queue, or the privilege on the consumer.
 Errors 22004, 22023, 42501, 42704';

@@ -4,7 +4,9 @@ CREATE FUNCTION aq_jms.number(properties jsonb, types jsonb, name text)
 RETURNS bytea LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_property';
 COMMENT ON FUNCTION aq_jms.number(jsonb, jsonb, text) IS
 'For conditions made from JMS selectors: a number with its Java type, from a property of an
-  aq.jms_message; null if the property is not a number.';
+  aq.jms_message; null if the property is not a number.
+properties, types: the fields properties and property_types of the message
+name: of the property';
 
 CREATE FUNCTION aq_jms.number(value integer)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_of_integer';
@@ -36,14 +38,19 @@ CREATE FUNCTION aq_jms.calculate(left_number bytea, operator text, right_number 
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_calculate';
 COMMENT ON FUNCTION aq_jms.calculate(bytea, text, bytea) IS
 'For conditions made from JMS selectors: + - * / with Java''s numeric promotion; null for a division
-  by zero.';
+  by zero.
+left_number, right_number: as aq_jms.number makes them
+operator: one of these characters';
 
 CREATE FUNCTION aq_jms.negate(number bytea)
 RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_negate';
 COMMENT ON FUNCTION aq_jms.negate(bytea) IS
-'For conditions made from JMS selectors: the number with the other sign.';
+'For conditions made from JMS selectors: the number with the other sign.
+number: as aq_jms.number makes it';
 
 CREATE FUNCTION aq_jms.compare(left_number bytea, operator text, right_number bytea)
 RETURNS boolean LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'aq_jms_number_compare';
 COMMENT ON FUNCTION aq_jms.compare(bytea, text, bytea) IS
-'For conditions made from JMS selectors: = <> < <= > >= with Java''s numeric promotion.';
+'For conditions made from JMS selectors: = <> < <= > >= with Java''s numeric promotion.
+left_number, right_number: as aq_jms.number makes them
+operator: one of these operators';

@@ -69,7 +69,9 @@ COMMENT ON FUNCTION aq.node_resume(uuid, bigint, bigint[], uuid[]) IS
 'Called by links of other nodes: the numbers, from 1 on, of those messages of theirs that have not
   arrived here. From now on, only messages that are sent with this token are taken.
 caller: identity of the calling node
+token: a number that is greater than the last one
 epochs: of the unit of each message
+ids: of the messages there
 Errors 22004, 42704, 55000, AQ182';
 
 CREATE FUNCTION aq.node_deliver(caller uuid, token bigint, epoch bigint, queue_name text, shard integer, consumer text, payload_type text, payloads text[], priorities integer[],
@@ -81,7 +83,8 @@ caller: identity of the calling node
 token: of the last aq.node_resume
 epoch, shard: of their unit
 payload_type: with its schema, must be the queue''s
-lifetimes: what is left of expirations, microseconds
+payloads, priorities, correlations, properties, senders, exception_queues: of the messages
+lifetimes: remaining time until expiration, in microseconds
 originals: their ids there
 The arrays have an element for each message. Returns false, and takes nothing, if an earlier grant of
   the unit has not ended here; it ends now. The role needs the privilege to enqueue.

@@ -76,6 +76,7 @@ COMMENT ON FUNCTION aq.propagation_begin(uuid, bigint, bigint, bigint, text) IS
   and its identity. From now on, only batches of this epoch are accepted; it must be newer than the
   last one.
 source: the other database''s schedule
+epoch: a number that is greater than the last one
 first, last: numbers of the batches that it has kept
 queue_name: queue of the first one, on which the role needs the privilege to enqueue
 Errors 22004, 42501, 42704, AQ134';
@@ -91,6 +92,8 @@ source, epoch: as in aq.propagation_begin, which must have been called
 number, batch: of the batch, and its identity
 recipient: consumer of a topic, null: its subscribers
 payload_type: with its schema, must be the queue''s
+payloads, priorities, correlations, properties, senders, exception_queues: of the messages
 lifetimes: remaining time until expiration, in microseconds
+originals: their ids there
 The arrays have an element for each message.
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ134';

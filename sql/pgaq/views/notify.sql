@@ -50,7 +50,7 @@ COMMENT ON VIEW aq.notifiers IS 'Background workers that call registered procedu
 COMMENT ON COLUMN aq.notifiers.database IS 'name of the database';
 COMMENT ON COLUMN aq.notifiers.role IS 'role as which it runs';
 COMMENT ON COLUMN aq.notifiers.pid IS 'process id; null: no process';
-COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; resting: it ended with an error, and is started again after a pause';
+COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; backing off: it ended with an error, and is started again after a pause';
 COMMENT ON COLUMN aq.notifiers.since IS 'when this state began';
 COMMENT ON COLUMN aq.notifiers.failures IS 'how many times in a row it has ended with an error';
 GRANT SELECT ON aq.notifiers TO PUBLIC;

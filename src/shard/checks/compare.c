@@ -244,7 +244,7 @@ compare_slots(AqFindings *findings, const char *place, const PartitionCopy *copy
 			differ(&expires, i);
 	}
 	report(findings, place, "messages whose consumers differ from the tables", &copy->partition, &open);
-	report(findings, place, "messages whose doubt differs from the tables", &copy->partition, &doubt);
+	report(findings, place, "messages in doubt that differ from the tables", &copy->partition, &doubt);
 	report(findings, place, "messages whose failure differs from the tables", &copy->partition, &failed);
 	report(findings, place, "messages that are not where their rows are", &copy->partition, &tid);
 	report(findings, place, "messages whose expiration, session or correlation differs from the tables", &copy->partition, &expires);

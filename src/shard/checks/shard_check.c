@@ -414,7 +414,7 @@ aq_shard_check_partition(AqFindings *findings, const Stream *stream, const Parti
 	else if (!p->loading)		/* while its frame is detached, the counts are only written to the log */
 	{
 		if (p->state == PARTITION_OPEN)
-			aq_finding_add(findings, place, "open without a frame", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
+			aq_finding_add(findings, place, "takes messages, but has no slots in the message cache", AQ_NO_NUMBER, AQ_NO_NUMBER, NULL);
 		aq_finding_compare(findings, place, "pending slots", p->pending, 0);
 		aq_finding_compare(findings, place, "messages in flight", p->inflight, 0);
 		aq_finding_compare(findings, place, "messages with a retry count to be written", p->nretry, 0);
