@@ -2,10 +2,19 @@
 -- A server that was not restarted after an installation of files still has the library of the version before.
 DO $$
 BEGIN
-	IF current_setting('pgaq.max_queues', true) IS NOT NULL AND current_setting('pgaq.library_version', true) IS DISTINCT FROM '0.2.0' THEN
+	IF current_setting('pgaq.max_queues', true) IS NOT NULL
+		AND string_to_array(coalesce(current_setting('pgaq.library_version', true), '0'), '.')::integer[] < string_to_array('0.2.0', '.')::integer[] THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'version 0.2.0 of the extension "pgaq" needs the library of this version',
 			DETAIL = format('The server has loaded the library of %s.', coalesce('version ' || current_setting('pgaq.library_version', true), 'an earlier version')),
 			HINT = 'Restart the server. Then repeat the command.';
+	END IF;
+END $$;
+
+DO $$
+BEGIN
+	IF to_regnamespace('aq_jms') IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'schema "aq_jms" already exists', DETAIL = 'The extension "pgaq" needs this name for a schema of its own.',
+			HINT = 'Rename yours with ALTER SCHEMA aq_jms RENAME TO ... . Then repeat the command.';
 	END IF;
 END $$;
 

@@ -2,7 +2,7 @@
 -- The extension needs the new functions of pgaq.
 DO $$
 BEGIN
-	IF (SELECT extversion FROM pg_extension WHERE extname = 'pgaq') <> '0.2.0' THEN
+	IF string_to_array((SELECT extversion FROM pg_extension WHERE extname = 'pgaq'), '.')::integer[] < string_to_array('0.2.0', '.')::integer[] THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = 'version 0.2.0 of the extension "pgaq_oracle" needs version 0.2.0 of the extension "pgaq"', HINT = 'First run ALTER EXTENSION pgaq UPDATE.';
 	END IF;

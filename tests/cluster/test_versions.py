@@ -28,6 +28,7 @@ pytestmark = pytest.mark.own_tables
 NEW = upgrade.version()
 OLD = [version for version in upgrade.released() if version != NEW][-1]
 NEXT = NEW + "1"  # a version that is not there yet
+EARLIER = OLD + "1"  # one between the two
 
 PGAQ_ONLY = EXTENSIONS[:1]
 
@@ -191,6 +192,15 @@ def test_privileges_on_functions_remain(database):
         conn.execute("DROP OWNED BY auditor; DROP ROLE auditor")
 
 
+def test_a_schema_of_the_user_has_the_name_of_a_new_one(database):
+    """The update says what to do, and changes nothing; then it works."""
+    with database("named", OLD) as conn:
+        conn.execute("CREATE SCHEMA aq_jms")
+        refused(conn, f"ALTER EXTENSION pgaq UPDATE TO '{NEW}'", 'schema "aq_jms" already exists', "ALTER SCHEMA aq_jms RENAME TO")
+        conn.execute("ALTER SCHEMA aq_jms RENAME TO mine")
+        update(conn, NEW, PGAQ_ONLY)
+
+
 def test_a_transaction_keeps_its_lock_timeout(database):
     """Commands behind the update in its transaction wait for locks as before."""
     with database("timeout", OLD) as conn, conn.transaction():
@@ -219,10 +229,10 @@ def test_dump_of_the_old_catalog(server, database, tmp_path):
 # -- the wrong order
 
 
-def of_next_version(folder: Path, name: str) -> Path:
-    """The script of this name, as the next version will have it."""
-    path = folder / name.replace(NEW, NEXT)
-    path.write_text((folder / name).read_text().replace(f"'{NEW}'", f"'{NEXT}'").replace(f" {NEW} ", f" {NEXT} "))
+def of_version(version: str, folder: Path, name: str) -> Path:
+    """The script of this name, as another version has it."""
+    path = folder / name.replace(NEW, version)
+    path.write_text((folder / name).read_text().replace(f"'{NEW}'", f"'{version}'").replace(f" {NEW} ", f" {version} "))
     return path
 
 
@@ -235,7 +245,7 @@ def refused(conn, command, *words):
 
 def test_a_new_catalog_needs_the_new_library(database, installation):
     """Files of the next version are installed, and the server has not been restarted: nothing is updated or created."""
-    made = [of_next_version(installation.scripts, name) for name in (f"pgaq--{NEW}.sql", f"pgaq--{OLD}--{NEW}.sql")]
+    made = [of_version(NEXT, installation.scripts, name) for name in (f"pgaq--{NEW}.sql", f"pgaq--{OLD}--{NEW}.sql")]
     said = (
         f'version {NEXT} of the extension "pgaq" needs the library of this version',
         f"the library of version {NEW}",
@@ -279,6 +289,19 @@ def test_pgaq_is_first(database, extension):
         )
         conn.execute(f"DROP EXTENSION {extension}")
         refused(conn, f"CREATE EXTENSION {extension}", "ALTER EXTENSION pgaq UPDATE")
+
+
+def test_a_version_is_skipped(database, installation):
+    """A library creates the extensions of an earlier version than its own, and updates through it."""
+    made = [
+        of_version(EARLIER, installation.scripts, name) for it in EXTENSIONS for name in (f"{it}--{NEW}.sql", f"{it}--{OLD}--{NEW}.sql")
+    ]
+    with database("skipped", OLD, EXTENSIONS) as conn, database("earlier_version", EARLIER, PGAQ_ONLY):
+        update(conn, EARLIER, PGAQ_ONLY)
+        conn.execute("UPDATE pg_extension SET extversion = %s WHERE extname = 'pgaq'", [NEW])
+        update(conn, EARLIER, EXTENSIONS[1:])
+    for path in made:
+        path.unlink()
 
 
 # -- beside programs
