@@ -166,7 +166,7 @@ aq_leased_row_ready(const AqQueue *queue, TupleTableSlot *message, TimestampTz *
 }
 
 /*
- * Ends a lease: the row is ready at its place, or waits until this time, or
+ * Ends a lease: the row is ready at its position, or waits until this time, or
  * until the delay of the message has ended.  message: the slot with the row of
  * table t.  Sets *ready.
  */

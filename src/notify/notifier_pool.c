@@ -276,7 +276,7 @@ take_entry(Notifier *notifier, Oid role)
 
 /*
  * Has the role's notifier run a round.  Returns 0, or when to try again, because
- * there is no place for it, or it rests.
+ * there is no place for it, or it is backing off.
  */
 TimestampTz
 aq_notifier_pool_want(Oid role)

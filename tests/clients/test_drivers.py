@@ -1,4 +1,4 @@
-"""docs/drivers.md: its programs run as they stand there, and untyped parameters have the types that it says."""
+"""docs/drivers.md: its programs, and the first one of docs/jms.md, run as they stand there, and untyped parameters have the types that it says."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ import psycopg
 import pytest
 from psycopg import pq
 
-from conftest import end_server, take
+from conftest import ROOT, end_server, take
 from pgaq import db, places
+from pgaq.load import java
+from pgaq.load.workload import NoSource
 from pgaq.server import Server
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "drivers.md").read_text()
+PAGE = (ROOT / "docs" / "drivers.md").read_text()
 PASSWORD = "throw-away"
 TEXT, BINARY = 0, 1
 
 
-def program(heading, language):
+def program(heading, language, page=PAGE):
     """The program of a section."""
-    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.S | re.M)
+    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", page, re.S | re.M)
     (text,) = re.findall(rf"```{language}\n(.*?)```", section, re.S)
     return text
 
@@ -71,6 +73,21 @@ def test_pgjdbc(server, tmp_path):
         text.replace("localhost/shop", f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}")
     )
     run(server, ["java", "-cp", driver, "Parcels.java"], tmp_path)
+
+
+def test_jms(server, tmp_path):
+    try:
+        path = java.class_path()
+    except NoSource as error:
+        pytest.skip(f"missing: {error}")
+    with server.connect("shop") as conn:
+        conn.execute("SELECT aq.create_queue('orders', 'aq.jms_message')")
+    text = program("A first program", "java", (ROOT / "docs" / "jms.md").read_text())
+    login = "localhost/shop?user=app&password=secret"
+    assert login in text
+    (tmp_path / "Pears.java").write_text(text.replace(login, f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}"))
+    done = subprocess.run(["java", "-cp", path, "Pears.java"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "two pears\n"), done.stderr
 
 
 def test_node_postgres(server, tmp_path, monkeypatch):

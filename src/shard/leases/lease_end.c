@@ -4,7 +4,7 @@
  *	  Leases whose time is over: the worker's part.
  *
  * A message is taken from its lease, a row of the log says that the lease is
- * over, and when that is on disk the message is ready at its place, or has failed.
+ * over, and when that is on disk the message is ready at its position, or has failed.
  * A message that was given back and whose retry delay ends becomes ready without a row.
  *
  * Portions Copyright (c) 2026, the pgaq authors

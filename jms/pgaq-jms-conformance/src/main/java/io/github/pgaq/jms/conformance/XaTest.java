@@ -66,16 +66,22 @@ class XaTest extends ConformanceTest {
         }
     }
 
+    /** Sends a text in a branch of its own, which is ended, and not prepared yet. */
+    private static TestXid sendInBranch(XASession s, Queue queue, String text) throws Exception {
+        TestXid xid = xid();
+        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
+        send(s, queue, text);
+        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        return xid;
+    }
+
     @Test
     void sentMessageComesWithTheCommit() throws Exception {
         Queue queue = queue();
         MessageConsumer consumer = session().createConsumer(queue);
         XASession s = xaSession();
         XAResource xa = s.getXAResource();
-        Xid xid = xid();
-        xa.start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        xa.end(xid, XAResource.TMSUCCESS);
+        Xid xid = sendInBranch(s, queue, "a");
         equal("prepare()", XAResource.XA_OK, xa.prepare(xid));
         nothing("the transaction is prepared, not committed", consumer);
         xa.commit(xid, false);
@@ -86,10 +92,7 @@ class XaTest extends ConformanceTest {
     void onePhaseCommit() throws Exception {
         Queue queue = queue();
         XASession s = xaSession();
-        Xid xid = xid();
-        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        Xid xid = sendInBranch(s, queue, "a");
         s.getXAResource().commit(xid, true);
         equal("the message after commit() in one phase", "a", text(session().createConsumer(queue)));
     }
@@ -98,10 +101,7 @@ class XaTest extends ConformanceTest {
     void rollbackBeforePrepare() throws Exception {
         Queue queue = queue();
         XASession s = xaSession();
-        Xid xid = xid();
-        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        Xid xid = sendInBranch(s, queue, "a");
         s.getXAResource().rollback(xid);
         send(queue, "marker");
         equal("the first message", "marker", text(session().createConsumer(queue)));
@@ -111,10 +111,7 @@ class XaTest extends ConformanceTest {
     void rollbackAfterPrepare() throws Exception {
         Queue queue = queue();
         XASession s = xaSession();
-        Xid xid = xid();
-        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        Xid xid = sendInBranch(s, queue, "a");
         s.getXAResource().prepare(xid);
         s.getXAResource().rollback(xid);
         send(queue, "marker");
@@ -159,10 +156,7 @@ class XaTest extends ConformanceTest {
     void preparedTransactionIsFoundByRecover() throws Exception {
         Queue queue = queue();
         XASession s = xaSession();
-        TestXid xid = xid();
-        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        TestXid xid = sendInBranch(s, queue, "a");
         s.getXAResource().prepare(xid);
         XAResource fresh = xaSession().getXAResource();
         Xid[] found = fresh.recover(XAResource.TMSTARTRSCAN | XAResource.TMENDRSCAN);
@@ -178,10 +172,7 @@ class XaTest extends ConformanceTest {
         Queue queue = queue();
         XAConnection c = closeLater(factory().createXAConnection());
         XASession s = c.createXASession();
-        TestXid xid = xid();
-        s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-        send(s, queue, "a");
-        s.getXAResource().end(xid, XAResource.TMSUCCESS);
+        TestXid xid = sendInBranch(s, queue, "a");
         s.getXAResource().prepare(xid);
         c.close();
         xaSession().getXAResource().commit(xid, false);
@@ -196,10 +187,7 @@ class XaTest extends ConformanceTest {
         Queue queue = queue();
         XASession s = xaSession();
         for (int i = 0; i < 3; i++) {
-            Xid xid = xid();
-            s.getXAResource().start(xid, XAResource.TMNOFLAGS);
-            send(s, queue, Integer.toString(i));
-            s.getXAResource().end(xid, XAResource.TMSUCCESS);
+            Xid xid = sendInBranch(s, queue, Integer.toString(i));
             s.getXAResource().prepare(xid);
             s.getXAResource().commit(xid, false);
         }
