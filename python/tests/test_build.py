@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +61,17 @@ def test_objects_without_test_points_are_the_same():
     with_points = re.compile(r"\b(aq_point|aq_point_held|AQ_TEST_POINTS)\b")
     headers = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.h") if with_points.search(path.read_text())}
     assert headers == {"base/base.h", "link/link_private.h"}
+
+
+def test_the_format_of_a_tree_without_git(tmp_path):
+    """All files that .gitignore does not name are compared."""
+    (tmp_path / "tools").mkdir()
+    for name in ("tools/format", "tools/typedefs.list", ".gitignore"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "wrong.py").write_text("a=1\n")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "made.py").write_text("a=1\n")
+    result = subprocess.run([sys.executable, "tools/format", "--check"], capture_output=True, text=True, cwd=tmp_path)
+    if "not checked" in result.stderr and "ruff" in result.stderr:
+        pytest.skip("missing: ruff")
+    assert (result.stdout, result.returncode) == ("wrong.py\n", 1), result.stderr
