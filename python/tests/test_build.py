@@ -66,7 +66,7 @@ def test_objects_without_test_points_are_the_same():
 def test_the_format_of_a_tree_without_git(tmp_path):
     """All files that .gitignore does not name are compared."""
     (tmp_path / "tools").mkdir()
-    for name in ("tools/format", "tools/typedefs.list", ".gitignore"):
+    for name in ("tools/format", "tools/typedefs.list", "ruff.toml", ".gitignore"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "wrong.py").write_text("a=1\n")
     (tmp_path / "build").mkdir()
