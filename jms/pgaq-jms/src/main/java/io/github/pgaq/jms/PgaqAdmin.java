@@ -22,8 +22,8 @@ import java.util.Map;
  * }
  * }</pre>
  *
- * <p>Names are as in SQL: {@code orders} or {@code schema.orders}. Creating a queue needs the right to execute the
- * function {@code aq.create_queue}; the other methods are for the owner of the queue.
+ * <p>The name of a queue has no schema, and a dot in it is an ordinary character. Creating a queue needs the right to
+ * execute the function {@code aq.create_queue}; the other methods are for the owner of the queue.
  */
 public final class PgaqAdmin {
 

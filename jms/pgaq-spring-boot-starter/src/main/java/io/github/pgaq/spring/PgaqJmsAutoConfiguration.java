@@ -5,67 +5,99 @@ import jakarta.jms.ConnectionFactory;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
+import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
+import org.springframework.boot.jms.autoconfigure.JmsAutoConfiguration;
+import org.springframework.boot.jms.autoconfigure.JmsProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 import org.springframework.jms.connection.CachingConnectionFactory;
 
 /**
  * Makes pgaq the {@link ConnectionFactory} of an application that has no other one.
  *
- * <p>It connects with {@code pgaq.jms.url}, or {@code spring.datasource.url}, outside of the pool of the DataSource:
- * each listener keeps a connection while it waits, which would empty the pool. Without either it takes the connections
- * of the DataSource. Connections and sessions of templates are kept by a {@link CachingConnectionFactory}.
+ * <p>It connects to {@code pgaq.jms.url}, or to the database of the DataSource, outside of its pool: each listener
+ * keeps a connection while it waits, which would empty the pool. If its URL is not known, the
+ * connections come from it. Connections and sessions of templates are kept, as {@code spring.jms.cache} says.
  */
-@AutoConfiguration(
-        beforeName = {
-            "org.springframework.boot.jms.autoconfigure.JmsAutoConfiguration",
-            "org.springframework.boot.autoconfigure.jms.JmsAutoConfiguration"
-        },
-        afterName = {
-            "org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration",
-            "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration"
-        })
+@AutoConfiguration(before = JmsAutoConfiguration.class, after = DataSourceAutoConfiguration.class)
 @ConditionalOnMissingBean(ConnectionFactory.class)
-@EnableConfigurationProperties(PgaqJmsProperties.class)
+@EnableConfigurationProperties({PgaqJmsProperties.class, JmsProperties.class})
 public class PgaqJmsAutoConfiguration {
 
     @Bean
     ConnectionFactory pgaqConnectionFactory(
-            PgaqJmsProperties properties, Environment environment, ObjectProvider<DataSource> dataSources) {
+            PgaqJmsProperties properties,
+            JmsProperties jms,
+            ObjectProvider<JdbcConnectionDetails> details,
+            ObjectProvider<DataSource> dataSources,
+            Environment environment) {
         DataSource dataSource = dataSources.getIfUnique();
-        PgaqConnectionFactory factory = connectTo(properties, environment, dataSource);
+        PgaqConnectionFactory factory = connectTo(properties, details.getIfUnique(), dataSource, environment);
         factory.setOptions(properties.getOptions());
-        CachingConnectionFactory cached = new CachingConnectionFactory(factory);
-        return dataSource != null && properties.isJoinTransactions()
-                ? new TransactionalConnectionFactory(cached, factory, dataSource)
-                : cached;
+        JmsProperties.Cache cache = jms.getCache();
+        if (dataSource == null || !properties.isJoinTransactions()) {
+            return cache.isEnabled() ? cached(new CachingConnectionFactory(factory), cache) : factory;
+        }
+        TransactionalConnectionFactory joins = new TransactionalConnectionFactory(factory, dataSource);
+        joins.setCached(cache.isEnabled());
+        return cached(joins, cache);
+    }
+
+    private static CachingConnectionFactory cached(CachingConnectionFactory factory, JmsProperties.Cache cache) {
+        factory.setCacheConsumers(cache.isConsumers());
+        factory.setCacheProducers(cache.isProducers());
+        factory.setSessionCacheSize(cache.getSessionCacheSize());
+        return factory;
     }
 
     private static PgaqConnectionFactory connectTo(
-            PgaqJmsProperties properties, Environment environment, DataSource dataSource) {
-        boolean own = properties.getUrl() != null;
-        String url = own ? properties.getUrl() : environment.getProperty("spring.datasource.url");
-        if (url == null && dataSource == null) {
+            PgaqJmsProperties properties,
+            JdbcConnectionDetails details,
+            DataSource dataSource,
+            Environment environment) {
+        PgaqConnectionFactory same = dataSource == null ? null : ConnectTo.sameAs(dataSource);
+        String configured = environment.getProperty("spring.datasource.url");
+        if (properties.getUrl() != null) {
+            return ConnectTo.url(properties.getUrl(), properties.getUser(), properties.getPassword(), null);
+        }
+        if (same == null && details != null) {
+            same = ConnectTo.url(details.getJdbcUrl(), details.getUsername(), details.getPassword(), null);
+        } else if (same == null && dataSource != null) {
+            same = new PgaqConnectionFactory(dataSource);
+        } else if (same == null && configured != null) {
+            same = ConnectTo.url(
+                    configured,
+                    environment.getProperty("spring.datasource.username"),
+                    environment.getProperty("spring.datasource.password"),
+                    null);
+        } else if (same == null) {
             throw new IllegalStateException("pgaq has no database: set pgaq.jms.url or spring.datasource.url");
         }
-        if (url == null) {
-            return new PgaqConnectionFactory(dataSource);
+        if (properties.getUser() != null) {
+            same.setUser(properties.getUser());
         }
-        PgaqConnectionFactory factory = new PgaqConnectionFactory(url);
-        String user = own || properties.getUser() != null
-                ? properties.getUser()
-                : environment.getProperty("spring.datasource.username");
-        String password = own || properties.getPassword() != null
-                ? properties.getPassword()
-                : environment.getProperty("spring.datasource.password");
-        if (user != null) {
-            factory.setUser(user);
+        if (properties.getPassword() != null) {
+            same.setPassword(properties.getPassword());
         }
-        if (password != null) {
-            factory.setPassword(password);
+        return same;
+    }
+
+    /** With the actuator. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
+    @ConditionalOnEnabledHealthIndicator("jms")
+    static class HealthConfiguration {
+        @Bean
+        @ConditionalOnMissingBean(name = {"jmsHealthIndicator", "jmsHealthContributor"})
+        HealthIndicator jmsHealthContributor(ConnectionFactory connections, PgaqJmsProperties properties) {
+            return new PgaqHealthIndicator(connections, properties.getHealthTimeout());
         }
-        return factory;
     }
 }

@@ -1,5 +1,6 @@
 package io.github.pgaq.spring;
 
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.springframework.boot.context.properties.ConfigurationProperties;
@@ -8,14 +9,16 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 @ConfigurationProperties("pgaq.jms")
 public class PgaqJmsProperties {
 
-    /** JDBC URL of the database; by default that of spring.datasource. */
+    /** JDBC URL of the database; by default that of the DataSource. */
     private String url;
-    /** User to connect as; by default that of spring.datasource, if the URL is. */
+    /** User to connect as; by default that of the DataSource, if the URL is. */
     private String user;
     /** Password of the user. */
     private String password;
     /** Whether sends and receives of a JmsTemplate are part of the transaction of the DataSource, if there is one. */
     private boolean joinTransactions = true;
+    /** How long the health indicator waits for an answer of the server. */
+    private Duration healthTimeout = Duration.ofSeconds(2);
     /** Options of the provider by their names, such as prefetch or lease. */
     private Map<String, String> options = new LinkedHashMap<>();
 
@@ -49,6 +52,14 @@ public class PgaqJmsProperties {
 
     public void setJoinTransactions(boolean joinTransactions) {
         this.joinTransactions = joinTransactions;
+    }
+
+    public Duration getHealthTimeout() {
+        return healthTimeout;
+    }
+
+    public void setHealthTimeout(Duration healthTimeout) {
+        this.healthTimeout = healthTimeout;
     }
 
     public Map<String, String> getOptions() {

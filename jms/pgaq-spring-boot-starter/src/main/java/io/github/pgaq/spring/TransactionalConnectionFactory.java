@@ -2,13 +2,15 @@ package io.github.pgaq.spring;
 
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import jakarta.jms.Connection;
-import jakarta.jms.ConnectionFactory;
 import jakarta.jms.JMSContext;
 import jakarta.jms.JMSException;
 import jakarta.jms.JMSRuntimeException;
+import java.sql.SQLException;
 import javax.sql.DataSource;
-import org.springframework.beans.factory.DisposableBean;
 import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.jms.connection.CachingConnectionFactory;
+import org.springframework.transaction.TransactionSystemException;
+import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
@@ -16,66 +18,62 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  *
  * <p>Inside a transaction of Spring that uses the DataSource (of DataSourceTransactionManager, JdbcTransactionManager
  * or JpaTransactionManager), a connection works on the JDBC connection of that transaction: what a JmsTemplate sends
- * and receives commits and rolls back with it. Otherwise, as in the listeners of containers without such a transaction,
- * it delegates to the given factory.
+ * and receives commits and rolls back with it. What is sent after the commit, in {@code afterCommit} or in a
+ * {@code TransactionalEventListener}, is committed at the end of that phase.
+ *
+ * <p>Outside of such transactions it keeps one connection of the given factory, and sessions of it. Listener containers
+ * of Spring Boot keep their own: they use {@link #getTargetConnectionFactory()}.
  */
-public class TransactionalConnectionFactory implements ConnectionFactory, DisposableBean {
-    private final ConnectionFactory elsewhere;
-    private final PgaqConnectionFactory inside;
+public class TransactionalConnectionFactory extends CachingConnectionFactory {
+    private final PgaqConnectionFactory target;
     private final DataSource dataSource;
+    private boolean cached = true;
 
     /**
      * Makes a factory.
      *
-     * @param elsewhere makes the connections outside of transactions, for example a CachingConnectionFactory
-     * @param inside makes the connections on a JDBC connection
+     * @param target makes the connections, outside of transactions too
      * @param dataSource whose transactions are joined
      */
-    public TransactionalConnectionFactory(
-            ConnectionFactory elsewhere, PgaqConnectionFactory inside, DataSource dataSource) {
-        this.elsewhere = elsewhere;
-        this.inside = inside;
+    public TransactionalConnectionFactory(PgaqConnectionFactory target, DataSource dataSource) {
+        super(target);
+        this.target = target;
         this.dataSource = dataSource;
     }
 
+    /** Sets whether connections outside of transactions are kept; by default they are. */
+    public void setCached(boolean cached) {
+        this.cached = cached;
+    }
+
+    /** Without synchronization its completion has begun, and the connection is about to go back to the pool. */
     private boolean isInTransaction() {
         return TransactionSynchronizationManager.isActualTransactionActive()
+                && TransactionSynchronizationManager.isSynchronizationActive()
                 && TransactionSynchronizationManager.hasResource(dataSource);
     }
 
     @Override
     public Connection createConnection() throws JMSException {
+        if (!isInTransaction()) {
+            return cached ? super.createConnection() : target.createConnection();
+        }
         // the transaction's connection: it stays open until the transaction ends
-        return isInTransaction()
-                ? inside.createConnection(DataSourceUtils.getConnection(dataSource))
-                : elsewhere.createConnection();
-    }
-
-    @Override
-    public Connection createConnection(String user, String password) throws JMSException {
-        return elsewhere.createConnection(user, password);
+        java.sql.Connection jdbc = DataSourceUtils.getConnection(dataSource);
+        TransactionSynchronizationManager.registerSynchronization(new LateWork(jdbc));
+        return JoinedConnection.of(target.createConnection(jdbc));
     }
 
     @Override
     public JMSContext createContext() {
         refuseContext();
-        return elsewhere.createContext();
+        return super.createContext();
     }
 
     @Override
     public JMSContext createContext(int sessionMode) {
         refuseContext();
-        return elsewhere.createContext(sessionMode);
-    }
-
-    @Override
-    public JMSContext createContext(String user, String password) {
-        return elsewhere.createContext(user, password);
-    }
-
-    @Override
-    public JMSContext createContext(String user, String password, int sessionMode) {
-        return elsewhere.createContext(user, password, sessionMode);
+        return super.createContext(sessionMode);
     }
 
     private void refuseContext() {
@@ -85,11 +83,20 @@ public class TransactionalConnectionFactory implements ConnectionFactory, Dispos
         }
     }
 
-    /** Closes the other factory, if it can be closed. */
-    @Override
-    public void destroy() throws Exception {
-        if (elsewhere instanceof DisposableBean closed) {
-            closed.destroy();
+    /**
+     * Commits what was done on the connection after the end of its transaction. Nothing tells the phase
+     * {@code afterCommit} from the transaction itself, and no commit follows it.
+     */
+    private record LateWork(java.sql.Connection jdbc) implements TransactionSynchronization {
+        @Override
+        public void afterCompletion(int status) {
+            try {
+                if (status != STATUS_UNKNOWN && !jdbc.isClosed() && !jdbc.getAutoCommit()) {
+                    jdbc.commit();
+                }
+            } catch (SQLException e) {
+                throw new TransactionSystemException("could not commit what was sent after the transaction", e);
+            }
         }
     }
 }

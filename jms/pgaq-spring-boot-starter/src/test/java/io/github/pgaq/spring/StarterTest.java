@@ -1,143 +1,105 @@
 package io.github.pgaq.spring;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.pgaq.jms.PgaqConnectionFactory;
 import io.github.pgaq.jms.ServerTest;
-import jakarta.jms.ConnectionFactory;
 import java.sql.SQLException;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.springframework.beans.factory.BeanCreationException;
-import org.springframework.beans.factory.annotation.Value;
-import org.springframework.boot.WebApplicationType;
-import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
-import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.health.contributor.HealthIndicator;
-import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ConfigurableApplicationContext;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.jdbc.core.JdbcTemplate;
-import org.springframework.jms.annotation.JmsListener;
-import org.springframework.jms.config.DefaultJmsListenerContainerFactory;
+import org.springframework.jms.IllegalStateException;
+import org.springframework.jms.config.JmsListenerEndpointRegistry;
 import org.springframework.jms.core.JmsTemplate;
-import org.springframework.messaging.handler.annotation.Header;
+import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionSynchronization;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
-/** An application of Spring Boot that has the starter and a DataSource. */
+/** What an application with the starter does. */
 @Timeout(60)
 class StarterTest extends ServerTest {
 
     private static final int LONG = 20;
-    private static final BlockingQueue<String> RECEIVED = new LinkedBlockingQueue<>();
 
     private ConfigurableApplicationContext application;
     private JmsTemplate jms;
     private JdbcTemplate jdbc;
     private TransactionTemplate transaction;
 
-    /** An application without listeners. */
-    @Configuration
-    @EnableAutoConfiguration
-    static class Application {}
-
-    /** An application with a listener. */
-    @Configuration
-    @EnableAutoConfiguration
-    static class Listening {
-        @JmsListener(destination = "${test.queue}")
-        void receive(String text) {
-            RECEIVED.add(text);
-        }
-    }
-
-    /** An application whose listener takes messages in the transactions of the DataSource. */
-    @Configuration
-    @EnableAutoConfiguration
-    static class OneTransaction {
-        private final JdbcTemplate jdbc;
-        private final String table;
-
-        OneTransaction(JdbcTemplate jdbc, @Value("${test.table}") String table) {
-            this.jdbc = jdbc;
-            this.table = table;
-        }
-
-        @Bean
-        static DefaultJmsListenerContainerFactory oneTransaction(
-                ConnectionFactory connections, PlatformTransactionManager manager) {
-            DefaultJmsListenerContainerFactory factory = new DefaultJmsListenerContainerFactory();
-            factory.setConnectionFactory(connections);
-            factory.setTransactionManager(manager);
-            return factory;
-        }
-
-        @JmsListener(destination = "${test.queue}", containerFactory = "oneTransaction")
-        void receive(String text, @Header("JMSXDeliveryCount") int count) {
-            jdbc.update("INSERT INTO " + table + " VALUES (?, ?)", text, count);
-            if (count == 1) {
-                throw new IllegalStateException("fails on purpose");
-            }
-        }
-    }
-
-    private void run(Class<?> configuration, String... properties) {
-        application = new SpringApplicationBuilder(configuration)
-                .web(WebApplicationType.NONE)
-                .properties(
-                        "spring.datasource.url=" + url(),
-                        "spring.main.banner-mode=off",
-                        "spring.jms.template.receive-timeout=20s")
-                .properties(properties)
-                .run();
+    @BeforeEach
+    void start() throws SQLException {
+        application = TestApplication.context();
         jms = application.getBean(JmsTemplate.class);
         jdbc = application.getBean(JdbcTemplate.class);
         transaction = new TransactionTemplate(application.getBean(PlatformTransactionManager.class));
     }
 
-    @AfterEach
-    void close() {
-        application.close();
+    private String property(String name) {
+        return application.getEnvironment().getProperty(name);
     }
 
     @Test
     void templateAndListenerWork() throws Exception {
-        String queue = newQueue();
-        run(Listening.class, "test.queue=" + queue);
-        jms.convertAndSend(queue, "hello");
-        assertEquals("hello", RECEIVED.poll(LONG, TimeUnit.SECONDS));
+        jms.convertAndSend(property("test.queue"), "hello");
+        String received = TestApplication.RECEIVED.poll(LONG, TimeUnit.SECONDS);
+        while (received != null && !received.equals("hello")) {
+            received = TestApplication.RECEIVED.poll(LONG, TimeUnit.SECONDS);
+        }
+        assertEquals("hello", received);
+    }
+
+    @Test
+    void sendsAndListenersAreObserved() throws Exception {
+        jms.convertAndSend(property("test.queue"), "observed");
+        Set<String> missing = new HashSet<>(Set.of("jms.message.publish", "jms.message.process"));
+        while (!missing.isEmpty()) {
+            String next = TestApplication.OBSERVED.poll(LONG, TimeUnit.SECONDS);
+            assertNotNull(next, missing::toString);
+            missing.remove(next);
+        }
     }
 
     @Test
     void aListenersRowsCommitWithItsMessage() throws Exception {
-        String queue = newQueue();
-        String table = newName("done");
-        execute("CREATE TABLE " + table + " (body text, attempt int)");
-        run(OneTransaction.class, "test.queue=" + queue, "test.table=" + table);
-        jms.convertAndSend(queue, "work");
+        jms.convertAndSend(property("test.transaction"), "work");
         // the row of the first attempt was rolled back
-        awaitValue("work 2", "SELECT body || ' ' || attempt FROM " + table);
+        awaitValue("work 2", "SELECT body || ' ' || attempt FROM " + property("test.table"));
         awaitValue(
                 "0",
-                "SELECT count(*) FROM aq.messages WHERE queue_name LIKE '%" + queue
+                "SELECT count(*) FROM aq.messages WHERE queue_name LIKE '%" + property("test.transaction")
                         + "' AND state IN ('READY', 'LOCKED')");
     }
 
     @Test
+    void listenerContainersKeepTheirOwnConnections() {
+        assertInstanceOf(
+                PgaqConnectionFactory.class,
+                ((DefaultMessageListenerContainer) application
+                                .getBean(JmsListenerEndpointRegistry.class)
+                                .getListenerContainer("plain"))
+                        .getConnectionFactory());
+    }
+
+    @Test
     void healthAsksTheServer() {
-        run(Application.class);
         HealthIndicator health = application.getBean("jmsHealthContributor", HealthIndicator.class);
-        assertEquals(Status.UP, health.health().getStatus());
-        assertEquals("pgaq", health.health().getDetails().get("provider"));
+        assertEquals("UP {provider=pgaq}", health.health().toString());
     }
 
     @Test
@@ -145,7 +107,6 @@ class StarterTest extends ServerTest {
         String queue = newQueue();
         String table = newName("orders");
         execute("CREATE TABLE " + table + " (id int)");
-        run(Application.class);
         Consumer<Boolean> order = rollback -> transaction.executeWithoutResult(status -> {
             jdbc.update("INSERT INTO " + table + " VALUES (1)");
             jms.convertAndSend(queue, "order, rolled back: " + rollback);
@@ -162,7 +123,6 @@ class StarterTest extends ServerTest {
     @Test
     void aSendIsNotSeenBeforeTheCommit() throws Exception {
         String queue = newQueue();
-        run(Application.class);
         transaction.executeWithoutResult(status -> {
             jms.convertAndSend(queue, "order");
             assertEquals("0", count(queue));
@@ -173,28 +133,80 @@ class StarterTest extends ServerTest {
     @Test
     void aReceivedMessageComesBackWithTheRollback() throws Exception {
         String queue = newQueue();
-        run(Application.class);
         jms.convertAndSend(queue, "work");
         transaction.executeWithoutResult(status -> {
             assertEquals("work", jms.receiveAndConvert(queue));
             status.setRollbackOnly();
         });
         transaction.executeWithoutResult(status -> assertEquals("work", jms.receiveAndConvert(queue)));
-        jms.setReceiveTimeout(JmsTemplate.RECEIVE_TIMEOUT_NO_WAIT);
-        assertNull(jms.receive(queue));
+        JmsTemplate hasty = new JmsTemplate(jms.getConnectionFactory());
+        hasty.setReceiveTimeout(JmsTemplate.RECEIVE_TIMEOUT_NO_WAIT);
+        assertNull(hasty.receive(queue));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "before commit, false, false, false",
+        "after commit, false, false, false",
+        "after commit, false, true, false",
+        "after commit, true, true, false",
+        "after completion, false, false, false",
+        "after completion, false, true, false",
+        "after completion, true, true, false",
+        "after completion, false, true, true",
+        "after completion, true, true, true"
+    })
+    void aSendAfterTheTransactionIsCommitted(String phase, boolean transacted, boolean before, boolean rollback)
+            throws Exception {
+        String queue = newQueue();
+        String other = newQueue();
+        JmsTemplate template = new JmsTemplate(jms.getConnectionFactory());
+        template.setSessionTransacted(transacted);
+        transaction.executeWithoutResult(status -> {
+            TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
+                @Override
+                public void beforeCommit(boolean readOnly) {
+                    send("before commit");
+                }
+
+                @Override
+                public void afterCommit() {
+                    send("after commit");
+                }
+
+                @Override
+                public void afterCompletion(int status) {
+                    send("after completion");
+                }
+
+                private void send(String now) {
+                    if (now.equals(phase)) {
+                        template.convertAndSend(queue, now);
+                    }
+                }
+            });
+            jdbc.queryForList("SELECT 1");
+            if (before) {
+                template.convertAndSend(other, "in the transaction");
+            }
+            if (rollback) {
+                status.setRollbackOnly();
+            }
+        });
+        assertEquals("1", count(queue));
+        assertEquals(before && !rollback ? "1" : "0", count(other));
     }
 
     @Test
-    void optionsReachTheProvider() {
-        run(Application.class, "pgaq.jms.options.prefetch=7");
-        SpringApplicationBuilder wrong = new SpringApplicationBuilder(Application.class)
-                .web(WebApplicationType.NONE)
-                .properties("spring.datasource.url=" + url(), "pgaq.jms.options.prefetsch=7");
-        Throwable error = assertThrows(BeanCreationException.class, wrong::run);
-        while (error.getCause() != null) {
-            error = error.getCause();
-        }
-        assertTrue(error.getMessage().contains("did you mean \"prefetch\""), error.getMessage());
+    void aRequestInATransactionFailsAtOnce() throws Exception {
+        String queue = newQueue();
+        transaction.executeWithoutResult(status -> {
+            IllegalStateException refused = assertThrows(
+                    IllegalStateException.class,
+                    () -> jms.sendAndReceive(queue, session -> session.createTextMessage("ping")));
+            assertTrue(refused.getMessage().contains("Propagation.NOT_SUPPORTED"), refused.getMessage());
+        });
+        assertEquals("0", count(queue));
     }
 
     private static String count(String queue) {
