@@ -204,7 +204,8 @@ aq_compat_io_times(uint64 *times)
 /*
  * The role that grants, if the given role calls GRANT: the one of its roles that
  * has most of the privileges' grant options.  From PostgreSQL 19 on the server
- * finds it for the current role only.
+ * finds it for the current role only.  An error there ends the transaction or
+ * subtransaction, which restores the role, too.
  */
 Oid
 aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner)
@@ -216,7 +217,7 @@ aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner)
 	int			context;
 
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(role, context);
+	SetUserIdAndSecContext(role, context | SECURITY_LOCAL_USERID_CHANGE);
 	select_best_grantor(NULL, privileges, acl, owner, &grantor, &options);
 	SetUserIdAndSecContext(user, context);
 #else

@@ -352,17 +352,14 @@ aq_domain_has_constraints(Oid domain)
 #endif
 }
 
-/* Is the process a background worker? */
+/*
+ * Is the process a background worker?  (From PostgreSQL 18 on a PGPROC only
+ * says whether it is a client's.)
+ */
 static inline bool
 aq_proc_is_worker(const PGPROC *proc)
 {
-#if PG_VERSION_NUM >= 190000
-	return proc->backendType == B_BG_WORKER;
-#elif PG_VERSION_NUM >= 180000
-	return !proc->isRegularBackend;
-#else
-	return proc->isBackgroundWorker;
-#endif
+	return proc->procgloballist == &ProcGlobal->bgworkerFreeProcs;
 }
 
 /* From PostgreSQL 19 on a backslash in a plain string always stands for itself. */

@@ -18,6 +18,7 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/snapmgr.h"
 
 /*
@@ -139,10 +140,16 @@ bool
 aq_job_lock_extension(void)
 {
 	Oid			extension = get_extension_oid("pgaq", true);
+	LOCKTAG		tag;
 
-	return OidIsValid(extension) &&
-		ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock) &&
-		get_extension_oid("pgaq", true) == extension;
+	if (!OidIsValid(extension))
+		return false;
+	/* ConditionalLockDatabaseObject() is missing in minor releases before August 2025 */
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension, 0);
+	if (LockAcquire(&tag, AccessShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	AcceptInvalidationMessages();
+	return get_extension_oid("pgaq", true) == extension;
 }
 
 /*

@@ -334,8 +334,15 @@ def fill(sessions, session, queue):
 
 @pytest.mark.sharded("queue tables have no message cache")
 def test_a_full_cache_and_a_transaction(queue, sessions):
-    """The transaction that keeps most of the cache waits for a row of the session that waits for memory."""
+    """The transaction that keeps most of the cache waits for a row of the session that waits for memory.
+
+    A walsender in a transaction, which is no worker either, cannot end the wait.
+    """
     waiter, keeper = sessions.new(), sessions.new()
+    walsender = sessions.server.connect(replication="database")
+    sessions.stack.callback(walsender.close)
+    walsender.execute("BEGIN")
+    walsender.execute(f"SELECT count(*) FROM aq.dequeue('{queue}')")  # it understands no parameters
     sessions.row(waiter).result(PATIENCE)
     keep(sessions, keeper, queue, 6)
     filled = fill(sessions, waiter, queue)

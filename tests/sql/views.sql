@@ -80,6 +80,8 @@ SELECT t.error('DELETE FROM t.few_queues');
 -- definitions are not refused, so that they can be restored
 CREATE VIEW t.locking AS SELECT queue_name FROM aq.messages FOR UPDATE;
 CREATE MATERIALIZED VIEW t.locking_now AS SELECT queue_name FROM aq.messages FOR UPDATE WITH NO DATA;
+DO 'BEGIN CREATE MATERIALIZED VIEW t.locking_in_code AS SELECT queue_name FROM aq.messages FOR UPDATE WITH NO DATA; END';
+DO $$ BEGIN EXECUTE 'EXPLAIN CREATE MATERIALIZED VIEW t.explained AS SELECT queue_name FROM aq.messages FOR UPDATE WITH NO DATA'; END $$;
 CREATE RULE locking AS ON INSERT TO t.own DO ALSO SELECT 1 FROM aq.messages FOR UPDATE;
 CREATE FUNCTION t.locking() RETURNS SETOF text LANGUAGE sql BEGIN ATOMIC SELECT queue_name FROM aq.messages FOR UPDATE; END;
 -- two views that read each other
@@ -88,7 +90,7 @@ CREATE VIEW t.round_again AS SELECT n FROM t.round;
 CREATE OR REPLACE VIEW t.round AS SELECT n FROM t.round_again;
 SELECT t.error('DELETE FROM t.round');
 DROP VIEW t.round CASCADE;
-DROP MATERIALIZED VIEW t.locking_now;
+DROP MATERIALIZED VIEW t.locking_now, t.locking_in_code;
 DROP VIEW t.locking, t.few_queues, t.my_queues;
 DROP FUNCTION t.locking, t.replaced, t.deletes_queues;
 DROP TABLE t.own CASCADE;

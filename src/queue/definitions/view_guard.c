@@ -39,7 +39,6 @@
 #include "parser/analyze.h"
 #include "parser/parsetree.h"
 #include "rewrite/prs2lock.h"
-#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -301,17 +300,18 @@ query_of_command(Query *query)
 }
 
 /*
- * Is it the query of the CREATE MATERIALIZED VIEW that runs now?  PostgreSQL 18
- * and later call the hook for it once more.
+ * Is it the query of the CREATE MATERIALIZED VIEW that runs now, or is
+ * explained?  PostgreSQL 18 and later call the hook for it once more.
  */
 static bool
 is_being_defined(Query *query)
 {
-	PlannedStmt *running = ActivePortal != NULL && ActivePortal->stmts != NIL ? linitial(ActivePortal->stmts) : NULL;
-	CreateTableAsStmt *command = running != NULL && running->utilityStmt != NULL &&
-		IsA(running->utilityStmt, CreateTableAsStmt) ? (CreateTableAsStmt *) running->utilityStmt : NULL;
+	Node	   *command = aq_utility_command();
 
-	return command != NULL && command->objtype == OBJECT_MATVIEW && equal(query, command->query);
+	if (command != NULL && IsA(command, ExplainStmt))
+		command = ((Query *) ((ExplainStmt *) command)->query)->utilityStmt;
+	return command != NULL && IsA(command, CreateTableAsStmt) &&
+		((CreateTableAsStmt *) command)->objtype == OBJECT_MATVIEW && equal(query, ((CreateTableAsStmt *) command)->query);
 }
 
 static void
