@@ -15,6 +15,11 @@ public enum PgaqOption {
     PREFETCH("prefetch", 100, 0, 10_000),
     /** Bytes of the messages that a consumer leases ahead, together; a message that is larger comes alone. */
     PREFETCH_BYTES("prefetchBytes", 4 << 20, 1, 1 << 29),
+    /**
+     * Milliseconds after which messages that a consumer leased ahead, and has not touched since, go back for others, 100
+     * or more. The attempt does not count.
+     */
+    PREFETCH_IDLE("prefetchIdle", 5000, 100, Integer.MAX_VALUE),
     /** Length of a lease in milliseconds, 1000 or more. It is extended while a message is processed. */
     LEASE("lease", 30_000, 1000, Integer.MAX_VALUE),
     /**

@@ -59,6 +59,11 @@ public final class PgaqOptions implements Serializable {
         return (int) number(PgaqOption.PREFETCH_BYTES);
     }
 
+    /** {@link PgaqOption#PREFETCH_IDLE}. */
+    public Duration prefetchIdle() {
+        return Duration.ofMillis(number(PgaqOption.PREFETCH_IDLE));
+    }
+
     /** {@link PgaqOption#LEASE}. */
     public Duration lease() {
         return Duration.ofMillis(number(PgaqOption.LEASE));

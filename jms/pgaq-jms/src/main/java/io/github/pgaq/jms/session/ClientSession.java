@@ -399,8 +399,8 @@ public class ClientSession extends MessageMaker {
     }
 
     /**
-     * Gives back what consumers have leased ahead before this time, by System.nanoTime(), and still not used: a
-     * listener may run for long, or receive() not be called. Other consumers can have it.
+     * Gives back what consumers have leased ahead, and not touched since this time, by System.nanoTime(): a listener
+     * may run for long, or receive() not be called. Other consumers can have it.
      */
     void releaseIdle(long before) throws JMSException {
         if (!gate.tryEnter()) {

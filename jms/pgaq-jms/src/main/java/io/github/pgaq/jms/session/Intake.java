@@ -127,6 +127,9 @@ final class Intake {
             }
             next = consumer.buffer().poll();
         }
+        if (next != null) {
+            consumer.window().use(System.nanoTime());
+        }
         if (!expired.isEmpty()) {
             // the server sees that they have expired
             settlement.release(List.of(), expired);

@@ -161,10 +161,12 @@ final class LeaseKeeper implements Runnable {
     @Override
     public void run() {
         long period = options.lease().toNanos() / 3;
+        long pause = Math.min(period, options.prefetchIdle().toNanos() / 2);
         long next = System.nanoTime() + period;
-        while (await(next)) {
+        while (await(System.nanoTime() + pause)) {
             try {
                 flush();
+                releaseIdle();
                 if (next - System.nanoTime() <= 0) {
                     next = System.nanoTime() + period;
                     extend();
@@ -198,17 +200,21 @@ final class LeaseKeeper implements Runnable {
         }
     }
 
-    /** Extends all leases once, except those of messages that lie unused; the thread calls it, and tests. */
-    void extend() throws JMSException {
+    /** Gives back what lies unused; the thread calls it, and tests. */
+    void releaseIdle() {
         for (ClientSession session :
                 new HashSet<>(held.values().stream().map(Consumer::session).toList())) {
             try {
-                session.releaseIdle(System.nanoTime() - options.lease().toNanos());
+                session.releaseIdle(System.nanoTime() - options.prefetchIdle().toNanos());
             } catch (JMSException | RuntimeException e) {
                 // a session whose connection is lost does not end the leases of the others
                 LOG.warn("giving back unused messages failed: {}", e.getMessage());
             }
         }
+    }
+
+    /** Extends all leases once; the thread calls it, and tests. */
+    void extend() throws JMSException {
         List<Lease> leases = beginExtension();
         if (leases.isEmpty()) {
             return;

@@ -63,7 +63,7 @@ final class Roster {
     List<Lease> drainIdle(long before) {
         List<Lease> leases = new ArrayList<>();
         for (Consumer consumer : open) {
-            if (consumer.window().last() - before < 0 && !Intake.hasConsumed(consumer)) {
+            if (consumer.window().used() - before < 0 && !Intake.hasConsumed(consumer)) {
                 leases.addAll(Intake.drain(consumer));
             }
         }

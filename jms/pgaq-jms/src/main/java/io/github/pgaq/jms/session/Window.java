@@ -21,6 +21,7 @@ final class Window {
     private long fitting = Long.MAX_VALUE;
 
     private long last;
+    private long used;
     private boolean full;
 
     Window(PgaqOptions options) {
@@ -62,13 +63,19 @@ final class Window {
             }
         }
         last = now;
+        used = now;
         full = count >= fitting(size);
         fitting = taken == 0 ? Long.MAX_VALUE : Math.max(1, count * bytes / taken);
     }
 
-    /** When the last take was, by System.nanoTime(). */
-    long last() {
-        return last;
+    /** Notes that a message of the buffer is used. */
+    void use(long now) {
+        used = now;
+    }
+
+    /** When the last take or use was, by System.nanoTime(). */
+    long used() {
+        return used;
     }
 
     /** Messages went back unseen: starts over. */

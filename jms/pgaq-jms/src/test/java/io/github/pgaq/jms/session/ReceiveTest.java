@@ -469,19 +469,46 @@ class ReceiveTest extends SessionFixture {
 
     @Test
     void leasesAreExtendedAlthoughOthersCannotBeGivenBack() throws Exception {
-        options = options.with(PgaqOption.LEASE, "1000");
+        options = options.with(PgaqOption.PREFETCH_IDLE, "100");
         server.text("q", "a", "b", "c");
         ClientConnection connection = started();
         ClientSession session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
-        Consumer consumer = withTwoLeasedAhead(session);
-        server.fail("release", "53100");
         // its thread does nothing meanwhile
         connection.keeper().close();
-        Thread.sleep(1010);
+        Consumer consumer = withTwoLeasedAhead(session);
+        server.fail("release", "53100");
+        Thread.sleep(110);
         long before = server.count("extend");
+        connection.keeper().releaseIdle();
         connection.keeper().extend();
         assertTrue(server.count("extend") > before);
         assertEquals(1, server.count("release"));
+    }
+
+    @Test
+    void whatLiesUnusedGoesBackSoon() throws Exception {
+        options = options.with(PgaqOption.PREFETCH_IDLE, "100");
+        server.text("q", "a", "b", "c");
+        ClientSession session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = withTwoLeasedAhead(session);
+        server.awaitCalls("release", 1);
+        // it has left
+        session.gate().enter();
+        session.gate().leave();
+        assertEquals(2, server.ready("q", null).size());
+        assertEquals(List.of(1, 0, 0), server.attempts("q"));
+        assertEquals("b", text(consumer.receive()));
+    }
+
+    @Test
+    void whatAConsumerIsUsingStays() throws Exception {
+        server.text("q", "a", "b", "c");
+        ClientSession session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = withTwoLeasedAhead(session);
+        long afterTheTake = System.nanoTime();
+        assertEquals("b", text(consumer.receive()));
+        session.releaseIdle(afterTheTake);
+        assertEquals(0, server.ready("q", null).size());
     }
 
     @Test

@@ -29,7 +29,8 @@ abstract class SessionFixture {
     final PgaqTopic topic = new PgaqTopic("t");
     private final List<ClientConnection> connections = new ArrayList<>();
     private final ExecutorService threads = Executors.newCachedThreadPool();
-    PgaqOptions options = PgaqOptions.DEFAULTS.with(PgaqOption.RECONNECT_DELAY, "0");
+    PgaqOptions options =
+            PgaqOptions.DEFAULTS.with(PgaqOption.RECONNECT_DELAY, "0").with(PgaqOption.PREFETCH_IDLE, "60000");
 
     ClientConnection connect() throws JMSException {
         ClientConnection connection = new ClientConnection(server::open, options, false);
