@@ -14,10 +14,12 @@ import java.io.ObjectOutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import javax.naming.NamingException;
 import javax.naming.Reference;
+import javax.naming.StringRefAddr;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -179,6 +181,26 @@ class OptionsTest {
         assertThrows(NamingException.class, () -> new PgaqConnectionFactory().getReference());
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        "jakarta.jms.ConnectionFactory, io.github.pgaq.jms.PgaqConnectionFactory",
+        "jakarta.jms.QueueConnectionFactory, io.github.pgaq.jms.PgaqConnectionFactory",
+        "jakarta.jms.XAConnectionFactory, io.github.pgaq.jms.PgaqXAConnectionFactory"
+    })
+    void aResourceOfAServerCanNameTheInterface(String type, Class<?> made) throws Exception {
+        Reference resource = new Reference(type, PgaqObjectFactory.class.getName(), null);
+        for (String attribute : List.of("scope", "auth", "singleton", "factory", "description")) {
+            resource.add(new StringRefAddr(attribute, "of the server"));
+        }
+        Map.of("url", URL, "user", "u", "password", "p", "pgaq.prefetch", "7")
+                .forEach((name, value) -> resource.add(new StringRefAddr(name, value)));
+        PgaqConnectionFactory factory =
+                (PgaqConnectionFactory) new PgaqObjectFactory().getObjectInstance(resource, null, null, null);
+        assertEquals(made, factory.getClass());
+        assertEquals(7, factory.getOptions().prefetch());
+        assertEquals(4, factory.getReference().size());
+    }
+
     @Test
     void factoriesForDistributedTransactionsComeBackAsSuch() throws Exception {
         PgaqXAConnectionFactory factory = new PgaqXAConnectionFactory(URL + "?ssl=true&pgaq.prefetch=7");
@@ -196,6 +218,8 @@ class OptionsTest {
         assertEquals(queue, objects.getObjectInstance(queue.getReference(), null, null, null));
         assertEquals(topic, objects.getObjectInstance(topic.getReference(), null, null, null));
         assertNotEquals((Object) queue, topic);
+        Reference resource = new Reference("jakarta.jms.Queue", new StringRefAddr("physicalName", "s.q"));
+        assertEquals(queue, objects.getObjectInstance(resource, null, null, null));
         assertNull(objects.getObjectInstance(new Reference("java.lang.String"), null, null, null));
         assertNull(objects.getObjectInstance("s.q", null, null, null));
     }
