@@ -57,6 +57,7 @@ aq_classic_area_init(void *area, bool found)
 	{
 		aq_classic_area_retries[i].next = aq_classic_area->free_retry;
 		aq_classic_area->free_retry = i;
+		aq_classic_area->nfree_retries++;
 	}
 	for (int i = 0; i < aq_session_slots(); i++)
 		pg_atomic_init_u32(&aq_classic_area_takers[i], InvalidTransactionId);

@@ -36,8 +36,7 @@ typedef struct Note
 	SubTransactionId subid;
 	bool		last_try;		/* the next failure of a message is its last one: aq_classic_notes_have_last */
 	uint32		retry;			/* reserved entry; 0: none */
-	TransactionId first,
-				last;
+	Xids		xids;			/* if an entry is reserved: transactions that took the rows */
 	Key			lowest,
 				highest;
 } Note;
@@ -92,9 +91,8 @@ pass_retry(Note *note, TransactionId doubt, bool alone)
 	retry->effect = note->effect;
 	retry->doubt = doubt;
 	retry->alone = alone;
-	retry->first = note->first;
-	retry->last = note->last;
-	retry->tried_first = retry->tried_last = InvalidTransactionId;
+	retry->taken = note->xids;
+	retry->tried.n = 0;
 	retry->lowest = note->lowest;
 	retry->highest = note->highest;
 	aq_retry_list_add(note->shm, note->retry);
@@ -122,7 +120,7 @@ pass_count(Note *note, TransactionId doubt)
 void
 aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 {
-	Note		note = {.shm = shm, .first = doubt->xid, .last = doubt->xid,
+	Note		note = {.shm = shm, .xids = {1, {{doubt->xid, doubt->xid}}},
 		.lowest = doubt->lowest, .highest = doubt->highest,
 		.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE, .position = doubt->position, .n = Max(doubt->n, 0), .consumed = doubt->consumed}};
 
@@ -139,8 +137,9 @@ aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 
 /* --- noting ------------------------------------------------------------------------------------ */
 
+/* With room for nxids ranges of ids. */
 static Note *
-find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
+find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid, uint32 nxids)
 {
 	/* notes are often made and searched in the same order repeatedly */
 	for (int i = 0; i < nnotes; i++)
@@ -149,7 +148,7 @@ find_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 		Note	   *note = &notes[at];
 
 		if (note->shm == shm && note->effect.position == position && note->effect.kind == kind &&
-			note->subid == subid)
+			note->subid == subid && note->xids.n + nxids <= XIDS_MAX)
 		{
 			cursor = at;
 			return note;
@@ -193,15 +192,6 @@ widen(Note *note, const Key *lowest, const Key *highest)
 		note->highest = *highest;
 }
 
-static void
-widen_xids(Note *note, TransactionId first, TransactionId last)
-{
-	if (!TransactionIdIsValid(note->first) || TransactionIdPrecedes(first, note->first))
-		note->first = first;
-	if (!TransactionIdIsValid(note->last) || TransactionIdPrecedes(note->last, last))
-		note->last = last;
-}
-
 /*
  * Reserves memory for the next aq_classic_notes_add() of this kind, because a
  * row that was taken must have a note.
@@ -211,7 +201,7 @@ aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kind)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
 
-	if (find_note(shm, position, kind, subid) == NULL)
+	if (find_note(shm, position, kind, subid, 1) == NULL)
 		(void) new_note(shm, position, kind, subid);
 }
 
@@ -219,17 +209,14 @@ static Effect *
 note_more(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
-	Note	   *note = find_note(shm, position, kind, subid);
+	Note	   *note = find_note(shm, position, kind, subid, 1);
 
 	if (note == NULL)
 		note = new_note(shm, position, kind, subid);
 	if (key != NULL)
-	{
-		TransactionId xid = GetCurrentTransactionId();
-
 		widen(note, key, key);
-		widen_xids(note, xid, xid);
-	}
+	if (note->retry != 0)
+		aq_xids_add(&note->xids, GetCurrentTransactionId(), GetCurrentTransactionId());
 	note->effect.n += n;
 	return &note->effect;
 }
@@ -296,7 +283,7 @@ aq_classic_notes_have_takes(const AqQueueShm *shm)
 void
 aq_classic_notes_mark_last(AqQueueShm *shm, int position)
 {
-	Note	   *note = find_note(shm, position, NOTE_REMOVE, GetCurrentSubTransactionId());
+	Note	   *note = find_note(shm, position, NOTE_REMOVE, GetCurrentSubTransactionId(), 0);
 
 	if (note != NULL)
 		note->last_try = true;
@@ -571,13 +558,16 @@ abort_transaction(void)
 
 /*
  * Passes the note to the parent, which may already have one for the same
- * consumer and kind.
+ * consumer and kind.  It gets another one if there is no room for the ids;
+ * while few entries are free, ranges of ids grow instead: then the end of a
+ * session between them can count as an attempt.
  */
 static void
 pass_to_parent(int i, SubTransactionId parent)
 {
 	Note	   *note = &notes[i];
-	Note	   *other = find_note(note->shm, note->effect.position, note->effect.kind, parent);
+	uint32		nxids = aq_retry_list_has_plenty() ? note->xids.n : 0;
+	Note	   *other = find_note(note->shm, note->effect.position, note->effect.kind, parent, nxids);
 
 	if (other == NULL)
 	{
@@ -586,8 +576,7 @@ pass_to_parent(int i, SubTransactionId parent)
 	}
 	if (note->effect.n > 0)
 		widen(other, &note->lowest, &note->highest);
-	if (TransactionIdIsValid(note->first))
-		widen_xids(other, note->first, note->last);
+	aq_xids_join(&other->xids, &note->xids);
 	other->effect.n += note->effect.n;
 	other->effect.delayed += note->effect.delayed;
 	other->effect.expiring += note->effect.expiring;

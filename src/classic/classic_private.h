@@ -183,15 +183,26 @@ typedef struct Effect
 	AqConsumed	consumed;		/* NOTE_REMOVE */
 } Effect;
 
+#define XIDS_MAX 12
+
+/* Ids of transactions and subtransactions, as ranges: see xids.c. */
+typedef struct Xids
+{
+	uint32		n;
+	struct
+	{
+		TransactionId first,	/* both included */
+					last;
+	}			ranges[XIDS_MAX];
+} Xids;
+
 /* A rolled back dequeue whose retry counts the worker must write. */
 typedef struct Retry
 {
 	uint32		next;			/* in the queue's or the free list; 0: end */
 	TransactionId doubt;		/* prepared transaction, which may not have ended; else invalid */
-	TransactionId first,		/* transactions that took the rows */
-				last;
-	TransactionId tried_first,	/* transactions of the worker that failed to count them */
-				tried_last;
+	Xids		taken;			/* transactions and subtransactions that took the rows */
+	Xids		tried;			/* transactions of the worker that failed to count them */
 	Key			lowest,			/* the rows taken are between these keys, ends included */
 				highest;
 	Effect		effect;			/* if in doubt: effect of the commit */
@@ -225,6 +236,7 @@ typedef struct ClassicArea
 {
 	AqLatch		latch;			/* protects the free retries and the doubts */
 	uint32		free_retry;
+	uint32		nfree_retries;
 	uint32		ndoubts;
 	bool		too_many;		/* more than DOUBTS_MAX: any xid may be in doubt */
 	struct
@@ -289,16 +301,23 @@ extern void aq_takers_promise(void);
 extern void aq_takers_end(void);
 extern bool aq_takers_announce(TransactionId xid);
 
+/* --- xids.c: sets of transaction ids */
+extern bool aq_xids_have(const Xids *xids, TransactionId xid);
+extern void aq_xids_add(Xids *xids, TransactionId first, TransactionId last);
+extern void aq_xids_join(Xids *xids, const Xids *more);
+
 /* --- retry_list.c: rolled back dequeues to be counted */
 
 /* maximum number of entries of one round */
 #define RETRIES_MAX 256
 
 extern uint32 aq_retry_list_reserve(void);
+extern bool aq_retry_list_has_plenty(void);
 extern void aq_retry_list_free(uint32 index);
 extern void aq_retry_list_add(AqQueueShm *shm, uint32 index);
 extern void aq_retry_list_remove(AqQueueShm *shm, uint32 index);
 extern int	aq_retry_list_read(AqQueueShm *shm, uint32 *indexes);
+extern void aq_retry_list_try(AqQueueShm *shm, Retry *retry);
 extern bool aq_retry_list_is_of(const Retry *retry, TransactionId xid);
 extern bool aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
 

@@ -5,7 +5,7 @@
  *	  was rolled back.
  *
  * A rollback leaves an entry with the range of keys of its messages and the
- * transactions that took them.  The worker finds their rows by their aborted
+ * ids of the transactions that took them.  The worker finds their rows by their aborted
  * xmax, and writes the counts; until this is committed, no session takes the
  * rows (invariant I9).
  *
@@ -41,8 +41,8 @@ was_taken_by(const Retry *retry, const RowScan *rows)
 	if (DatumGetInt16(rows->slot->tts_values[COL_STATE]) == STATE_LEASED)
 		return false;			/* an acknowledgement was rolled back, not a dequeue */
 	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) && !TransactionIdIsCurrentTransactionId(xid) &&
-		(!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || (TransactionIdFollows(xid, retry->last) && !TransactionIdDidCommit(xid))) &&
-		aq_retry_list_is_of(retry, xid) && !TransactionIdIsValid(rows->dirty.xmin) && !TransactionIdIsValid(rows->dirty.xmax);
+		(HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) ?
+		 aq_xids_have(&retry->tried, xid) && !TransactionIdDidCommit(xid) : aq_retry_list_is_of(retry, xid)) && !TransactionIdIsValid(rows->dirty.xmin) && !TransactionIdIsValid(rows->dirty.xmax);
 }
 
 /*
@@ -117,11 +117,7 @@ count_retry(QueueScans *scans, Retry *retry)
 	bool		alone = retry->alone || scans->queue->table.grouping;
 	bool		all = true;
 
-	retry->tried_last = GetCurrentTransactionId();
-	pg_write_barrier();
-	if (!TransactionIdIsValid(retry->tried_first))
-		retry->tried_first = retry->tried_last;
-
+	aq_retry_list_try(scans->queue->shm, retry);
 	aq_row_scan_seek(rows, scans->queue->id, retry->effect.position, &retry->lowest, ForwardScanDirection);
 	while (aq_row_scan_next(rows, &retry->highest, &key))
 	{

@@ -13,6 +13,7 @@
 #include "classic/classic_private.h"
 
 #include "access/transam.h"
+#include "access/xact.h"
 #include "storage/procarray.h"
 
 /*
@@ -29,9 +30,19 @@ aq_retry_list_reserve(void)
 	aq_latch_get(&aq_classic_area->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
 	index = aq_classic_area->free_retry;
 	if (index != 0)
+	{
 		aq_classic_area->free_retry = aq_classic_area_retries[index].next;
+		aq_classic_area->nfree_retries--;
+	}
 	aq_latch_free(&aq_classic_area->latch);
 	return index;
+}
+
+/* May a transaction keep more entries than it needs? */
+bool
+aq_retry_list_has_plenty(void)
+{
+	return aq_classic_area->nfree_retries > aq_classic_area_max_retries() / 2;
 }
 
 void
@@ -42,6 +53,7 @@ aq_retry_list_free(uint32 index)
 	aq_latch_get(&aq_classic_area->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
 	aq_classic_area_retries[index].next = aq_classic_area->free_retry;
 	aq_classic_area->free_retry = index;
+	aq_classic_area->nfree_retries++;
 	aq_latch_free(&aq_classic_area->latch);
 }
 
@@ -96,6 +108,17 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
  * ----------------------------------------------------------
  */
 
+/* The worker's transaction is about to count the entry, and may fail. */
+void
+aq_retry_list_try(AqQueueShm *shm, Retry *retry)
+{
+	TransactionId xid = GetCurrentTransactionId();
+
+	aq_latch_get(&classic_queue(shm)->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_xids_add(&retry->tried, xid, xid);
+	aq_latch_free(&classic_queue(shm)->latch);
+}
+
 /*
  * Does a row last changed by xid wait for this count? xid may also be a failed
  * transaction of the worker.
@@ -103,9 +126,7 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 bool
 aq_retry_list_is_of(const Retry *retry, TransactionId xid)
 {
-	return (!TransactionIdPrecedes(xid, retry->first) && !TransactionIdPrecedes(retry->last, xid)) ||
-		(TransactionIdIsValid(retry->tried_first) &&
-		 !TransactionIdPrecedes(xid, retry->tried_first) && !TransactionIdPrecedes(retry->tried_last, xid));
+	return aq_xids_have(&retry->taken, xid) || aq_xids_have(&retry->tried, xid);
 }
 
 static bool

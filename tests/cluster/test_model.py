@@ -400,9 +400,7 @@ class Run:
             self.settle()
 
     def op_terminate(self, session):
-        # A queue table may count the attempts of an ended session: src/classic/README.md, "Known inaccuracy".
-        others = self.prepared or any(other.transaction for other in self.sessions if other is not session)
-        if session.transaction and not (conftest.on_queue_tables and others):
+        if session.transaction:
             self.say(session.name, "terminate")
             pid = session.conn.info.backend_pid
             db.execute(self.watcher, "SELECT pg_terminate_backend(%s)", [pid])

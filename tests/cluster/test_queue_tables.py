@@ -220,6 +220,24 @@ def test_what_waits_for_its_count_is_browsed_once(server, conn, table_queue):
         assert found.result(PATIENCE) == [(1, 0), (2, 1), (3, 0)]
 
 
+def test_the_end_of_a_session_is_not_an_attempt(server, conn, table_queue):
+    """Another transaction has dequeued before and after it, and on both sides, with savepoints, and is rolled back."""
+    choose = "SELECT payload FROM aq.dequeue(%s, condition => %s)"
+    put_many(conn, table_queue, 1, 3)
+    ended = server.connect()
+    ended.execute("BEGIN")
+    conn.execute("BEGIN; SAVEPOINT one")
+    assert db.value(conn, choose, [table_queue, "payload = '1'"]) == 1
+    assert db.value(ended, choose, [table_queue, "payload = '2'"]) == 2
+    conn.execute("RELEASE one; SAVEPOINT two")
+    assert db.value(conn, choose, [table_queue, "payload = '3'"]) == 3
+    assert db.value(conn, "SELECT pg_terminate_backend(%s, 10000)", [ended.info.backend_pid])
+    ended.close()
+    conn.execute("RELEASE two; ROLLBACK")
+    found = conn.execute("SELECT payload, attempts FROM aq.browse(%s, max_messages => 3)", [table_queue]).fetchall()
+    assert found == [(1, 1), (2, 0), (3, 1)]
+
+
 def test_a_topic_is_empty_when_all_are_done(server, conn, table_topic):
     """Two consumers at the same time: though the worker has still to look at the message, the topic can be dropped."""
     put(conn, table_topic, 1)

@@ -75,6 +75,23 @@ SELECT count(*) FROM aq.dequeue('y', condition => 'payload::int IN (2, 4)', max_
 ROLLBACK;
 SELECT string_agg(payload::text || '/' || attempts, ' ') FROM aq.dequeue('y', max_messages => 20);
 SELECT aq.purge_queue('y');
+-- purges that are rolled back between the dequeues do not count
+SELECT t.put('y', 1, 40);
+DO $$ BEGIN
+	FOR i IN 1..40 LOOP
+		BEGIN
+			IF i % 2 = 1 THEN
+				PERFORM aq.dequeue('y', condition => 'payload::int = ' || i);
+			ELSE
+				PERFORM aq.purge_queue('y', condition => 'payload::int = ' || i);
+				RAISE 'rolled back';
+			END IF;
+		EXCEPTION WHEN raise_exception THEN
+		END;
+	END LOOP;
+	ROLLBACK;
+END $$;
+SELECT attempts, count(*), min(payload::int), max(payload::int) FROM aq.dequeue('y', max_messages => 160) GROUP BY attempts ORDER BY attempts;
 -- retry delay: rests, then comes back without anybody asking
 SELECT aq.alter_queue('y', retry_delay => '1 hour');
 SELECT t.put('y', 9, 10);
