@@ -282,58 +282,13 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.5")
     void stopWaitsForRunningListeners() throws Exception {
-        Queue queue = queue();
-        Connection c = connectStopped();
-        Session s = c.createSession();
-        CountDownLatch entered = new CountDownLatch(1);
-        CountDownLatch release = new CountDownLatch(1);
-        AtomicBoolean returned = new AtomicBoolean();
-        s.createConsumer(queue).setMessageListener(message -> {
-            entered.countDown();
-            await(release);
-            returned.set(true);
-        });
-        c.start();
-        send(queue, "a");
-        happens("the call of the listener", entered);
-        Future<Boolean> stop = thread(() -> {
-            c.stop();
-            return returned.get();
-        });
-        pending("stop() while a listener runs", stop);
-        release.countDown();
-        yes("stop() must return after the listener", result("stop()", stop));
+        waitsForRunningListeners("stop()", Connection::stop);
     }
 
     @Test
     @Spec("6.1.5")
     void listenerCanUseItsSessionDuringStop() throws Exception {
-        Queue queue = queue();
-        Queue answers = queue();
-        Connection c = connectStopped();
-        Session s = c.createSession();
-        MessageProducer producer = s.createProducer(answers);
-        CountDownLatch entered = new CountDownLatch(1);
-        CountDownLatch release = new CountDownLatch(1);
-        s.createConsumer(queue).setMessageListener(message -> {
-            entered.countDown();
-            await(release);
-            unchecked(() -> producer.send(s.createTextMessage("answer")));
-        });
-        c.start();
-        send(queue, "a");
-        happens("the call of the listener", entered);
-        Future<?> stop = thread(() -> {
-            c.stop();
-            return null;
-        });
-        pending("stop() while a listener runs", stop);
-        release.countDown();
-        result("stop()", stop);
-        equal(
-                "the message that the listener sent during stop()",
-                "answer",
-                text(session().createConsumer(answers)));
+        listenerCanUseItsSessionDuring("stop()", Connection::stop);
     }
 
     @Test
@@ -373,6 +328,63 @@ class ConnectionTest extends ConformanceTest {
         yes(
                 "stop() in a listener must stop or throw IllegalStateException, but: " + result,
                 result.equals("stopped") || result instanceof IllegalStateException);
+    }
+
+    /** stop() or close(). */
+    private interface ConnectionCall {
+        void on(Connection c) throws JMSException;
+    }
+
+    private void waitsForRunningListeners(String call, ConnectionCall end) throws Exception {
+        Queue queue = queue();
+        Connection c = connectStopped();
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        AtomicBoolean returned = new AtomicBoolean();
+        c.createSession().createConsumer(queue).setMessageListener(message -> {
+            entered.countDown();
+            await(release);
+            returned.set(true);
+        });
+        c.start();
+        send(queue, "a");
+        happens("the call of the listener", entered);
+        Future<Boolean> ended = thread(() -> {
+            end.on(c);
+            return returned.get();
+        });
+        pending(call + " while a listener runs", ended);
+        release.countDown();
+        yes(call + " must return after the listener", result(call, ended));
+    }
+
+    private void listenerCanUseItsSessionDuring(String call, ConnectionCall end) throws Exception {
+        Queue queue = queue();
+        Queue answers = queue();
+        Connection c = connectStopped();
+        Session s = c.createSession();
+        MessageProducer producer = s.createProducer(answers);
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        s.createConsumer(queue).setMessageListener(message -> {
+            entered.countDown();
+            await(release);
+            unchecked(() -> producer.send(s.createTextMessage("answer")));
+        });
+        c.start();
+        send(queue, "a");
+        happens("the call of the listener", entered);
+        Future<?> ended = thread(() -> {
+            end.on(c);
+            return null;
+        });
+        pending(call + " while a listener runs", ended);
+        release.countDown();
+        result(call, ended);
+        equal(
+                "the message that the listener sent during " + call,
+                "answer",
+                text(session().createConsumer(answers)));
     }
 
     static void await(CountDownLatch latch) {
@@ -565,57 +577,13 @@ class ConnectionTest extends ConformanceTest {
     @Test
     @Spec("6.1.8")
     void closeWaitsForRunningListeners() throws Exception {
-        Queue queue = queue();
-        Connection c = connectStopped();
-        CountDownLatch entered = new CountDownLatch(1);
-        CountDownLatch release = new CountDownLatch(1);
-        AtomicBoolean returned = new AtomicBoolean();
-        c.createSession().createConsumer(queue).setMessageListener(message -> {
-            entered.countDown();
-            await(release);
-            returned.set(true);
-        });
-        c.start();
-        send(queue, "a");
-        happens("the call of the listener", entered);
-        Future<Boolean> close = thread(() -> {
-            c.close();
-            return returned.get();
-        });
-        pending("close() while a listener runs", close);
-        release.countDown();
-        yes("close() must return after the listener", result("close()", close));
+        waitsForRunningListeners("close()", Connection::close);
     }
 
     @Test
     @Spec("6.1.8")
     void listenerCanUseItsSessionDuringClose() throws Exception {
-        Queue queue = queue();
-        Queue answers = queue();
-        Connection c = connectStopped();
-        Session s = c.createSession();
-        MessageProducer producer = s.createProducer(answers);
-        CountDownLatch entered = new CountDownLatch(1);
-        CountDownLatch release = new CountDownLatch(1);
-        s.createConsumer(queue).setMessageListener(message -> {
-            entered.countDown();
-            await(release);
-            unchecked(() -> producer.send(s.createTextMessage("answer")));
-        });
-        c.start();
-        send(queue, "a");
-        happens("the call of the listener", entered);
-        Future<?> close = thread(() -> {
-            c.close();
-            return null;
-        });
-        pending("close() while a listener runs", close);
-        release.countDown();
-        result("close()", close);
-        equal(
-                "the message that the listener sent during close()",
-                "answer",
-                text(session().createConsumer(answers)));
+        listenerCanUseItsSessionDuring("close()", Connection::close);
     }
 
     @Test
