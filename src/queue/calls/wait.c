@@ -324,7 +324,7 @@ make_entries(Listening *listening, int n, char **queues, char **consumers, const
 		int			entry = selective != NULL ? find_entry(listening, queues[i], consumers[i]) : -1;
 
 		CHECK_FOR_INTERRUPTS();
-		/* as soon as there are too many, so that each is compared with few others; an even limit has room for both kinds */
+		/* as soon as there are too many, so that each is compared with few others; the limit is even, for both kinds */
 		if (entry < 0 && listening->n >= AQ_WAITERS_PER_SESSION)
 			refuse_entries(n, delivery);
 		listening->entry_of[i] = entry >= 0 ? entry : listening->n;
