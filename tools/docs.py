@@ -63,8 +63,8 @@ class Server:
         dsn = self.dsn + (f" dbname={database}" if database else "")
         return subprocess.run([self.psql, "-d", dsn, *arguments], check=check, stdout=subprocess.PIPE, text=True, **more)
 
-    def execute(self, statement):
-        self.call(["-Xq", "-v", "ON_ERROR_STOP=1", "-c", statement], check=True)
+    def execute(self, statement, database=None):
+        self.call(["-Xq", "-v", "ON_ERROR_STOP=1", "-c", statement], database=database, check=True)
 
 
 @contextlib.contextmanager
@@ -623,7 +623,26 @@ def check_outputs(path, output, rewrite):
     return rewrite
 
 
+@contextlib.contextmanager
+def template(server):
+    """A database with the extensions; those of the pages are copies of it, which takes a tenth of the time."""
+    drop = "DROP DATABASE IF EXISTS docs_template"
+    server.execute(drop)
+    server.execute("CREATE DATABASE docs_template")
+    server.execute("CREATE EXTENSION pgaq_oracle CASCADE", database="docs_template")
+    server.execute("ALTER DATABASE docs_template ALLOW_CONNECTIONS false")  # a session there would be in the way of a copy
+    try:
+        yield "docs_template"
+    finally:
+        server.execute(drop)
+
+
 def run(server, files, options):
+    with template(server) as extended:
+        return run_pages(server, extended, files, options)
+
+
+def run_pages(server, extended, files, options):
     passed = failed = 0
     for path in files or pages():
         text, count = script(path)
@@ -631,9 +650,8 @@ def run(server, files, options):
             continue
         database = "docs_" + re.sub(r"\W", "_", path.stem.lower())
         server.execute(f"DROP DATABASE IF EXISTS {database}")
-        server.execute(f"CREATE DATABASE {database}")
-        if "CREATE EXTENSION" not in text.upper():
-            text = "CREATE EXTENSION pgaq_oracle CASCADE;\n" + text
+        # a page that creates the extension itself begins without one
+        server.execute(f"CREATE DATABASE {database} TEMPLATE {'template1' if 'CREATE EXTENSION' in text.upper() else extended}")
         result = server.call(
             ["-X"], database=database, input=text, stderr=subprocess.STDOUT, timeout=300, env={**os.environ, "PGTZ": "UTC"}
         )
