@@ -274,8 +274,10 @@ def main(arguments: list[str] | None = None) -> int:
     # every server's log is kept here, also those of servers that tests throw away
     environment = {
         **os.environ, "PGAQ_RUN_DIR": str(directory), "PGAQ_LOG_DIR": str(logs), "PG_CONFIG": places.pg_config_program(),
-        "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(ROOT / "python"), "LC_ALL": "C.UTF-8",
     }  # fmt: skip
+    # each of dozens of processes would compile all tests again
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     more = (["--long"] if given.long else []) + ([f"--seed={given.seed}"] if given.seed is not None else [])
     began = time.monotonic()
     try:
