@@ -41,6 +41,7 @@ DEFINITIONS = {
     "users' objects": """SELECT pg_get_viewdef(oid) FROM pg_class WHERE relname ~ '^my_' UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname ~ '^my_'
         UNION ALL SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE rulename ~ '^my_' UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname ~ '^my_'
         ORDER BY 1""",
+    "schedules": "SELECT to_jsonb(s) FROM aq.schedules s ORDER BY schedule_name",
     "buffered": "SELECT jsonb_build_array(queue_name, created, losses, lost_at) FROM aq.buffered_queues ORDER BY queue_name",
 }
 
@@ -149,6 +150,9 @@ class Fill:
         stopped = self.make("stopped")
         put(conn, stopped, 1)
         conn.execute("SELECT aq.grant_queue(%s, 'shop', 'enqueue'), aq.stop_queue(%s, enqueue => false)", [stopped, stopped])
+        leased = self.make("leased")
+        put(conn, leased, "held", "free")
+        conn.execute("INSERT INTO held SELECT %s, msgid, receipt FROM aq.dequeue(%s, lease => '1 day')", [leased, leased])
 
     def topic(self):
         conn = self.conn
@@ -220,8 +224,10 @@ def old(tmp_path_factory):
         server.before = Before()
         with server.connect() as conn:
             conn.execute("CREATE EXTENSION pgaq_oracle CASCADE; CREATE ROLE shop; SELECT aq.set_property('NLS_SORT', 'GERMAN')")
+            conn.execute("CREATE TABLE held (queue text, msgid uuid, receipt bigint)")
             for store in STORES:
                 Fill(conn, store).all()
+            conn.execute("SELECT aq.schedule('yearly', 'sharded_kept', '1', cron => '0 0 1 1 *')")
             being_converted(conn)
             users_objects(conn)
             conn.execute('CALL dbms_workload_repository.modify_snapshot_settings("interval" => 0, retention => 43200)')
@@ -337,6 +343,14 @@ def test_what_rests_and_what_is_kept(conn, store):
     states = "SELECT array_agg((payload, state) ORDER BY payload) FROM aq.messages WHERE queue_name = %s AND (state <> 'PROCESSED' OR queue_name ~ 'kept')"
     assert db.value(conn, states, [f"{store}_resting"]) == [('"tired"', "WAITING")]
     assert db.value(conn, states, [f"{store}_kept"]) == [("1", "PROCESSED"), ("2", "PROCESSED"), ("3", "PROCESSED")]
+
+
+def test_leases_go_on(conn, store):
+    """A leased message is not delivered, and its receipt acknowledges it."""
+    leased = f"{store}_leased"
+    assert take(conn, leased) == ["free"]
+    acknowledged = "SELECT result FROM held, aq.acknowledge(queue, ARRAY[msgid], receipt) WHERE queue = %s"
+    assert conn.execute(acknowledged, [leased]).fetchall() == [("done",)]
 
 
 def test_a_conversion_ends(conn):
