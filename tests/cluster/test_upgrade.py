@@ -38,8 +38,10 @@ DEFINITIONS = {
     "rights": """SELECT jsonb_build_array(relname, relowner::regrole, grantee::regrole, privilege_type, is_grantable)
         FROM pg_class, aclexplode(relacl) WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' AND grantee <> relowner ORDER BY relname, privilege_type""",
     "owners": "SELECT jsonb_build_array(relname, relowner::regrole) FROM pg_class WHERE relname ~ '^q[0-9]+$' AND relkind = 'v' ORDER BY relname",
-    "users' objects": """SELECT pg_get_viewdef(oid) FROM pg_class WHERE relname ~ '^my_' UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname ~ '^my_'
-        UNION ALL SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE rulename ~ '^my_' UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname ~ '^my_'
+    # before PostgreSQL 16 the table's name stands before each column
+    "users' objects": r"""SELECT regexp_replace(text, '\w+\.(queue_name|comment)', '\1', 'g') FROM (
+        SELECT pg_get_viewdef(oid) FROM pg_class WHERE relname ~ '^my_' UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname ~ '^my_'
+        UNION ALL SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE rulename ~ '^my_' UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname ~ '^my_') AS d (text)
         ORDER BY 1""",
     "schedules": "SELECT to_jsonb(s) FROM aq.schedules s ORDER BY schedule_name",
     "buffered": "SELECT jsonb_build_array(queue_name, created, losses, lost_at) FROM aq.buffered_queues ORDER BY queue_name",
