@@ -84,23 +84,29 @@ aq_retry_list_remove(AqQueueShm *shm, uint32 index)
 	aq_retry_list_free(index);
 }
 
+/*
+ * For the worker: the entries except those of transactions that are still
+ * prepared.  Only the worker removes entries, and it has the queue pinned, so
+ * the list is read without the latch.
+ */
 int
 aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 {
 	ClassicQueue *cq = classic_queue(shm);
+	uint32		index;
 	int			n = 0;
-	int			kept = 0;
 
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
-	for (uint32 i = cq->retries; i != 0 && n < RETRIES_MAX; i = aq_classic_area_retries[i].next)
-		indexes[n++] = i;
+	index = cq->retries;
 	aq_latch_free(&cq->latch);
-	/* except those of transactions that are still prepared */
-	for (int i = 0; i < n; i++)
-		if (!TransactionIdIsValid(aq_classic_area_retries[indexes[i]].doubt) ||
-			!TransactionIdIsInProgress(aq_classic_area_retries[indexes[i]].doubt))
-			indexes[kept++] = indexes[i];
-	return kept;
+	for (; index != 0 && n < RETRIES_MAX; index = aq_classic_area_retries[index].next)
+	{
+		TransactionId doubt = aq_classic_area_retries[index].doubt;
+
+		if (!TransactionIdIsValid(doubt) || !TransactionIdIsInProgress(doubt))
+			indexes[n++] = index;
+	}
+	return n;
 }
 
 /*

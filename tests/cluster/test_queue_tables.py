@@ -238,6 +238,23 @@ def test_the_end_of_a_session_is_not_an_attempt(server, conn, table_queue):
     assert found == [(1, 1), (2, 0), (3, 1)]
 
 
+def test_a_prepared_transaction_does_not_keep_others_from_being_counted(server, conn, table_topic):
+    """It has dequeued for more consumers than the worker counts in a round."""
+    each = "FROM generate_series(1, 260) n"
+    db.execute(conn, f"SELECT aq.subscribe(%s, 'c' || n) {each}", [table_topic])
+    put(conn, table_topic, 1)
+    with server.connect() as other:
+        with stopped_worker(conn):
+            conn.execute("BEGIN")
+            assert take(conn, table_topic, "a") == [1]
+            conn.execute("ROLLBACK; BEGIN")
+            assert db.value(conn, f"SELECT count(*) {each}, aq.dequeue(%s, 'c' || n)", [table_topic]) == 260
+            conn.execute("PREPARE TRANSACTION 'many'")
+        db.execute(other, "SET statement_timeout = '20 s'")
+        assert other.execute("SELECT payload, attempts FROM aq.dequeue(%s, 'a')", [table_topic]).fetchall() == [(1, 1)]
+        db.execute(other, "ROLLBACK PREPARED 'many'")
+
+
 def test_a_topic_is_empty_when_all_are_done(server, conn, table_topic):
     """Two consumers at the same time: though the worker has still to look at the message, the topic can be dropped."""
     put(conn, table_topic, 1)
