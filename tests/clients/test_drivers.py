@@ -72,7 +72,7 @@ def test_pgjdbc(server, tmp_path):
     (tmp_path / "Parcels.java").write_text(
         text.replace("localhost/shop", f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}")
     )
-    run(server, ["java", "-cp", driver, "Parcels.java"], tmp_path)
+    run(server, ["java", *java.QUICK, "-cp", driver, "Parcels.java"], tmp_path)
 
 
 def test_jms(server, tmp_path):
@@ -86,7 +86,7 @@ def test_jms(server, tmp_path):
     login = "localhost/shop?user=app&password=secret"
     assert login in text
     (tmp_path / "Pears.java").write_text(text.replace(login, f"127.0.0.1:{server.port}/shop?user=postgres&password={PASSWORD}"))
-    done = subprocess.run(["java", "-cp", path, "Pears.java"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["java", *java.QUICK, "-cp", path, "Pears.java"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "two pears\n"), done.stderr
 
 

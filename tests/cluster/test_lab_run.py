@@ -22,6 +22,7 @@ from pgaq.lab import experiment, predicates
 from pgaq.lab import run as runs
 from pgaq.lab.command import app
 from pgaq.lab.workloads import harness
+from pgaq.load import java
 from pgaq_proof import turning
 from test_lab import Holder
 
@@ -190,9 +191,11 @@ def test_samples_carry_their_parameters(server):
 
 
 @pytest.mark.parametrize("seconds", ["0.2", pytest.param("600", marks=pytest.mark.long)])
-def test_everything(tmp_path, seconds):
+def test_everything(tmp_path, seconds, monkeypatch):
     """Every experiment executes and adds up: with short measurements, and with those of the profile quick."""
     output = tmp_path / "out"
+    if seconds != "600":
+        monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(java.QUICK))
     done = lab("run", "--quick", "--seconds", seconds, *([] if seconds == "600" else ["--repeat", "1"]), "-o", str(output))
     assert done.returncode == 0, done.stdout + done.stderr
     check(output, [card["id"] for card in results(output)["cards"]])
