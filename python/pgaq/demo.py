@@ -9,6 +9,7 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -346,10 +347,19 @@ def jms(given: argparse.Namespace) -> int:
         "Each order and its message are one transaction, each parcel and the receipt of the message another one; some fail on purpose.\n",
         flush=True,
     )
-    done = subprocess.run(
-        ["java", "-jar", str(jar), f"--shop.seconds={round(given.seconds or SECONDS)}"], env={**os.environ, "SPRING_DATASOURCE_URL": url}
-    )
-    print("\nThe program: jms/pgaq-jms-demo/src/main/java/io/github/pgaq/demo/Shop.java; how to begin: docs/jms.md.")
+    half = max(2, round((given.seconds or SECONDS) / 2))
+    command = ["java", "-jar", str(jar)]
+    surroundings = {**os.environ, "SPRING_DATASOURCE_URL": url}
+    with subprocess.Popen([*command, "--shop.seconds=600"], env=surroundings, stdout=subprocess.PIPE, text=True) as shop:
+        for count, line in enumerate(shop.stdout):
+            print(line, end="", flush=True)
+            if count == half:
+                shop.kill()
+    if shop.returncode != -signal.SIGKILL:
+        return shop.returncode or 1
+    print("Killed (kill -9), with transactions in between. The next run continues:\n", flush=True)
+    done = subprocess.run([*command, f"--shop.seconds={half}", "--shop.continue=true"], env=surroundings)
+    print("\nThe program: jms/pgaq-jms-demo/src/main/java/io/github/pgaq/demo/; how to begin: docs/jms.md.")
     print(connect_hints(server, home))
     return done.returncode
 

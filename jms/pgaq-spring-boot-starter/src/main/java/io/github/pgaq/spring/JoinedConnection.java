@@ -3,11 +3,15 @@ package io.github.pgaq.spring;
 import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqSession;
 import jakarta.jms.IllegalStateException;
+import jakarta.jms.Session;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 
-/** A connection in a transaction of Spring: refuses requests, which would wait for a reply to what is not sent yet. */
+/**
+ * A connection in a transaction of Spring, which alone ends the transaction: sessions are not transacted themselves.
+ * Refuses requests, which would wait for a reply to what is not sent yet.
+ */
 final class JoinedConnection {
     private JoinedConnection() {}
 
@@ -31,7 +35,10 @@ final class JoinedConnection {
                     + " with Propagation.NOT_SUPPORTED");
         }
         try {
-            Object result = method.invoke(target, arguments);
+            Object result = target instanceof PgaqConnection connection
+                            && method.getName().equals("createSession")
+                    ? connection.createSession(false, Session.AUTO_ACKNOWLEDGE)
+                    : method.invoke(target, arguments);
             return result instanceof PgaqSession session ? proxy(PgaqSession.class, session) : result;
         } catch (InvocationTargetException e) {
             throw e.getCause();

@@ -46,6 +46,14 @@ public class TransactionalConnectionFactory extends CachingConnectionFactory {
         this.cached = cached;
     }
 
+    /**
+     * Returns the DataSource whose transactions are joined. Spring calls it to see that the session is part of them,
+     * before it takes a refused commit of a session for an error.
+     */
+    public DataSource getDataSource() {
+        return dataSource;
+    }
+
     /** Without synchronization its completion has begun, and the connection is about to go back to the pool. */
     private boolean isInTransaction() {
         return TransactionSynchronizationManager.isActualTransactionActive()

@@ -25,6 +25,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jms.IllegalStateException;
 import org.springframework.jms.config.JmsListenerEndpointRegistry;
 import org.springframework.jms.core.JmsTemplate;
+import org.springframework.jms.core.SessionCallback;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionSynchronization;
@@ -195,6 +196,24 @@ class StarterTest extends ServerTest {
         });
         assertEquals("1", count(queue));
         assertEquals(before && !rollback ? "1" : "0", count(other));
+    }
+
+    @Test
+    void aSessionDoesNotCommitTheTransaction() throws Exception {
+        String queue = newQueue();
+        JmsTemplate template = new JmsTemplate(jms.getConnectionFactory());
+        template.setSessionTransacted(true);
+        transaction.executeWithoutResult(status -> {
+            template.convertAndSend(queue, "order");
+            assertThrows(
+                    IllegalStateException.class,
+                    () -> template.execute((SessionCallback<Void>) session -> {
+                        session.commit();
+                        return null;
+                    }));
+            status.setRollbackOnly();
+        });
+        assertEquals("0", count(queue));
     }
 
     @Test
