@@ -34,7 +34,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 TABLE_ROW = re.compile(r"^\|\s*([a-z.]+)\s*\|\s*([^|]*?)\s*\|")
 SYMBOL_OK = re.compile(r"^(aq_|Aq|_PG_init$|Pg_magic_func$|pg_finfo_aq_|_init$|_fini$|__|_edata$|_end$)")
 OWN_WAITING = re.compile(
-    r"\b(SpinLock(Acquire|Init)|LWLock(Initialize|NewTrancheId|RegisterTranche)|ConditionVariable\w+"
+    r"stdatomic\.h|port/atomics\.h|\b__(sync|atomic)_\w+|\b(SpinLock(Acquire|Init)|LWLock(Initialize|NewTrancheId|RegisterTranche)|ConditionVariable\w+"
     r"|pg_usleep|WaitLatch|PGSemaphore\w+|LWLock(Acquire|ConditionalAcquire)\w*)\s*\("
 )
 SERVER_LOCK = re.compile(r"LWLock(Acquire|ConditionalAcquire)\(\s*([A-Z]\w*Lock)\s*,")
@@ -419,10 +419,10 @@ def matches(pattern, exempt):
 
 
 def check_waiting():
-    """Nothing waits, spins or owns a lock outside base and sync (locks of the server excepted)."""
+    """Nothing waits, spins, owns a lock (but the server's) or brings its own atomics outside base and sync."""
     for where, match in matches(OWN_WAITING, lambda path: part_of(path) in ("base", "sync")):
         if not SERVER_LOCK.search(match.string):
-            yield f"{where}: {match[1]} belongs into sync"
+            yield f"{where}: {match[0].rstrip('( ')} belongs into sync"
 
 
 ENDS_OF_TRANSACTIONS = re.compile(r"\b(Register(?:Xact|SubXact|ResourceRelease)Callback)\b")

@@ -50,7 +50,6 @@ aq_point_define_parameters(void)
 #include <unistd.h>
 
 #include "fmgr.h"
-#include "port/atomics.h"
 #include "storage/spin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"

@@ -23,7 +23,6 @@
 
 #include "base/base_int.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"

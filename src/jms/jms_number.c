@@ -66,9 +66,9 @@ number_datum(const Number *number)
 static bool
 read_number(bytea *bytes, Number *number)
 {
-	const char *data = VARDATA_ANY(bytes);
+	const uint8 *data = (const uint8 *) VARDATA_ANY(bytes);
 
-	if (VARSIZE_ANY_EXHDR(bytes) != NUMBER_BYTES || data[0] < NUMBER_INT || data[0] > NUMBER_DOUBLE)
+	if (VARSIZE_ANY_EXHDR(bytes) != NUMBER_BYTES || data[0] > NUMBER_DOUBLE)
 		return false;
 	number->type = (NumberType) data[0];
 	if (number->type <= NUMBER_LONG)

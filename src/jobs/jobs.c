@@ -25,7 +25,6 @@
 
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "postmaster/bgworker.h"
 #include "storage/proc.h"
 #include "utils/guc.h"

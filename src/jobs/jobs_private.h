@@ -13,7 +13,6 @@
 #include "jobs/jobs.h"
 
 #include "nodes/pg_list.h"
-#include "port/atomics.h"
 
 /*
  * times here are from aq_clock_us(), which is monotonic, except those of type

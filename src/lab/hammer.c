@@ -16,7 +16,6 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "postmaster/bgworker.h"
 #include "storage/dsm.h"
 #include "storage/ipc.h"

@@ -16,7 +16,6 @@
 #include "libpq-fe.h"
 #include "lib/ilist.h"
 #include "nodes/pg_list.h"
-#include "port/atomics.h"
 
 /* times are from aq_clock_us(), except those of type TimestampTz */
 

@@ -94,8 +94,8 @@ aq_client_wake(uint64 bits)
 
 		if (hit == 0 || client->database != MyDatabaseId)
 			continue;
-		/* a full barrier: the session sees the bits, or is seen to sleep */
 		pg_atomic_fetch_or_u64(&client->woken, hit);
+		pg_memory_barrier();	/* the session sees the bits, or is seen to sleep */
 		if (pg_atomic_read_u32(&client->sleeps) != 0 && (proc = aq_session_proc(i)) != NULL)
 			SetLatch(&proc->procLatch);
 	}
@@ -161,7 +161,8 @@ aq_client_sleep(int registrations, int64 left)
 	Client	   *client = own();
 	int64		end = left < 0 ? -1 : aq_clock_us() + left;
 
-	pg_atomic_exchange_u32(&client->sleeps, 1); /* a full barrier, see aq_client_wake */
+	pg_atomic_write_u32(&client->sleeps, 1);
+	pg_memory_barrier();		/* pairs with aq_client_wake */
 	while (pg_atomic_read_u64(&client->woken) == 0)
 	{
 		if (end >= 0 && (left = end - aq_clock_us()) <= 0)

@@ -27,7 +27,6 @@
 #include "fmgr.h"
 #include "nodes/bitmapset.h"
 #include "nodes/parsenodes.h"
-#include "port/atomics.h"
 #include "storage/lockdefs.h"
 #include "utils/uuid.h"
 

@@ -201,11 +201,8 @@ enter(void)
 	uint32		word;
 	AqTrace    *trace;
 
-	/*
-	 * a full barrier: a session that clears the word after we read it sees
-	 * busy
-	 */
-	pg_atomic_exchange_u32(&own()->busy, 1);
+	pg_atomic_write_u32(&own()->busy, 1);
+	pg_memory_barrier();		/* a session that clears the word after we read it sees busy */
 	word = pg_atomic_read_u32(aq_trace_word);
 	trace = word != 0 ? aq_trace_at(word - 1) : NULL;
 	if (trace != NULL && trace->pid != MyProcPid)

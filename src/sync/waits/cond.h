@@ -29,7 +29,6 @@
 #ifndef AQ_COND_H
 #define AQ_COND_H
 
-#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "sync/waits/event.h"
 
