@@ -1,6 +1,12 @@
 # Servers for tests, beside the one of the system: read by tools/setup, which defines fail() and $cache.
 # Package lists, programs and libraries are kept apart; nothing of the system changes.
 
+# lock NAME: one at a time.  In /tmp, another user could make the file first, or hold the lock.
+lock() {
+	mkdir -p "$cache" && (umask 077 && : >>"$cache/$1.lock") && exec 9>>"$cache/$1.lock" && flock 9 ||
+		fail "$cache cannot be written to; set HOME or XDG_CACHE_HOME."
+}
+
 suites_of() {
 	case $1 in
 		15) echo bookworm bookworm-security ;;
@@ -10,25 +16,28 @@ suites_of() {
 	esac
 }
 
-# private_apt DIR MAJOR: the package lists of the suite that has the version, in DIR; sets "apt", the options for them.
+# private_apt DIR MAJOR [OPTION...]: the package lists of the suite that has the version, in DIR; sets "apt", the options
+# for them.
 private_apt() {
 	local dir=$1 major=$2 suite
+	shift 2
 	mkdir -p "$dir"/{parts,lists/partial,cache/archives/partial} && : >"$dir/status" || return
 	for suite in $(suites_of "$major"); do
 		printf '%s\n' "Types: deb deb-src" "URIs: http://deb.debian.org/debian${suite#"${suite%-security}"}" "Suites: $suite" \
 			"Components: main" "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >"$dir/parts/$suite.sources"
 	done
 	apt=(-qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$dir/parts" -o "Dir::State::lists=$dir/lists"
-		-o "Dir::Cache=$dir/cache" -o "Dir::State::status=$dir/status" -o "APT::Sandbox::User=root")
+		-o "Dir::Cache=$dir/cache" -o "Dir::State::status=$dir/status" -o "APT::Sandbox::User=root" "$@")
 	apt-get "${apt[@]}" update
 }
 
-# unpack_server DIR MAJOR PREFIX: the server of Debian's packages with its headers and with the libraries that it
-# needs.  The C library is among them: programs of a newer Debian do not start with this system's.
-unpack_server() {
-	local dir=$1 major=$2 prefix=$3 file libraries
+# fetch_server DIR MAJOR [OPTION...]: unpacks the server of Debian's packages with its headers in DIR/server, the
+# libraries that it needs in DIR/libraries.  The C library is among them: programs of a newer Debian do not start with
+# this system's.
+fetch_server() {
+	local dir=$1 major=$2 file libraries
 	local server=(postgresql-"$major" postgresql-client-"$major" postgresql-server-dev-"$major" libpq-dev)
-	private_apt "$dir" "$major" || return
+	private_apt "$@" || return
 	# LLVM is large, and only JIT needs it
 	mapfile -t libraries < <(apt-cache "${apt[@]}" --important depends "${server[@]:0:2}" |
 		sed -n 's/.*Depends: \(lib.*\)/\1/p' | sort -u | grep -v llvm |
@@ -41,8 +50,14 @@ unpack_server() {
 			*) dpkg -x "$file" "$dir/libraries" || return ;;
 		esac
 	done
+}
+
+# unpack_server DIR MAJOR PREFIX
+unpack_server() {
+	local dir=$1 major=$2 prefix=$3
+	fetch_server "$dir" "$major" || return
 	rm -rf "$prefix" && mkdir -p "$prefix/libraries" && cp -a "$dir/server/usr" "$prefix/" || return
-	find "$dir"/libraries/usr/lib/*-linux-gnu -maxdepth 1 ! -type d -exec cp -a -t "$prefix/libraries" {} + || return
+	find "$dir/libraries" -regex '.*/lib/[^/]*-linux-gnu/[^/]*' ! -type d -exec cp -a -t "$prefix/libraries" {} + || return
 	# what programs are linked with is this system's libpq
 	rm -rf "$prefix"/usr/lib/*-linux-gnu "$prefix"/usr/lib/postgresql/*/lib/llvmjit*.so
 	# what this system's compiler and C library do not know
@@ -63,6 +78,25 @@ bind_programs() {
 			*) patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$2" "$file" || return ;;
 		esac
 	done
+}
+
+# emulate_server DIR MAJOR PREFIX: the server of arm64, under an emulator.  Other programs, and those that test, are of this
+# system: a data directory is the same for both.
+emulate_server() {
+	local dir=$1 major=$2 prefix=$3 bin=$3/usr/lib/postgresql/$2
+	unpack_server "$dir/own" "$major" "$prefix" || return
+	cd "$dir" && apt-get "${apt[@]}" download qemu-user-static && dpkg -x qemu-user-static_*.deb qemu || return
+	fetch_server "$dir/arm64" "$major" -o APT::Architecture=arm64 -o APT::Architectures=arm64 || return
+	cp "$dir/qemu/usr/bin/qemu-aarch64-static" "$prefix/" && cp -a "$dir/arm64/libraries" "$prefix/arm64" &&
+		cp -a "$dir"/arm64/server/usr/lib/*-linux-gnu "$prefix/arm64/usr/lib/" &&
+		cp "$dir/arm64/server/usr/lib/postgresql/$major/bin/postgres" "$prefix/arm64/" &&
+		cp -a "$dir/arm64/server/usr/include/." "$prefix/usr/include/" &&
+		rm "$bin"/lib/*.so && cp "$dir/arm64/server/usr/lib/postgresql/$major"/lib/*.so "$bin/lib/" || return
+	rm -f "$bin"/lib/llvmjit*.so "$bin/bin/postgres"
+	printf '#!/bin/sh\nexec %s -L %s -0 "$0" %s "$@"\n' "$prefix"/{qemu-aarch64-static,arm64,arm64/postgres} >"$bin/bin/postgres"
+	chmod 755 "$bin/bin/postgres"
+	sed -i -e 's/^CC = .*/CC = aarch64-linux-gnu-gcc/' -e "s,^LDFLAGS_SL += .*,LDFLAGS_SL += -L$prefix/arm64/usr/lib/aarch64-linux-gnu," \
+		"$bin/lib/pgxs/src/Makefile.global"
 }
 
 # unpack_wheel DIR PREFIX: PostgreSQL 16 is in no suite of Debian, but in a package for Python.
@@ -104,7 +138,7 @@ make_server() {
 	local kind=$1 major=$2 prefix=$cache/postgresql-$2 dir log
 	[ "$kind" = server ] || prefix+=-$kind
 	# it takes long: what builds the extension need not wait for it
-	exec 9>"${TMPDIR:-/tmp}/pgaq-server-$(id -u).lock" && flock 9
+	lock server
 	if [ ! -e "$prefix/complete" ]; then
 		dir=$(mktemp -d "/var/tmp/pgaq-$kind-XXXXXX")
 		log=$dir/log
@@ -112,6 +146,7 @@ make_server() {
 		mkdir -p "$prefix" || fail "$prefix cannot be made."
 		case $kind-$major in
 			server-16) (unpack_wheel "$dir" "$prefix") ;;
+			arm64-*) (emulate_server "$dir" "$major" "$prefix") ;;
 			server-*) (unpack_server "$dir" "$major" "$prefix") ;;
 			*) (fetch_source "$dir" "$major" && build_server "$dir" "$prefix") ;;
 		esac >"$log" 2>&1 </dev/null || fail "PostgreSQL $major was not made: $(tail -n 1 "$log") See $log."

@@ -71,7 +71,13 @@ extern void sim_pause(void);
 #define AQ_LOCAL __thread
 typedef sem_t AqSem;
 #define sim_switch() ((void) 0)
+#ifdef __x86_64__
 #define sim_pause() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define sim_pause() __asm__ volatile("isb" ::: "memory")
+#else
+#define sim_pause() ((void) 0)
+#endif
 #endif
 
 #define aq_cpu_pause() sim_pause()
