@@ -91,7 +91,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     suite = SUITES[given.suite]
-    with Server.temporary(f"{given.suite}-regress") as server:
+    # a file whose enqueue failed would wait for the message
+    with Server.temporary(f"{given.suite}-regress", settings={"statement_timeout": "5min"}) as server:
         command = [
             str(suite.runner), f"--host={server.socket_dir}", f"--port={server.port}", "--user=postgres",
             f"--bindir={places.pg_config('bindir')}", f"--inputdir={suite.inputs()}", f"--outputdir={suite.directory}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import io
 import os
 import re
@@ -127,6 +128,11 @@ class Command(_Help, TyperCommand):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        given = inspect.signature(self.callback).parameters if self.callback else {}
+        for parameter in self.params:
+            # typer sets the help of an argument before click 8.5, which has such help itself, sets it to none
+            if isinstance(parameter, click.Argument) and parameter.name in given and not getattr(parameter, "help", None):
+                parameter.help = getattr(given[parameter.name].default, "help", None)
         if any(parameter.metavar == DURATION for parameter in self.params):
             self.epilog = FORMS
         self.params.extend(_common())
