@@ -393,7 +393,7 @@ def test_names_of_roles_give_nothing(new_server):
         with pytest.raises(psycopg.errors.DuplicateObject, match="already exists"):
             conn.execute("CREATE EXTENSION pgaq_oracle")
         # that it has members is what is wrong with it
-        conn.execute("REVOKE aq_enqueue_any, aq_dequeue_any, aq_manage_any FROM maker; CREATE EXTENSION pgaq_oracle")
+        conn.execute("REVOKE aq_enqueue_any, aq_dequeue_any, aq_manage_any FROM maker CASCADE; CREATE EXTENSION pgaq_oracle")
         conn.execute("GRANT aq_dequeue_any TO maker")
         conn.execute("CREATE DATABASE second")
         with server.connect("second") as second:

@@ -385,7 +385,9 @@ def test_each_message_is_what_its_call_said(points, is_long, seed):
         done = [pool.submit(work, n) for n in range(sessions)]
         while time.monotonic() < end:
             how = "pg_terminate_backend" if rng.random() < 0.3 else "pg_cancel_backend"
-            conn.execute(f"SELECT {how}(pid) FROM pg_stat_activity WHERE application_name = 'load' ORDER BY random() LIMIT 1")
+            # not while it connects
+            load = "application_name = 'load' AND state <> 'starting'"
+            conn.execute(f"SELECT {how}(pid) FROM pg_stat_activity WHERE {load} ORDER BY random() LIMIT 1")
             time.sleep(rng.random() * 0.02)
         for each in done:
             each.result()
