@@ -218,5 +218,7 @@ final class AsyncSender implements Runnable {
                 LOG.warn("a completion listener failed", e);
             }
         });
+        // an interrupt that it has left set ends no wait of the provider
+        Thread.interrupted();
     }
 }

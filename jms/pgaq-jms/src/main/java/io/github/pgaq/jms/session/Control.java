@@ -43,17 +43,33 @@ final class Control {
         }
     }
 
-    /** Fails if the connection is lost, and another thread opens it again for longer than the options say. */
+    /**
+     * Fails if the connection is lost, and another thread opens it again for longer than the options say, or this one
+     * is interrupted. An interrupt does not end a wait for other calls: they are short.
+     */
     private void enter() throws JMSException {
+        boolean interrupted = false;
         try {
-            while (!lock.tryLock(options.reconnectWait().toMillis(), TimeUnit.MILLISECONDS)) {
+            while (!lock.tryLock() && !tryLock()) {
+                interrupted |= Thread.interrupted();
                 if (!link.isOpen()) {
                     throw new JMSException("control connection to the server is lost; it is tried again", LOST);
                 }
             }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** False if the time is over, or the thread is interrupted. */
+    private boolean tryLock() {
+        try {
+            return lock.tryLock(options.reconnectWait().toMillis(), TimeUnit.MILLISECONDS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new JMSException("interrupted while another thread used the control connection", LOST);
+            return false;
         }
     }
 

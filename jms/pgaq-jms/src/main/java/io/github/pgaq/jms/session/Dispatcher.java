@@ -48,6 +48,9 @@ final class Dispatcher implements Runnable {
                     deliver(call);
                 }
                 pause = FIRST_PAUSE_MS;
+            } catch (InterruptedException e) {
+                // a listener has left it set, see fails()
+                continue;
             } catch (JMSException | RuntimeException e) {
                 failed(e);
             } finally {
@@ -157,6 +160,8 @@ final class Dispatcher implements Runnable {
                 failed[0] = true;
             }
         });
+        // an interrupt that the listener has set, or has ignored, ends no wait of the provider
+        Thread.interrupted();
         return failed[0];
     }
 

@@ -67,6 +67,12 @@ final class Errors {
         return exception;
     }
 
+    /** Makes the exception of a wait that an interrupt has ended, which stays set for the caller's code. */
+    static JMSException interrupted(String what, InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return linked(new JMSException(what), e);
+    }
+
     /** Whether the error means that the connection to the server is lost. */
     static boolean isLost(SQLException e) {
         return isLost(e.getSQLState());

@@ -91,8 +91,9 @@ final class Gate {
      *
      * @param given whether to go on waiting for it; asked again after each {@link #wake}
      * @return false, without having entered, if the session is closed, the deadline is over, or given is false
+     * @throws InterruptedException if the thread is interrupted before the deadline
      */
-    boolean enterStarted(BooleanSupplier given, Deadline deadline) {
+    boolean enterStarted(BooleanSupplier given, Deadline deadline) throws InterruptedException {
         lock.lock();
         try {
             while (!closed && given.getAsBoolean()) {
@@ -101,8 +102,11 @@ final class Gate {
                     holds = 1;
                     return true;
                 }
-                boolean over = deadline.isOver();
-                if (over && !started || !await(over ? Deadline.NEVER : deadline)) {
+                if (!deadline.isOver()) {
+                    changed.awaitNanos(deadline.left());
+                } else if (started) {
+                    changed.awaitUninterruptibly();
+                } else {
                     return false;
                 }
             }
@@ -131,9 +135,10 @@ final class Gate {
 
     /** Waits until the deadline, or until closed; not entered. */
     void pause(Deadline deadline) {
+        long until = System.nanoTime() + deadline.left();
         lock.lock();
         try {
-            while (!closed && !deadline.isOver() && await(deadline)) {
+            while (!closed && awaitUninterruptibly(changed, until)) {
                 // changes other than closing do not end the pause
             }
         } finally {
@@ -309,15 +314,6 @@ final class Gate {
         }
     }
 
-    private boolean await(Deadline deadline) {
-        long left = deadline.left();
-        if (left == Long.MAX_VALUE) {
-            changed.awaitUninterruptibly();
-            return true;
-        }
-        return awaitNanos(left);
-    }
-
     /** Waits for a change; false if the thread is interrupted, which stays set for the caller's code. */
     private boolean awaitNanos(long nanos) {
         try {
@@ -326,6 +322,26 @@ final class Gate {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
+        }
+    }
+
+    /**
+     * Waits for a change until a time, by System.nanoTime(). An interrupt does not end it, and stays set.
+     *
+     * @return false if the time is over
+     */
+    static boolean awaitUninterruptibly(Condition condition, long until) {
+        boolean interrupted = Thread.interrupted();
+        try {
+            long left = until - System.nanoTime();
+            return left > 0 && condition.awaitNanos(left) > 0;
+        } catch (InterruptedException e) {
+            interrupted = true;
+            return true;
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 }

@@ -46,19 +46,24 @@ final class Intake {
      *
      * @param want how many messages to take ahead at least, if the queue has that number
      * @return null if none came until the deadline, or consumer or session were closed
+     * @throws JMSException also if the thread is interrupted and there is no message now
      */
     <T> T receive(Consumer consumer, Deadline deadline, int want, Reader<T> reader) throws JMSException {
-        while (gate.enterStarted(() -> !consumer.isClosed(), deadline)) {
+        while (enterStarted(consumer, deadline)) {
             try {
                 session.connection().checkNotSuspended();
                 boolean over = deadline.isOver();
+                boolean interrupted = !over && Thread.currentThread().isInterrupted();
                 Taken taken = poll(consumer);
                 if (taken == null) {
-                    fill(List.of(consumer), () -> !consumer.isClosed(), deadline, settlement.due(), want);
+                    fill(consumer, over || interrupted ? Deadline.in(0) : deadline, want);
                     taken = poll(consumer);
                 }
                 if (taken == null && over) {
                     return null;
+                }
+                if (taken == null && interrupted) {
+                    throw interrupted(new InterruptedException());
                 }
                 if (taken != null && taken.lease() != null && (!gate.isStarted() || consumer.isClosed())) {
                     // stopped or closed while it was waiting; what the transaction has consumed came before that
@@ -74,6 +79,33 @@ final class Intake {
             }
         }
         return null;
+    }
+
+    private boolean enterStarted(Consumer consumer, Deadline deadline) throws JMSException {
+        try {
+            return gate.enterStarted(() -> !consumer.isClosed(), deadline);
+        } catch (InterruptedException e) {
+            throw interrupted(e);
+        }
+    }
+
+    private static JMSException interrupted(InterruptedException e) {
+        return Errors.interrupted("interrupted while waiting for a message", e);
+    }
+
+    /** Fills the buffer of a consumer whose client waits; an interrupt ends the wait. */
+    private void fill(Consumer consumer, Deadline deadline, int want) throws JMSException {
+        boolean wait = !deadline.isOver();
+        if (wait) {
+            Interrupts.begin(gate);
+        }
+        try {
+            fill(List.of(consumer), () -> !consumer.isClosed(), deadline, settlement.due(), want);
+        } finally {
+            if (wait) {
+                Interrupts.end();
+            }
+        }
     }
 
     private <T> T read(Taken taken, Reader<T> reader) throws JMSException {

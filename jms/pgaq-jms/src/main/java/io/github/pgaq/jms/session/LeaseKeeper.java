@@ -66,12 +66,10 @@ final class LeaseKeeper implements Runnable {
         lock.lock();
         try {
             leases.forEach(this::drop);
-            long left = LONGEST_EXTENSION_NANOS;
-            while (left > 0 && !Collections.disjoint(leases, extending)) {
-                left = changed.awaitNanos(left);
+            long until = System.nanoTime() + LONGEST_EXTENSION_NANOS;
+            while (!Collections.disjoint(leases, extending) && Gate.awaitUninterruptibly(changed, until)) {
+                // another change
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
         } finally {
             lock.unlock();
         }
@@ -164,6 +162,8 @@ final class LeaseKeeper implements Runnable {
         long pause = Math.min(period, options.prefetchIdle().toNanos() / 2);
         long next = System.nanoTime() + period;
         while (await(System.nanoTime() + pause)) {
+            // nothing ends this thread but close()
+            Thread.interrupted();
             try {
                 flush();
                 releaseIdle();
@@ -183,18 +183,16 @@ final class LeaseKeeper implements Runnable {
     private boolean await(long next) {
         lock.lock();
         try {
-            while (!closed && acknowledged.isEmpty() && next - System.nanoTime() > 0) {
-                changed.awaitNanos(next - System.nanoTime());
+            while (!closed && acknowledged.isEmpty() && Gate.awaitUninterruptibly(changed, next)) {
+                // nothing to do yet
             }
             if (!closed && !acknowledged.isEmpty()) {
                 long until = System.nanoTime() + options.ackInterval().toNanos();
-                while (!closed && until - System.nanoTime() > 0) {
-                    changed.awaitNanos(until - System.nanoTime());
+                while (!closed && Gate.awaitUninterruptibly(changed, until)) {
+                    // the group grows
                 }
             }
             return !closed;
-        } catch (InterruptedException e) {
-            return false;
         } finally {
             lock.unlock();
         }

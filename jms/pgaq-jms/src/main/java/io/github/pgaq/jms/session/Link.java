@@ -189,16 +189,15 @@ final class Link {
         }
     }
 
-    /** Waits until the next attempt is due, or the deadline; false: it is no longer wanted. */
-    private boolean pause(Deadline until) {
+    /** Waits until the next attempt is due, or the deadline; false: it is no longer wanted. An interrupt ends the call. */
+    private boolean pause(Deadline until) throws JMSException {
         try {
             for (long left = left(until); left > 0 && !watcher.isClosed(); left = left(until)) {
                 Thread.sleep(Math.min(left / 1_000_000 + 1, LOOK_MS));
             }
             return !watcher.isClosed();
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return false;
+            throw Errors.interrupted("connection to the server is lost; interrupted before it was tried again", e);
         }
     }
 

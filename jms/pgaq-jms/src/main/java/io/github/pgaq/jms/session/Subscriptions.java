@@ -1,6 +1,7 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.PgaqDestination;
+import io.github.pgaq.jms.store.Pause;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.Subscription;
 import jakarta.jms.IllegalStateException;
@@ -17,7 +18,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
  * The subscriptions that consumers of a connection use. Each use of a durable or shared subscription has a claim,
@@ -82,6 +85,8 @@ final class Subscriptions {
     private final Set<Use> uses = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap<>());
     private final Map<String, Integer> active = new HashMap<>();
     private int number;
+    /** Ended while the control connection was being opened again, so that their uses could not be removed then. */
+    private final Queue<Use> ended = new ConcurrentLinkedQueue<>();
 
     /**
      * @param plain whether durable subscriptions are subscribers of the same name
@@ -120,7 +125,10 @@ final class Subscriptions {
      * @throws JMSException if it has consumers already that it cannot have beside this one
      */
     Use named(Kind kind, PgaqDestination topic, String clientId, String name, String rule) throws JMSException {
-        return control.exclusively(() -> addNamed(kind, topic, clientId, name, rule));
+        return control.exclusively(() -> {
+            removeEnded();
+            return addNamed(kind, topic, clientId, name, rule);
+        });
     }
 
     private Use addNamed(Kind kind, PgaqDestination topic, String clientId, String name, String rule)
@@ -143,7 +151,7 @@ final class Subscriptions {
         }
         for (int attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
             if (attempt > 0) {
-                pause();
+                Pause.milliseconds(CLAIM_PAUSE_MS);
             }
             if (!here && claimFirst(use) || kind.shared && claimBeside(use, name)) {
                 uses.add(use);
@@ -207,17 +215,24 @@ final class Subscriptions {
 
     /** Ends the use of a subscription; ends the subscription, too, unless it is durable or in use. */
     void release(Use use) throws JMSException {
-        control.exclusively(() -> {
-            try {
-                remove(use);
-            } catch (JMSException e) {
-                // with the connection the server has ended the use, and what is not durable
-                if (!Errors.isLost(e.getErrorCode())) {
-                    throw e;
-                }
+        ended.add(use);
+        try {
+            control.exclusively(() -> {
+                removeEnded();
+                return null;
+            });
+        } catch (JMSException e) {
+            // with the connection the server has ended the use, and what is not durable
+            if (!Errors.isLost(e.getErrorCode())) {
+                throw e;
             }
-            return null;
-        });
+        }
+    }
+
+    private void removeEnded() throws JMSException {
+        for (Use use = ended.poll(); use != null; use = ended.poll()) {
+            remove(use);
+        }
     }
 
     private void remove(Use use) throws JMSException {
@@ -241,6 +256,7 @@ final class Subscriptions {
     /** Ends a durable subscription, shared or not. */
     void unsubscribe(String clientId, String name) throws JMSException {
         control.exclusively(() -> {
+            removeEnded();
             end(clientId, name);
             return null;
         });
@@ -312,6 +328,11 @@ final class Subscriptions {
 
     /** After the control connection was lost: makes again what ended with it. The control connection calls this. */
     void restore(Store store) throws SQLException {
+        for (Use use = ended.poll(); use != null; use = ended.poll()) {
+            if (uses.remove(use) && use.kind() != Kind.PLAIN) {
+                active.merge(use.claim(), -1, Integer::sum);
+            }
+        }
         for (Use use : new LinkedHashSet<>(uses)) {
             if (use.kind() != Kind.PLAIN) {
                 claimAgain(store, use.claim(), use.kind().shared, "subscription \"" + use.subscriber() + "\"");
@@ -333,7 +354,7 @@ final class Subscriptions {
             if (attempt == CLAIM_AGAIN_ATTEMPTS) {
                 throw new SQLException(what + " is in use by another connection, which claimed it meanwhile", IN_USE);
             }
-            pause();
+            Pause.milliseconds(CLAIM_PAUSE_MS);
         }
     }
 
@@ -384,13 +405,5 @@ final class Subscriptions {
 
     private static JMSException inUse(String name) {
         return new JMSException("subscription \"" + name + "\" has consumers already");
-    }
-
-    private static void pause() {
-        try {
-            Thread.sleep(CLAIM_PAUSE_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
     }
 }

@@ -1,6 +1,7 @@
 package io.github.pgaq.jms.sql;
 
 import io.github.pgaq.jms.store.Lease;
+import io.github.pgaq.jms.store.Pause;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -91,21 +92,12 @@ final class Leases {
                                 + " messages",
                         BUSY);
             }
-            pause(pause);
+            Pause.milliseconds(pause);
             List<Lease> left = List.copyOf(undone.busy);
             undone.busy.clear();
             undone.add(call.on(left), left);
         }
         return undone.ended;
-    }
-
-    private static void pause(long milliseconds) throws SQLException {
-        try {
-            Thread.sleep(milliseconds);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new SQLException("interrupted while leases were busy", BUSY, e);
-        }
     }
 
     private PreparedStatement prepare(String sql, List<Lease> leases) throws SQLException {

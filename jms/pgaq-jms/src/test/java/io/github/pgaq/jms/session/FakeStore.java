@@ -94,6 +94,7 @@ final class FakeStore implements Store {
             long until = timeout == null ? Long.MAX_VALUE : System.nanoTime() + timeout.toNanos();
             cancelled = false;
             receiving = true;
+            boolean interrupted = false;
             server.waits(1);
             try {
                 while (true) {
@@ -107,17 +108,28 @@ final class FakeStore implements Store {
                     if (cancelled || until != Long.MAX_VALUE && left <= 0) {
                         return new Received(-1, List.of(), stale);
                     }
-                    server.wait(left);
+                    interrupted |= await(left);
                     if (dead) {
                         throw new SQLException("connection is lost", "08006");
                     }
                 }
-            } catch (InterruptedException e) {
-                throw new SQLException(e);
             } finally {
                 receiving = false;
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
                 server.waits(-1);
             }
+        }
+    }
+
+    /** Waits for a change as a driver reads from a socket: an interrupt does not end it. */
+    private boolean await(long milliseconds) {
+        try {
+            server.wait(milliseconds);
+            return false;
+        } catch (InterruptedException e) {
+            return true;
         }
     }
 

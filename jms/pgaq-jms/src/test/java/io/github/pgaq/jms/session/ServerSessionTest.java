@@ -2,6 +2,7 @@ package io.github.pgaq.jms.session;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -122,6 +123,28 @@ class ServerSessionTest extends ServerTest {
         session.commit();
         session.close();
         assertEquals("0", left(name));
+    }
+
+    /** The thread reads from a socket, which an interrupt does not end. */
+    @Test
+    void anInterruptEndsAWaitWithoutTimeLimit() throws Exception {
+        Session session = connection.createSession();
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        CompletableFuture<Object> result = new CompletableFuture<>();
+        Thread thread = new Thread(() -> {
+            try {
+                result.complete(consumer.receive());
+            } catch (JMSException e) {
+                result.complete(Thread.interrupted() ? e : "the interrupt is lost");
+            }
+        });
+        thread.start();
+        awaitValue("t", "SELECT waiting > 0 FROM aq.subscribers WHERE queue_name = '" + name + "'");
+        thread.interrupt();
+        JMSException e = assertInstanceOf(JMSException.class, result.get(10, TimeUnit.SECONDS));
+        assertInstanceOf(InterruptedException.class, e.getLinkedException());
+        send(session, "a");
+        assertEquals(List.of("a"), receive(consumer, 1));
     }
 
     /** Commits that go together do so on the connection of any of the sessions. */
