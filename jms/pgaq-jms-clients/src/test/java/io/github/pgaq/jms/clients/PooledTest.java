@@ -9,11 +9,14 @@ import jakarta.jms.JMSContext;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
+import java.util.HashSet;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.messaginghub.pooled.jms.JmsPoolConnectionFactory;
+import org.messaginghub.pooled.jms.JmsPoolSession;
 
 /** The pool of messaginghub, which Quarkus and Spring Boot use. */
 @Timeout(60)
@@ -48,6 +51,22 @@ class PooledTest extends ServerTest {
             }
         }
         assertEquals(1, pool.getNumConnections());
+    }
+
+    /** The provider has nothing against a session that is given back, so the pool keeps it. */
+    @Test
+    void sessionsAreKept() throws Exception {
+        String queue = newQueue();
+        Set<Session> sessions = new HashSet<>();
+        try (var connection = pool.createConnection()) {
+            for (int i = 0; i < 3; i++) {
+                try (Session session = connection.createSession()) {
+                    session.createProducer(session.createQueue(queue)).send(session.createTextMessage("m" + i));
+                    sessions.add(((JmsPoolSession) session).getInternalSession());
+                }
+            }
+        }
+        assertEquals(1, sessions.size());
     }
 
     @Test

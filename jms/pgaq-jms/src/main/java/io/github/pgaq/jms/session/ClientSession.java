@@ -16,6 +16,7 @@ import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageListener;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.QueueBrowser;
@@ -258,6 +259,18 @@ public class ClientSession extends MessageMaker {
         }
         checkThread("recover()");
         entered(settlement::recover);
+    }
+
+    /**
+     * Takes no listener but null, as pools do before they keep a session for its next user: that one must not
+     * acknowledge what this one has not.
+     */
+    @Override
+    public void setMessageListener(MessageListener listener) throws JMSException {
+        super.setMessageListener(listener);
+        if (mode == CLIENT_ACKNOWLEDGE) {
+            recover();
+        }
     }
 
     /** Acknowledges all that was delivered. */

@@ -78,10 +78,13 @@ abstract class MessageMaker implements PgaqSession {
         return null;
     }
 
-    /** Fails: only a ConnectionConsumer would use it, and these are not supported. */
+    /** Takes no listener but null: only a ConnectionConsumer would use it, and these are not supported. */
     @Override
     public void setMessageListener(MessageListener listener) throws JMSException {
         checkOpen();
+        if (listener == null) {
+            return;
+        }
         throw new JMSException("message listeners of sessions are not supported; set one on a consumer");
     }
 

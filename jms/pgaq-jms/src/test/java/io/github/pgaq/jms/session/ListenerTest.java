@@ -66,6 +66,19 @@ class ListenerTest extends SessionFixture {
         });
     }
 
+    /** Pools do it before they keep a session for its next user. */
+    @Test
+    void aSessionWithoutAListenerOfItsOwnHasNothingToAcknowledge() throws Exception {
+        server.text("q", "a");
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(queue);
+        Message first = consumer.receive();
+        session.setMessageListener(null);
+        first.acknowledge();
+        assertEquals("a", text(consumer.receive()));
+        assertThrows(JMSException.class, () -> session.setMessageListener(message -> {}));
+    }
+
     @Test
     void deliversInOrderAndAcknowledgesAfterwards() throws Exception {
         server.text("q", "a", "b", "c");
