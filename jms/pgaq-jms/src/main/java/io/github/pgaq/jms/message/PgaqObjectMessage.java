@@ -17,6 +17,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 
 /** An object message. It keeps the serial form of the object as it was when the message was made. */
 public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessage {
@@ -110,9 +111,14 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
     /** Reads objects of allowed classes, found by the thread's class loader or else by that of this class. */
     private static final class Input extends ObjectInputStream {
         private static final int MAX_DEPTH = 500;
+        /** A second more for each MB. */
+        private static final long MAX_SECONDS = 10;
 
         private final AllowedClasses allowed;
         private final long size;
+        private final long end;
+        /** The number of steps that hashing what was read has taken. */
+        private long work;
         /** For each collection that was read: the number of steps that it takes to hash it with all its elements. */
         private final Map<Object, Long> weights = new IdentityHashMap<>();
 
@@ -120,22 +126,28 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
             super(new ByteArrayInputStream(bytes));
             this.allowed = allowed;
             this.size = bytes.length;
+            this.end = System.nanoTime() + (MAX_SECONDS + (size >> 20)) * 1_000_000_000;
             if (allowed != ALL) {
                 setObjectInputFilter(this::filter);
                 enableResolveObject(true);
             }
         }
 
-        /** Bounds the memory that a small message can claim: elements of arrays and maps take bytes of the message. */
+        /**
+         * Bounds the memory that a small message can claim: elements of arrays and maps take bytes of the message. And
+         * the time: elements with the same hash are compared with each other.
+         */
         private ObjectInputFilter.Status filter(ObjectInputFilter.FilterInfo info) {
-            boolean refused = info.depth() > MAX_DEPTH || info.arrayLength() > 8 * size + 1024;
+            boolean refused =
+                    info.depth() > MAX_DEPTH || info.arrayLength() > 8 * size + 1024 || end - System.nanoTime() < 0;
             return refused ? ObjectInputFilter.Status.REJECTED : ObjectInputFilter.Status.UNDECIDED;
         }
 
         /**
          * Bounds the time that a small message can claim: a set hashes its elements when it is read, and a collection
          * of collections that are in it twice takes twice the steps on each level. An object is read before those that
-         * hold it, wherever in the message it is, so the check comes before the first one that would hash it.
+         * hold it, wherever in the message it is, so the check comes before the first one that would hash it. Only one
+         * that holds itself is not: then it counts with what it has now, each time.
          */
         @Override
         protected Object resolveObject(Object object) throws IOException {
@@ -152,15 +164,25 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
             long weight = 1;
             for (Object each : held) {
                 weight += object instanceof Map<?, ?> && each instanceof Map.Entry<?, ?> entry
-                        ? weights.getOrDefault(entry.getKey(), 1L) + weights.getOrDefault(entry.getValue(), 1L)
-                        : weights.getOrDefault(each, 1L);
-                if (weight > 64 * size + 1024) {
+                        ? weight(entry.getKey()) + weight(entry.getValue())
+                        : weight(each);
+                if (work + weight > 64 * size + 1024) {
                     throw new InvalidObjectException(
                             "collections hold each other too often for a message of " + size + " bytes");
                 }
             }
+            work += object instanceof Set<?> || object instanceof Map<?, ?> ? weight : 0;
             weights.put(object, weight);
             return object;
+        }
+
+        private long weight(Object object) {
+            Long known = weights.get(object);
+            return known != null
+                    ? known
+                    : object instanceof Collection<?> collection
+                            ? collection.size() + 1L
+                            : object instanceof Map<?, ?> map ? 2L * map.size() + 1 : 1;
         }
 
         @Override

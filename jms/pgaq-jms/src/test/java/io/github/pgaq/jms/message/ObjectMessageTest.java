@@ -24,6 +24,7 @@ import java.util.Collections;
 import java.util.Date;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -258,6 +259,17 @@ class ObjectMessageTest {
         return all;
     }
 
+    /** Sets with a list, which is read before its end, where they are. */
+    private static Serializable selfHolding() {
+        LinkedList<Object> list = new LinkedList<>(Collections.nCopies(4000, null));
+        Object[] sets = new Object[2000];
+        for (int i = 0; i < sets.length; i++) {
+            sets[i] = new HashSet<>(List.of(list));
+        }
+        list.add(sets);
+        return list;
+    }
+
     private static Serializable bomb(String kind) {
         ArrayList<Object> list = new ArrayList<>();
         HashMap<Object, Object> map = new HashMap<>();
@@ -272,6 +284,8 @@ class ObjectMessageTest {
                 return sets(60);
             case "lists":
                 return list;
+            case "a list that holds itself":
+                return selfHolding();
             default:
                 return map;
         }
@@ -279,7 +293,7 @@ class ObjectMessageTest {
 
     // not the objects are the parameters: to name a test by its object would take too long
     @ParameterizedTest
-    @ValueSource(strings = {"nested sets", "a list of sets", "lists", "maps"})
+    @ValueSource(strings = {"nested sets", "a list of sets", "lists", "maps", "a list that holds itself"})
     @Timeout(60)
     void aSmallMessageCannotClaimMuchTime(String kind) throws JMSException {
         PgaqObjectMessage message = received(bomb(kind), "");
