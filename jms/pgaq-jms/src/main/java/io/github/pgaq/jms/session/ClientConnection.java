@@ -31,6 +31,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -54,7 +55,9 @@ public class ClientConnection implements PgaqConnection {
     private final AtomicInteger threads = new AtomicInteger();
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    // guarded by this
+    /** No monitor, as nowhere where the server is called: virtual threads of Java 21 keep their carriers in those. */
+    private final ReentrantLock lock = new ReentrantLock();
+    // guarded by lock
     private boolean started;
     private boolean used;
     private boolean administered;
@@ -270,16 +273,20 @@ public class ClientConnection implements PgaqConnection {
     }
 
     /** Opens a session that was made for this connection. */
-    protected final synchronized <S extends ClientSession> S add(S session) throws JMSException {
+    protected final <S extends ClientSession> S add(S session) throws JMSException {
         checkOpen();
-        used = true;
-        if (callers && !sessions.isEmpty()) {
-            throw new IllegalStateException("a connection on a JDBC connection of the caller has one session at most");
-        }
-        if (!callers && !keeping) {
-            keeping = true;
-            thread("control", keeper).start();
-        }
+        locked(() -> {
+            used = true;
+            if (callers && !sessions.isEmpty()) {
+                throw new IllegalStateException(
+                        "a connection on a JDBC connection of the caller has one session at most");
+            }
+            if (!callers && !keeping) {
+                keeping = true;
+                thread("control", keeper).start();
+            }
+        });
+        // not locked: a pool may have no connection until another thread closes a session
         session.link().open();
         sessions.add(session);
         if (closed.get()) {
@@ -287,8 +294,17 @@ public class ClientConnection implements PgaqConnection {
             session.close();
         }
         checkOpen();
-        session.setStarted(started);
+        locked(() -> session.setStarted(started));
         return session;
+    }
+
+    private void locked(Errors.CheckedVoid action) throws JMSException {
+        lock.lock();
+        try {
+            action.run();
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** The open sessions. */
@@ -347,8 +363,12 @@ public class ClientConnection implements PgaqConnection {
     }
 
     @Override
-    public synchronized void setClientID(String id) throws JMSException {
+    public void setClientID(String id) throws JMSException {
         checkOpen();
+        locked(() -> name(id));
+    }
+
+    private void name(String id) throws JMSException {
         if (administered || clientId != null) {
             throw new IllegalStateException("the connection has a client identifier already");
         }
@@ -387,8 +407,8 @@ public class ClientConnection implements PgaqConnection {
         exceptionListener = listener;
     }
 
-    private synchronized void use() {
-        used = true;
+    private void use() throws JMSException {
+        locked(() -> used = true);
     }
 
     /** Tells the exception listener, on a thread of its own, because the caller may hold locks. */
@@ -405,23 +425,25 @@ public class ClientConnection implements PgaqConnection {
     }
 
     @Override
-    public synchronized void start() throws JMSException {
+    public void start() throws JMSException {
         checkOpen();
-        used = true;
-        started = true;
-        sessions.forEach(session -> session.setStarted(true));
+        setStarted(true);
+    }
+
+    private void setStarted(boolean value) throws JMSException {
+        locked(() -> {
+            used = true;
+            started = value;
+            sessions.forEach(session -> session.setStarted(value));
+        });
     }
 
     @Override
     public void stop() throws JMSException {
         checkOpen();
         Callbacks.refuseListener(this, "stop()");
-        synchronized (this) {
-            used = true;
-            started = false;
-            sessions.forEach(session -> session.setStarted(false));
-        }
-        // not with the monitor: listeners may call this connection
+        setStarted(false);
+        // not locked: listeners may call this connection
         sessions.forEach(ClientSession::awaitListener);
     }
 

@@ -32,6 +32,8 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -53,8 +55,8 @@ public class ClientSession extends MessageMaker {
     /** Keeps the order of what the session sends, whichever connection commits it; null: its own always does. */
     private final String producer;
 
-    private volatile int version;
-    private Thread dispatcher;
+    private final AtomicInteger version = new AtomicInteger();
+    private final AtomicBoolean dispatching = new AtomicBoolean();
 
     /**
      * Makes a session.
@@ -174,15 +176,16 @@ public class ClientSession extends MessageMaker {
 
     /** Changes with the consumers and their listeners. */
     int version() {
-        return version;
+        return version.get();
     }
 
     /** Consumers or listeners have changed: threads that wait for messages start over. */
-    synchronized void consumersChanged() {
-        version++;
-        if (dispatcher == null && roster.hasListeners()) {
-            dispatcher = connection.thread("listener", new Dispatcher(this, gate, intake, settlement));
-            dispatcher.start();
+    void consumersChanged() {
+        version.incrementAndGet();
+        if (roster.hasListeners() && dispatching.compareAndSet(false, true)) {
+            connection
+                    .thread("listener", new Dispatcher(this, gate, intake, settlement))
+                    .start();
         }
         gate.wake();
     }

@@ -23,6 +23,7 @@ import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.io.Serializable;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 
 /** A context: a session, made when it is first needed, and a connection that contexts share. */
 public class Context implements JMSContext {
@@ -31,6 +32,9 @@ public class Context implements JMSContext {
     private final AtomicInteger contexts;
 
     private final int mode;
+    /** No monitor: the session connects, see ClientConnection. */
+    private final ReentrantLock lock = new ReentrantLock();
+
     private ClientSession session;
     private boolean closed;
     private volatile boolean autoStart = true;
@@ -69,12 +73,17 @@ public class Context implements JMSContext {
         return Errors.unchecked(() -> use.on(session()));
     }
 
-    private synchronized ClientSession session() throws JMSException {
-        checkOpen();
-        if (session == null) {
-            session = newSession();
+    private ClientSession session() throws JMSException {
+        lock.lock();
+        try {
+            checkOpen();
+            if (session == null) {
+                session = newSession();
+            }
+            return session;
+        } finally {
+            lock.unlock();
         }
-        return session;
     }
 
     /** Makes the session. */
@@ -82,9 +91,14 @@ public class Context implements JMSContext {
         return connection.createSession(mode);
     }
 
-    private synchronized void checkOpen() {
-        if (closed) {
-            throw new IllegalStateRuntimeException("the context is closed");
+    private void checkOpen() {
+        lock.lock();
+        try {
+            if (closed) {
+                throw new IllegalStateRuntimeException("the context is closed");
+            }
+        } finally {
+            lock.unlock();
         }
     }
 
@@ -158,8 +172,11 @@ public class Context implements JMSContext {
     @Override
     public void close() {
         ClientSession opened;
-        synchronized (this) {
+        lock.lock();
+        try {
             opened = session;
+        } finally {
+            lock.unlock();
         }
         Errors.unchecked(() -> {
             // before the state changes: a callback that must not close leaves everything as it is
@@ -167,11 +184,14 @@ public class Context implements JMSContext {
             if (opened != null) {
                 Callbacks.refuseCompletion(opened, "close()");
             }
-            synchronized (this) {
+            lock.lock();
+            try {
                 if (closed) {
                     return;
                 }
                 closed = true;
+            } finally {
+                lock.unlock();
             }
             try {
                 if (opened != null) {

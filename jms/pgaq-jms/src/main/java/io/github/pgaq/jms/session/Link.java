@@ -189,7 +189,7 @@ final class Link {
         }
     }
 
-    /** Waits until the next attempt is due, or the deadline; false: it is no longer wanted. An interrupt ends the call. */
+    /** Waits until the next attempt is due, or the deadline; false: it is no longer wanted. */
     private boolean pause(Deadline until) throws JMSException {
         try {
             for (long left = left(until); left > 0 && !watcher.isClosed(); left = left(until)) {

@@ -5,6 +5,7 @@ import jakarta.jms.JMSException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.locks.ReentrantLock;
 import javax.sql.XAConnection;
 import javax.transaction.xa.XAException;
 import javax.transaction.xa.XAResource;
@@ -29,6 +30,9 @@ final class XaResource implements XAResource {
         void await() throws JMSException;
     }
 
+    /** No monitor, in which a virtual thread of Java 21 would keep its carrier while it waits for the server. */
+    private final ReentrantLock lock = new ReentrantLock();
+
     private XAConnection connection;
     private Connection jdbc;
     private Pending pending = () -> {};
@@ -47,27 +51,37 @@ final class XaResource implements XAResource {
      * @return the store on it
      * @throws SQLException if a branch was lost with the last connection, until it is rolled back
      */
-    synchronized Store use(XaSource source, XaStores stores) throws SQLException {
-        if (branch != null) {
-            throw new SQLException(
-                    "the connection is lost, and with it a transaction that is not rolled back yet", "40000");
-        }
-        closeConnection();
-        connection = source.open();
+    Store use(XaSource source, XaStores stores) throws SQLException {
+        lock.lock();
         try {
-            jdbc = connection.getConnection();
-            return stores.on(jdbc);
-        } catch (SQLException | RuntimeException e) {
+            if (branch != null) {
+                throw new SQLException(
+                        "the connection is lost, and with it a transaction that is not rolled back yet", "40000");
+            }
             closeConnection();
-            throw e;
+            connection = source.open();
+            try {
+                jdbc = connection.getConnection();
+                return stores.on(jdbc);
+            } catch (SQLException | RuntimeException e) {
+                closeConnection();
+                throw e;
+            }
+        } finally {
+            lock.unlock();
         }
     }
 
     /** The session is closed. */
-    synchronized void close() {
-        closed = true;
-        if (branch == null) {
-            closeConnection();
+    void close() {
+        lock.lock();
+        try {
+            closed = true;
+            if (branch == null) {
+                closeConnection();
+            }
+        } finally {
+            lock.unlock();
         }
     }
 
@@ -94,41 +108,54 @@ final class XaResource implements XAResource {
     }
 
     @Override
-    public synchronized void start(Xid xid, int flags) throws XAException {
-        if (closed) {
-            throw failure(XAException.XAER_RMFAIL, "the session is closed", null);
+    public void start(Xid xid, int flags) throws XAException {
+        lock.lock();
+        try {
+            if (closed) {
+                throw failure(XAException.XAER_RMFAIL, "the session is closed", null);
+            }
+            driver().start(xid, flags);
+            branch = xid;
+        } finally {
+            lock.unlock();
         }
-        driver().start(xid, flags);
-        branch = xid;
     }
 
     @Override
     public void end(Xid xid, int flags) throws XAException {
         try {
-            // not with the monitor: a completion listener may call the session
+            // not locked: a completion listener may call the session
             pending.await();
         } catch (JMSException e) {
             throw failure(XAException.XAER_RMERR, e.getMessage(), e);
         }
-        synchronized (this) {
+        lock.lock();
+        try {
             driver().end(xid, flags);
+        } finally {
+            lock.unlock();
         }
     }
 
     @Override
-    public synchronized int prepare(Xid xid) throws XAException {
+    public int prepare(Xid xid) throws XAException {
+        lock.lock();
         try {
-            return driver().prepare(xid);
-        } catch (XAException e) {
-            if (!(e.getCause() instanceof SQLException cause) || isLost(cause)) {
-                throw e;
+            try {
+                return driver().prepare(xid);
+            } catch (XAException e) {
+                if (!(e.getCause() instanceof SQLException cause) || isLost(cause)) {
+                    throw e;
+                }
+                // the server has rolled it back
+                if (!closed) {
+                    forgetRefused(xid);
+                }
+                finished(xid);
+                throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
             }
-            // the server has rolled it back
-            if (!closed) {
-                forgetRefused(xid);
-            }
-            finished(xid);
-            throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
+        } finally {
+            lock.unlock();
         }
     }
 
@@ -157,27 +184,37 @@ final class XaResource implements XAResource {
     }
 
     @Override
-    public synchronized void commit(Xid xid, boolean onePhase) throws XAException {
-        boolean alive = true;
+    public void commit(Xid xid, boolean onePhase) throws XAException {
+        lock.lock();
         try {
-            driver().commit(xid, onePhase);
-        } catch (XAException e) {
-            alive = onePhase || e.errorCode == XAException.XAER_NOTA;
-            throw e;
-        } finally {
-            // a prepared branch is still to be committed if that has failed
-            if (alive) {
-                finished(xid);
+            boolean alive = true;
+            try {
+                driver().commit(xid, onePhase);
+            } catch (XAException e) {
+                alive = onePhase || e.errorCode == XAException.XAER_NOTA;
+                throw e;
+            } finally {
+                // a prepared branch is still to be committed if that has failed
+                if (alive) {
+                    finished(xid);
+                }
             }
+        } finally {
+            lock.unlock();
         }
     }
 
     @Override
-    public synchronized void rollback(Xid xid) throws XAException {
+    public void rollback(Xid xid) throws XAException {
+        lock.lock();
         try {
-            driver().rollback(xid);
+            try {
+                driver().rollback(xid);
+            } finally {
+                finished(xid);
+            }
         } finally {
-            finished(xid);
+            lock.unlock();
         }
     }
 
@@ -191,13 +228,23 @@ final class XaResource implements XAResource {
     }
 
     @Override
-    public synchronized Xid[] recover(int flag) throws XAException {
-        return driver().recover(flag);
+    public Xid[] recover(int flag) throws XAException {
+        lock.lock();
+        try {
+            return driver().recover(flag);
+        } finally {
+            lock.unlock();
+        }
     }
 
     @Override
-    public synchronized void forget(Xid xid) throws XAException {
-        driver().forget(xid);
+    public void forget(Xid xid) throws XAException {
+        lock.lock();
+        try {
+            driver().forget(xid);
+        } finally {
+            lock.unlock();
+        }
     }
 
     @Override

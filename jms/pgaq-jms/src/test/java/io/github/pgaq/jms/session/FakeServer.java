@@ -4,6 +4,10 @@ import io.github.pgaq.jms.store.Body;
 import io.github.pgaq.jms.store.Lease;
 import io.github.pgaq.jms.store.Outgoing;
 import io.github.pgaq.jms.store.Subscription;
+import java.lang.management.ManagementFactory;
+import java.lang.management.MonitorInfo;
+import java.lang.management.ThreadInfo;
+import java.lang.management.ThreadMXBean;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -14,9 +18,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** Queues in memory for the stores of a test. Leases end only when a test says so. */
 final class FakeServer {
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
     /** A message of a queue or of a subscriber. */
     static final class Stored {
         final UUID msgid = UUID.randomUUID();
@@ -48,6 +55,9 @@ final class FakeServer {
     /** The calls, as {@code name argument}, in their order. */
     final List<String> calls = new ArrayList<>();
 
+    /** Monitors that were held during calls. */
+    final Set<String> monitors = ConcurrentHashMap.newKeySet();
+
     private final Map<String, SQLException> failures = new HashMap<>();
     private final Set<String> exhausted = new HashSet<>();
     private long sequence;
@@ -73,6 +83,7 @@ final class FakeServer {
     }
 
     synchronized FakeStore open() throws SQLException {
+        noteMonitors();
         if (refusing) {
             refused.run();
             throw new SQLException("connection refused", "08001");
@@ -92,7 +103,20 @@ final class FakeServer {
         exhausted.add(call);
     }
 
+    /** Notes the monitors of the provider that the calling thread has while it calls the server. */
+    void noteMonitors() {
+        ThreadInfo thread =
+                THREADS.getThreadInfo(new long[] {Thread.currentThread().getId()}, true, false)[0];
+        for (MonitorInfo monitor : thread.getLockedMonitors()) {
+            if (monitor.getClassName().startsWith("io.github.pgaq.jms.")
+                    && !monitor.getClassName().equals(FakeServer.class.getName())) {
+                monitors.add(monitor.getClassName() + " in " + monitor.getLockedStackFrame());
+            }
+        }
+    }
+
     synchronized void called(FakeStore store, String call, String argument) throws SQLException {
+        noteMonitors();
         if (store.dead) {
             throw new SQLException("connection is lost", "08006");
         }

@@ -381,6 +381,7 @@ final class FakeStore implements Store {
 
     @Override
     public void cancel() {
+        server.noteMonitors();
         synchronized (server) {
             if (receiving) {
                 cancelled = true;

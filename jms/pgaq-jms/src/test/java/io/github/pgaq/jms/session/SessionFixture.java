@@ -13,6 +13,7 @@ import jakarta.jms.Queue;
 import jakarta.jms.TextMessage;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -83,5 +84,6 @@ abstract class SessionFixture {
             }
         }
         threads.shutdownNow();
+        assertEquals(Set.of(), server.monitors, "a monitor was held while the server was called");
     }
 }
