@@ -18,11 +18,13 @@
 #include "pgstat.h"
 #include "replication/slot.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/spin.h"
 #include "utils/backend_status.h"
 #include "utils/guc_tables.h"
 #include "utils/rel.h"
+#include "utils/timeout.h"
 
 static void
 forget_rows(Relation rel, TransactionId frozen, MultiXactId min_multi)
@@ -199,6 +201,32 @@ aq_compat_io_times(uint64 *times)
 #endif
 	for (int io = 0; io < AQ_IO_COUNT; io++)
 		times[io] *= 1000;
+}
+
+/*
+ * The limits of the statement and, outside a transaction block, of the
+ * transaction end; from the resumption on they apply to the rest.
+ */
+void
+aq_compat_suspend_timeouts(bool in_block)
+{
+	if (get_timeout_active(STATEMENT_TIMEOUT))
+		disable_timeout(STATEMENT_TIMEOUT, true);
+#if PG_VERSION_NUM >= 170000
+	if (!in_block && get_timeout_active(TRANSACTION_TIMEOUT))
+		disable_timeout(TRANSACTION_TIMEOUT, true);
+#endif
+}
+
+void
+aq_compat_resume_timeouts(bool in_block)
+{
+	if (StatementTimeout > 0 && !get_timeout_active(STATEMENT_TIMEOUT))
+		enable_timeout_after(STATEMENT_TIMEOUT, StatementTimeout);
+#if PG_VERSION_NUM >= 170000
+	if (!in_block && TransactionTimeout > 0 && !get_timeout_active(TRANSACTION_TIMEOUT))
+		enable_timeout_after(TRANSACTION_TIMEOUT, TransactionTimeout);
+#endif
 }
 
 /*

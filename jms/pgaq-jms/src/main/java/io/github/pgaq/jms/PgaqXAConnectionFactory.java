@@ -1,5 +1,6 @@
 package io.github.pgaq.jms;
 
+import io.github.pgaq.jms.sql.Ownership;
 import io.github.pgaq.jms.sql.SqlStore;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.StoreFactory;
@@ -11,6 +12,7 @@ import jakarta.jms.XAConnectionFactory;
 import jakarta.jms.XAJMSContext;
 import jakarta.jms.XAQueueConnectionFactory;
 import jakarta.jms.XATopicConnectionFactory;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Properties;
 import javax.sql.ConnectionEvent;
@@ -107,8 +109,13 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
     private XaConnection connectXa(String user, String password) throws JMSException {
         StoreFactory factory = stores(user, password);
 
-        return new XaConnection(
-                factory, getOptions(), source(user, password), connection -> new SqlStore(connection, false));
+        return new XaConnection(factory, getOptions(), source(user, password), PgaqXAConnectionFactory::inBranches);
+    }
+
+    /** A store on a connection for XA, whose transactions others end. */
+    private static Store inBranches(Connection connection) throws SQLException {
+        Ownership.of(connection);
+        return new SqlStore(connection, false);
     }
 
     private XaSource source(String user, String password) throws JMSException {

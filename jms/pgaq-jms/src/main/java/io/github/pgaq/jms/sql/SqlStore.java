@@ -26,9 +26,9 @@ import org.slf4j.LoggerFactory;
 /**
  * A store on a JDBC connection of pgjdbc, or on a pool's connection that unwraps to one.
  *
- * <p>It sets nothing on the connection but autocommit, which {@link #begin()} turns off if it is on, until the
- * transaction ends. On a connection whose autocommit is off already, each call is part of the transaction that its
- * owner ends, and no call changes autocommit: so a store also works in a branch of an XA transaction.
+ * <p>On a connection of the caller it sets nothing but autocommit, which {@link #begin()} turns off if it is on, until
+ * the transaction ends. If it is off already, each call is part of the transaction that its owner ends, and no call
+ * changes autocommit: so a store also works in a branch of an XA transaction.
  */
 public final class SqlStore implements Store {
 
@@ -43,7 +43,9 @@ public final class SqlStore implements Store {
     private static final Received NOTHING = new Received(-1, List.of(), List.of());
 
     private final Connection connection;
-    private final boolean owned;
+    /** Null: the connection is the caller's. */
+    private final Ownership ownership;
+
     private final Statements statements;
     private final Sender sender;
     private final Receiver receiver;
@@ -65,11 +67,11 @@ public final class SqlStore implements Store {
      * Makes a store.
      *
      * @param connection where it works
-     * @param owned whether the store closes the connection
+     * @param owned whether the connection is the store's, which sets what it needs, and closes it
      */
     public SqlStore(Connection connection, boolean owned) throws SQLException {
         this.connection = connection;
-        this.owned = owned;
+        this.ownership = owned ? Ownership.of(connection) : null;
         this.statements = new Statements(connection);
         this.sender = new Sender(statements);
         this.receiver = new Receiver(connection, statements);
@@ -462,13 +464,16 @@ public final class SqlStore implements Store {
             }
             names.close();
             statements.close();
+            if (ownership != null) {
+                ownership.end();
+            }
         } catch (SQLException e) {
             // with a connection that is lost, the server has given all of it up
             if (!connection.isClosed()) {
                 throw e;
             }
         } finally {
-            if (owned) {
+            if (ownership != null) {
                 connection.close();
             }
         }

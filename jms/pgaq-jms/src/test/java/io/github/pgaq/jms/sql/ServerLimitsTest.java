@@ -1,0 +1,133 @@
+package io.github.pgaq.jms.sql;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import io.github.pgaq.jms.ServerTest;
+import io.github.pgaq.jms.store.Body;
+import io.github.pgaq.jms.store.Outgoing;
+import io.github.pgaq.jms.store.Received;
+import io.github.pgaq.jms.store.Source;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The limits of the server for statements and sessions, and what a pool has set on its connections. */
+@Timeout(60)
+class ServerLimitsTest extends ServerTest {
+    private static final Duration LEASE = Duration.ofMinutes(1);
+    private static final Duration LONGER = Duration.ofMillis(250);
+
+    private String queue;
+
+    @BeforeEach
+    void create() throws SQLException {
+        queue = newQueue();
+    }
+
+    private static void set(Connection connection, String setting) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SET " + setting);
+        }
+    }
+
+    private static String show(Connection connection, String parameter) throws SQLException {
+        try (Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery("SHOW " + parameter)) {
+            row.next();
+            return row.getString(1);
+        }
+    }
+
+    private Received receive(SqlStore store) throws SQLException {
+        return store.receive(List.of(new Source(queue, null, null, 1)), LONGER, LEASE, List.of());
+    }
+
+    private Outgoing message() {
+        return new Outgoing(queue, new Body("text", "{}", null, null, "a", null), 4, 0, 0, null, null, false);
+    }
+
+    @Test
+    void aWaitOutlastsStatementTimeout() throws SQLException {
+        try (Connection connection = connect()) {
+            set(connection, "statement_timeout = '100ms'");
+            SqlStore store = new SqlStore(connection, false);
+            assertEquals(-1, receive(store).source());
+            // as the first statement of a transaction, and behind another one
+            connection.setAutoCommit(false);
+            assertEquals(-1, receive(store).source());
+            set(connection, "application_name = 'pgaq-jms'");
+            assertEquals(-1, receive(store).source());
+            connection.rollback();
+        }
+    }
+
+    @Test
+    void statementTimeoutAppliesToOtherCalls() throws SQLException {
+        try (Connection connection = connect();
+                Statement statement = connection.createStatement()) {
+            set(connection, "statement_timeout = '100ms'");
+            receive(new SqlStore(connection, false));
+            SQLException e = assertThrows(SQLException.class, () -> statement.execute("SELECT pg_sleep(10)"));
+            assertEquals("57014", e.getSQLState());
+        }
+    }
+
+    @Test
+    void aConnectionMayLieIdleForLong() throws SQLException {
+        Connection connection = connect();
+        set(connection, "idle_session_timeout = '1min'");
+        SqlStore store = new SqlStore(connection, true);
+        assertEquals("0", show(connection, "idle_session_timeout"));
+        store.close();
+    }
+
+    @Test
+    void aConnectionWithoutAutocommitCommitsWhatItSends() throws SQLException {
+        Connection connection = connect();
+        connection.setAutoCommit(false);
+        SqlStore store = new SqlStore(connection, true);
+        store.send(List.of(message()));
+        try (Connection other = connect()) {
+            assertEquals(1, receive(new SqlStore(other, false)).messages().size());
+        }
+        store.close();
+    }
+
+    @Test
+    void aPoolGetsItsConnectionAsItWas() throws SQLException {
+        try (Connection connection = connect()) {
+            set(connection, "idle_session_timeout = '1min'");
+            connection.setAutoCommit(false);
+            SqlStore store = new SqlStore(pooled(connection), true);
+            store.send(List.of(message()));
+            store.close();
+            assertFalse(connection.getAutoCommit());
+            assertEquals("1min", show(connection, "idle_session_timeout"));
+        }
+    }
+
+    /** A connection that its pool keeps open. */
+    private static Connection pooled(Connection connection) {
+        return (Connection) Proxy.newProxyInstance(
+                ServerLimitsTest.class.getClassLoader(), new Class<?>[] {Connection.class}, (proxy, method, args) -> {
+                    if (method.getName().equals("close")) {
+                        return null;
+                    }
+                    try {
+                        return method.invoke(connection, args);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                });
+    }
+}
