@@ -304,6 +304,8 @@ extern bool aq_pending_is_dropped(int32 id);
 extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_numbers(const AqQueue *queue, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
+extern void aq_queue_lock_dropping(int32 id);
+extern bool aq_queue_lock_is_dropping(int32 id);
 extern void aq_queue_lock_name(const char *table, const char *name);
 extern bool aq_queue_lock_insert(const char *table, const char *name, const char *command,
 								 int nargs, Oid *types, Datum *values, const char *nulls);
@@ -487,6 +489,7 @@ struct AqQueueShm
 	bool		single;			/* one consumer without a name, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* number of wait entries for all its consumers */
+	pg_atomic_uint32 dropping;	/* 1: a drop may want its waiters to leave: see aq_waiters_end */
 	pg_atomic_uint32 watched;	/* 1: the next wake-up also posts AQ_WORK_WATCHED; set when the queue is loaded */
 	pg_atomic_uint32 forwarded; /* 1: other nodes hold units of it: wake-ups are news for part "node" */
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
@@ -671,6 +674,7 @@ extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, 
 extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */
+extern void aq_waiters_end(AqQueueShm *shm);
 
 /*
  * maximum number of (queue, consumer) pairs for which a session can wait at a

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from conftest import PATIENCE, put, take, until
 from pgaq import db
+from test_wait import Waiter, asleep
 
 SETTINGS = {"max_prepared_transactions": "10"}
 
@@ -182,3 +185,57 @@ def test_a_purge_that_waits(server, conn, queue, end):
         # who has come late may have been faster
         assert purged.result(PATIENCE) + len(found.result(PATIENCE)) == (1 if end == "COMMIT" else 2)
     assert take(conn, queue) == []
+
+
+# --- dropping beside sessions that wait ------------------------------------------------
+
+WAITS = {
+    "wait": "CALL aq.wait('{0}', NULL, '1 min', NULL)",
+    "listen": "CALL aq.listen(ARRAY['{0}'], NULL, '1 min')",
+    "dequeue": "SELECT payload FROM aq.dequeue('{0}', wait => '1 min')",
+    "receive": "CALL aq_jms.receive(ARRAY['{0}'], ARRAY[NULL], ARRAY[NULL], ARRAY[1], '1 min', messages => NULL)",
+}
+DROPPED = "42704"
+
+
+@pytest.fixture
+def waiter(server):
+    made = []
+
+    def make(queue, kind="receive"):
+        made.append(Waiter(server, queue, statement=WAITS[kind].format(queue)))
+        return made[-1].wait()
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize("kind", WAITS)
+def test_a_drop_with_force_ends_waits(server, conn, waiter, kind):
+    """A session that waits has locks of the tables; the drop does not wait for its time limit."""
+    db.execute(conn, "SELECT aq.create_queue('drop')")
+    waiting = [waiter("drop", kind) for _ in range(3)]
+    asleep(conn, waiting)
+    with server.connect(options="-c statement_timeout=20s") as dropper:
+        db.execute(dropper, "SELECT aq.drop_queue('drop', force => true)")
+    assert [one.answer() for one in waiting] == [DROPPED] * 3
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK", "SELECT pg_terminate_backend(pg_backend_pid())"])
+def test_waits_go_on_after_a_drop_that_is_rolled_back(server, conn, queue, waiter, end):
+    """What says that a queue is dropped ends with the transaction, also if its session dies."""
+    waiting = waiter(queue, "wait")
+    asleep(conn, [waiting])
+    with server.connect() as dropper:
+        pid = dropper.info.backend_pid
+        dropper.execute("BEGIN")
+        dropper.execute("SELECT aq.drop_queue(%s, force => true)", [queue])
+        assert waiting.answer() == DROPPED
+        with contextlib.suppress(psycopg.OperationalError):
+            dropper.execute(end)
+    until(lambda: not db.value(conn, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid]), "its end")
+    waiting.wait()
+    asleep(conn, [waiting])
+    put(conn, queue, 1)
+    assert waiting.answer() == "t"

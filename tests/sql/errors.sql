@@ -115,6 +115,7 @@ INSERT INTO t.raises VALUES
 ('AQ024', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
 ('AQ050', NULL, 'needs a small shared memory: tests/cluster/test_shares.py'),
 ('AQ051', NULL, 'needs a small shared memory: tests/cluster/test_scale.py'),
+('AQ052', NULL, 'needs two sessions: tests/cluster/test_stop.py'),
 ('AQ025', NULL, 'needs a server without the library: tests/cluster/test_limits.py'),
 ('AQ026', NULL, 'needs a server without workers'),
 ('AQ154', NULL, 'needs as many registrations as a role can have: tests/sql/notification.sql'),

@@ -122,7 +122,8 @@ CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_drop_queue';
 COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
 'Drop a queue, its tables and the exception queue that was made for it.
-force: true drops them even if one of the queues holds messages
+force: true drops them even if one of the queues holds messages, and ends waits for their messages in
+  other sessions, with error 42704
 Waits for transactions that use the queue. For the queue''s owner.
 Errors 2BP01, 42501, 42704, 55000';
 

@@ -38,6 +38,36 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 	return LockRelease(&tag, mode, false);
 }
 
+static LOCKTAG
+dropping_tag(int32 id)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 5);
+	return tag;
+}
+
+/* Until the end of the transaction, sessions must not wait for messages of the queue: see aq_waiters_end. */
+void
+aq_queue_lock_dropping(int32 id)
+{
+	LOCKTAG		tag = dropping_tag(id);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* Does another session drop the queue? */
+bool
+aq_queue_lock_is_dropping(int32 id)
+{
+	LOCKTAG		tag = dropping_tag(id);
+
+	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	(void) LockRelease(&tag, ShareLock, false);
+	return false;
+}
+
 /*
  * The lock of a producer, which serializes the transactions that enqueue for
  * it.  A prepared transaction keeps the lock; it is released after the

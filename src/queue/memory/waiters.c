@@ -259,6 +259,22 @@ aq_waiters_wake_all(AqQueueShm *shm)
 	}
 }
 
+/*
+ * Makes all sessions that wait for the queue's messages leave, with an error: they
+ * hold locks of its tables for as long as they wait.  The caller drops the queue.
+ *
+ * That it does is a lock, which ends with its transaction, also if the session dies.
+ * A waiter that is not woken here enters a list later, and then sees the lock.  The
+ * mark in shared memory only saves looking for the lock; it stays if the drop fails.
+ */
+void
+aq_waiters_end(AqQueueShm *shm)
+{
+	aq_queue_lock_dropping(abs(shm->queue_id));
+	pg_atomic_write_u32(&shm->dropping, 1);
+	aq_waiters_wake_all(shm);
+}
+
 /* Makes the worker check the queue's waiters a little later. */
 void
 aq_waiters_check_later(AqQueueShm *shm)
@@ -473,6 +489,26 @@ pass_on_remaining(const AqWaitTarget *targets, int n)
 	memset(woken_for, 0, sizeof(woken_for));
 }
 
+/* The session has entered the lists, or is on the channel. */
+static void
+refuse_dropped(const AqWaitTarget *targets, int n)
+{
+	pg_memory_barrier();
+	for (int i = 0; i < n; i++)
+	{
+		int32		id = abs(targets[i].shm->queue_id);
+
+		if (pg_atomic_read_u32(&targets[i].shm->dropping) != 0 && aq_queue_lock_is_dropping(id))
+		{
+			AqQueue    *queue = aq_catalog_get_by_id(id, true);
+
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_DROPPED, "cannot wait for messages of queue \"%s\"", queue != NULL ? queue->name : "?"),
+					errdetail("Another session drops the queue."));
+		}
+	}
+}
+
 /*
  * Sleeps until one of the targets has a message, according to check(), which
  * returns the number of the target, or -1.  Returns the result of check(), or
@@ -507,6 +543,8 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		}
 		if (listens)
 			begin_listening(n);
+		/* before the check, which may need a lock that the drop has */
+		refuse_dropped(targets, n);
 		found = check(arg);
 		count_wakeups(unchecked, found >= 0);
 		unchecked = 0;
