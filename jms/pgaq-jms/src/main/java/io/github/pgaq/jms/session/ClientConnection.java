@@ -400,15 +400,11 @@ public class ClientConnection implements PgaqConnection {
         return exceptionListener;
     }
 
+    /** {@inheritDoc} A pool sets it before its user can set the client identifier. */
     @Override
     public void setExceptionListener(ExceptionListener listener) throws JMSException {
         checkOpen();
-        use();
         exceptionListener = listener;
-    }
-
-    private void use() throws JMSException {
-        locked(() -> used = true);
     }
 
     /** Tells the exception listener, on a thread of its own, because the caller may hold locks. */

@@ -57,6 +57,14 @@ class ConnectionTest extends SessionFixture {
     }
 
     @Test
+    void aPoolSetsAnExceptionListenerBeforeTheClientIdentifier() throws Exception {
+        ClientConnection connection = connect();
+        connection.setExceptionListener(reason -> {});
+        connection.setClientID("one");
+        assertEquals("one", connection.getClientID());
+    }
+
+    @Test
     void theFactorysClientIdentifierCannotBeChanged() throws Exception {
         options = options.with(PgaqOption.CLIENT_ID, "one");
         ClientConnection connection = connect();
