@@ -1470,15 +1470,15 @@ COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers o
 COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
-COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
-  of the queues that are in memory. For superusers.
-patience: time for which differences are read again, because concurrent work looks like a
-  difference';
 COMMENT ON FUNCTION aq.drop_queue(pg_catalog.text,boolean) IS 'Drop a queue, its tables and the exception queue that was made for it.
 force: true drops them even if one of the queues holds messages, and ends waits for their messages in
   other sessions, with error 42704
 Waits for transactions that use the queue. For the queue''s owner.
 Errors 2BP01, 42501, 42704, 55000';
+COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
+  of the queues that are in memory. For superusers.
+patience: time for which differences are read again, because concurrent work looks like a
+  difference';
 COMMENT ON FUNCTION aq.revoke_queue(pg_catalog.text,pg_catalog.text,pg_catalog.text) IS 'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role or PUBLIC (also:
   null), and what the role has granted by its grant option. Subscribers of the role and privileges on
   single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes
