@@ -10,11 +10,13 @@
 #include "base/base.h"
 
 #include "access/multixact.h"
+#include "access/xact.h"
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/namespace.h"
 #include "commands/vacuum.h"
 #include "executor/instrument.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "replication/slot.h"
 #include "storage/lwlock.h"
@@ -203,28 +205,46 @@ aq_compat_io_times(uint64 *times)
 		times[io] *= 1000;
 }
 
-/*
- * The limits of the statement and, outside a transaction block, of the
- * transaction end; from the resumption on they apply to the rest.
- */
-void
-aq_compat_suspend_timeouts(bool in_block)
+#define SUSPENDED_STATEMENT		0x01
+#define SUSPENDED_TRANSACTION	0x02
+
+static int
+suspend(TimeoutId timeout, int bit)
 {
-	if (get_timeout_active(STATEMENT_TIMEOUT))
-		disable_timeout(STATEMENT_TIMEOUT, true);
-#if PG_VERSION_NUM >= 170000
-	if (!in_block && get_timeout_active(TRANSACTION_TIMEOUT))
-		disable_timeout(TRANSACTION_TIMEOUT, true);
-#endif
+	if (!get_timeout_active(timeout))
+		return 0;
+	disable_timeout(timeout, true);
+	return bit;
 }
 
-void
-aq_compat_resume_timeouts(bool in_block)
+/*
+ * Ends the limits of a client's statement and, outside a transaction block, of
+ * its transaction; returns which ones.  In background workers the timeout of
+ * the statement is not the role's: see jobs/stuck.c.
+ */
+int
+aq_compat_suspend_timeouts(void)
 {
-	if (StatementTimeout > 0 && !get_timeout_active(STATEMENT_TIMEOUT))
+	int			suspended = 0;
+
+	if (MyBackendType != B_BACKEND)
+		return 0;
+	suspended |= suspend(STATEMENT_TIMEOUT, SUSPENDED_STATEMENT);
+#if PG_VERSION_NUM >= 170000
+	if (!IsTransactionBlock())
+		suspended |= suspend(TRANSACTION_TIMEOUT, SUSPENDED_TRANSACTION);
+#endif
+	return suspended;
+}
+
+/* Begins the limits again that were suspended. */
+void
+aq_compat_resume_timeouts(int suspended)
+{
+	if ((suspended & SUSPENDED_STATEMENT) != 0 && StatementTimeout > 0)
 		enable_timeout_after(STATEMENT_TIMEOUT, StatementTimeout);
 #if PG_VERSION_NUM >= 170000
-	if (!in_block && TransactionTimeout > 0 && !get_timeout_active(TRANSACTION_TIMEOUT))
+	if ((suspended & SUSPENDED_TRANSACTION) != 0 && TransactionTimeout > 0)
 		enable_timeout_after(TRANSACTION_TIMEOUT, TransactionTimeout);
 #endif
 }

@@ -243,9 +243,10 @@ aq_send_counted_text(StringInfo buffer, const char *string, int length)
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
+extern int	aq_compat_suspend_timeouts(void);
+extern void aq_compat_resume_timeouts(int suspended);
+
 /* The role that grants privileges, if role calls GRANT: see compat.c. */
-extern void aq_compat_suspend_timeouts(bool in_block);
-extern void aq_compat_resume_timeouts(bool in_block);
 extern Oid	aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner);
 
 /* The oldest xmin of a snapshot that can read this database's tables: see compat.c. */

@@ -20,7 +20,6 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "libpq/pqformat.h"
@@ -579,18 +578,23 @@ are_busy(const int *undone, int nundone)
 /*
  * Waits as long as the caller says: statement_timeout and, outside a transaction
  * block, transaction_timeout are for work, and begin again when the wait ends.
- * After an error they end with the statement.
  */
 static void
 wait_and_take(Receiving *receiving)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
-	bool		in_block = IsTransactionBlock();
+	int			suspended = aq_compat_suspend_timeouts();
 
-	aq_compat_suspend_timeouts(in_block);
-	(void) aq_wait_released_any(receiving->n, receiving->queues, receiving->consumers, receiving->selective,
-								receiving->max, receiving->timeout, attempt, receiving, &receiving->taken);
-	aq_compat_resume_timeouts(in_block);
+	PG_TRY();
+	{
+		(void) aq_wait_released_any(receiving->n, receiving->queues, receiving->consumers, receiving->selective,
+									receiving->max, receiving->timeout, attempt, receiving, &receiving->taken);
+	}
+	PG_FINALLY();
+	{
+		aq_compat_resume_timeouts(suspended);
+	}
+	PG_END_TRY();
 }
 
 PG_FUNCTION_INFO_V1(aq_jms_receive);

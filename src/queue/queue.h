@@ -305,7 +305,7 @@ extern bool aq_queue_lock(int32 id, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_numbers(const AqQueue *queue, LOCKMODE mode, bool wait);
 extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern void aq_queue_lock_dropping(int32 id);
-extern bool aq_queue_lock_is_dropping(int32 id);
+extern bool aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark);
 extern void aq_queue_lock_name(const char *table, const char *name);
 extern bool aq_queue_lock_insert(const char *table, const char *name, const char *command,
 								 int nargs, Oid *types, Datum *values, const char *nulls);

@@ -196,6 +196,28 @@ def test_a_procedure_that_loops_is_cancelled_and_ended(server, jobs):
             ann.execute("SELECT aq.unregister(registration_id) FROM aq.registrations; DROP PROCEDURE n.loops")
 
 
+def test_a_procedure_that_waits_for_messages_is_cancelled(server, jobs):
+    """aq_jms.receive suspends the time limits of a client's statement, not that of a notifier."""
+    server.expect_log("registration .* was disabled|statement timeout")
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        conn.execute("SELECT aq.create_queue('idle'); SELECT aq.grant_queue('idle', 'ann', 'dequeue')")
+        call = "CALL aq_jms.receive(ARRAY['idle'], ARRAY[NULL], ARRAY[NULL], ARRAY[1], '1 h', messages => NULL)"
+        ann.execute(f"CREATE PROCEDURE n.waits(n aq.notification) LANGUAGE plpgsql AS $$ BEGIN EXECUTE $c${call}$c$; END $$")
+        conn.execute("ALTER SYSTEM SET pgaq.notification_timeout = '50ms'")
+        server.reload()
+        try:
+            ann.execute("SELECT aq.register('jobs', 'plsql://n.waits')")
+            put(conn, 1)
+            error = "SELECT last_error FROM aq.registrations WHERE last_error IS NOT NULL"
+            until(lambda: db.value(conn, error), "the end of the call")
+            assert db.value(conn, error) == "canceling statement due to statement timeout"
+        finally:
+            conn.execute("ALTER SYSTEM RESET pgaq.notification_timeout")
+            server.reload()
+            ann.execute("SELECT aq.unregister(registration_id) FROM aq.registrations; DROP PROCEDURE n.waits")
+            conn.execute("SELECT aq.drop_queue('idle', force => true)")
+
+
 def test_a_role_without_the_right_or_the_procedure_is_not_served(server, jobs):
     server.expect_log("registration .* was disabled")
     with server.connect() as conn, server.connect(user="ann") as ann, server.connect(user="bob") as bob:

@@ -250,9 +250,11 @@ def test_a_prepared_transaction_does_not_keep_others_from_being_counted(server, 
             conn.execute("ROLLBACK; BEGIN")
             assert db.value(conn, f"SELECT count(*) {each}, aq.dequeue(%s, 'c' || n)", [table_topic]) == 260
             conn.execute("PREPARE TRANSACTION 'many'")
-        db.execute(other, "SET statement_timeout = '20 s'")
-        assert other.execute("SELECT payload, attempts FROM aq.dequeue(%s, 'a')", [table_topic]).fetchall() == [(1, 1)]
-        db.execute(other, "ROLLBACK PREPARED 'many'")
+        try:
+            db.execute(other, f"SET statement_timeout = '{PATIENCE} s'")
+            assert other.execute("SELECT payload, attempts FROM aq.dequeue(%s, 'a')", [table_topic]).fetchall() == [(1, 1)]
+        finally:
+            conn.execute("ROLLBACK PREPARED 'many'")
 
 
 def test_a_topic_is_empty_when_all_are_done(server, conn, table_topic):

@@ -211,14 +211,19 @@ def waiter(server):
         one.close()
 
 
+@pytest.mark.parametrize("table", [False, True], ids=["", "table"])
 @pytest.mark.parametrize("kind", WAITS)
-def test_a_drop_with_force_ends_waits(server, conn, waiter, kind):
+def test_a_drop_with_force_ends_waits(server, conn, waiter, kind, table):
     """A session that waits has locks of the tables; the drop does not wait for its time limit."""
-    db.execute(conn, "SELECT aq.create_queue('drop')")
-    waiting = [waiter("drop", kind) for _ in range(3)]
+    name = f"drop_{kind}"
+    if table:
+        db.execute(conn, "SELECT aq.create_queue_table(%s)", [name])
+    db.execute(conn, "SELECT aq.create_queue(%s, queue_table => %s)", [name, name if table else None])
+    waiting = [waiter(name, kind) for _ in range(3)]
     asleep(conn, waiting)
-    with server.connect(options="-c statement_timeout=20s") as dropper:
-        db.execute(dropper, "SELECT aq.drop_queue('drop', force => true)")
+    with server.connect(options=f"-c statement_timeout={PATIENCE}s") as dropper:
+        db.execute(dropper, f"SELECT aq.drop_queue{'_table' if table else ''}(%s, force => true)", [name])
+    # by this error, or because the queue is not there
     assert [one.answer() for one in waiting] == [DROPPED] * 3
 
 

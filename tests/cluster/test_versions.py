@@ -296,12 +296,14 @@ def test_a_version_is_skipped(database, installation):
     made = [
         of_version(EARLIER, installation.scripts, name) for it in EXTENSIONS for name in (f"{it}--{NEW}.sql", f"{it}--{OLD}--{NEW}.sql")
     ]
-    with database("skipped", OLD, EXTENSIONS) as conn, database("earlier_version", EARLIER, PGAQ_ONLY):
-        update(conn, EARLIER, PGAQ_ONLY)
-        conn.execute("UPDATE pg_extension SET extversion = %s WHERE extname = 'pgaq'", [NEW])
-        update(conn, EARLIER, EXTENSIONS[1:])
-    for path in made:
-        path.unlink()
+    try:
+        with database("skipped", OLD, EXTENSIONS) as conn, database("earlier_version", EARLIER, PGAQ_ONLY):
+            update(conn, EARLIER, PGAQ_ONLY)
+            conn.execute("UPDATE pg_extension SET extversion = %s WHERE extname = 'pgaq'", [NEW])
+            update(conn, EARLIER, EXTENSIONS[1:])
+    finally:
+        for path in made:
+            path.unlink()
 
 
 # -- beside programs

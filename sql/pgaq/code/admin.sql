@@ -80,7 +80,8 @@ CREATE FUNCTION aq.drop_queue_table(queue_table text, force boolean DEFAULT fals
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop';
 COMMENT ON FUNCTION aq.drop_queue_table(text, boolean) IS
 'Drop a queue table, its exception queue and the views on it.
-force: true also drops its queues and their messages
+force: true also drops its queues and their messages, and ends waits for these in other sessions,
+  with error 42704
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
 

@@ -56,14 +56,18 @@ aq_queue_lock_dropping(int32 id)
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
-/* Does another session drop the queue? */
+/*
+ * Does another session drop the queue?  If not, clears the mark, which a drop
+ * sets behind its lock.
+ */
 bool
-aq_queue_lock_is_dropping(int32 id)
+aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark)
 {
 	LOCKTAG		tag = dropping_tag(id);
 
 	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return true;
+	pg_atomic_write_u32(mark, 0);
 	(void) LockRelease(&tag, ShareLock, false);
 	return false;
 }

@@ -446,39 +446,22 @@ check_not_exception_queue(int32 id, const char *name, int32 dropped)
 							  psprintf("Drop queue \"%s\" first, with dbms_aqadm.drop_queue.", user)));
 }
 
-static void
-end_waits(AqQueue *queue)
-{
-	if (queue->buffered != NULL)
-	{
-		aq_pins_pin(queue->buffered);
-		aq_waiters_end(queue->buffered->shm);
-	}
-	aq_pins_pin(queue);
-	aq_waiters_end(queue->shm);
-}
-
 /* Drops the queue, which the caller must own, and its default exception queue. */
 void
 aq_admin_drop(const char *name, bool force)
 {
-	AqQueue    *queue = aq_ddl_queue(name, AccessExclusiveLock);
-	int32		id = queue->id;
+	int32		id = aq_ddl_queue(name, AccessExclusiveLock)->id;
+	List	   *names = list_make1(unconstify(char *, name));
 	char	   *exceptions;
 
 	check_not_exception_queue(id, name, id);
-	if (force)
-		end_waits(queue);
 	exceptions = aq_definition_default_exceptions(id);
 	if (exceptions != NULL)
 	{
-		queue = aq_ddl_queue(exceptions, AccessExclusiveLock);
-		check_not_exception_queue(queue->id, exceptions, id);
-		if (force)
-			end_waits(queue);
-		aq_definition_drop(exceptions, force);
+		check_not_exception_queue(aq_ddl_queue(exceptions, AccessExclusiveLock)->id, exceptions, id);
+		names = lcons(exceptions, names);
 	}
-	aq_definition_drop(name, force);
+	aq_definition_drop(names, force);
 }
 
 PG_FUNCTION_INFO_V1(aq_admin_drop_queue);

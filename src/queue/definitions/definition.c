@@ -235,15 +235,23 @@ forget_lost_tables(int32 id)
 						   "(SELECT queue_id, table_no %s AND (q IS NULL OR l IS NULL))", lost), 0, NULL, NULL, NULL);
 }
 
-void
-aq_definition_drop(const char *name, bool force)
+/* Sessions that wait for messages have locks of the tables for as long as they wait. */
+static void
+end_waits(AqQueue *queue)
+{
+	if (queue == NULL || aq_pins_lost_table(queue) != NULL)
+		return;
+	aq_pins_pin(queue);
+	aq_waiters_end(queue->shm);
+}
+
+static void
+drop(const char *name, bool force)
 {
 	AqQueue    *queue = aq_ddl_queue(name, AccessExclusiveLock);
 	int32		id = queue->id;
 	bool		own_view = queue->rights_id == queue->id;
 
-	if (force && queue->store->kind != AQ_STORE_CLASSIC)
-		forget_lost_tables(id);
 	for (int i = 0; i < nothers && !force; i++)
 		if (others[i]->check_drop != NULL)
 			others[i]->check_drop(queue);
@@ -251,6 +259,28 @@ aq_definition_drop(const char *name, bool force)
 	queue->store->drop(queue, force);
 	aq_buffered_drop(name, force);
 	drop_definition(id, own_view);
+}
+
+/*
+ * Drops the queues.  With force, the waits of all end first: a wait for one may
+ * have locks of another, its exception queue or one of the same queue table.
+ */
+void
+aq_definition_drop(List *names, bool force)
+{
+	ListCell   *lc;
+
+	foreach(lc, force ? names : NIL)
+	{
+		AqQueue    *queue = aq_ddl_queue(lfirst(lc), AccessExclusiveLock);
+
+		if (queue->store->kind != AQ_STORE_CLASSIC)
+			forget_lost_tables(queue->id);
+		end_waits(queue->buffered);
+		end_waits(queue);
+	}
+	foreach(lc, names)
+		drop(lfirst(lc), force);
 }
 
 static void

@@ -61,7 +61,7 @@ extern void aq_definition_init(void);
 extern bool aq_definition_reserve_name(const char *name);
 pg_noreturn extern void aq_definition_refuse_name(const char *name);
 extern void aq_definition_create(const AqQueueDefinition *definition);
-extern void aq_definition_drop(const char *name, bool force);
+extern void aq_definition_drop(List *names, bool force);
 extern char *aq_definition_exceptions_name(const char *name);
 extern char *aq_definition_default_exceptions(int32 id);
 extern void aq_definition_refuse_rights(const AqQueue *queue);

@@ -305,7 +305,6 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 	const char *name;
 	AqQueueTableRow row;
 	List	   *names;
-	ListCell   *lc;
 	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 
 	aq_session_require_write("aq.drop_queue_table()");
@@ -319,8 +318,7 @@ aq_queue_table_drop(PG_FUNCTION_ARGS)
 				aq_error_hint("Drop its queues first, or call aq.drop_queue_table with force => true.",
 							  "Drop its queues first, or call dbms_aqadm.drop_queue_table with force => true."));
 	check_not_in_use(row.id, name);
-	foreach(lc, names)
-		aq_definition_drop(lfirst(lc), force);
+	aq_definition_drop(names, force);
 	aq_store_of(AQ_STORE_CLASSIC)->tables->drop(row.id);
 	aq_sql_change(psprintf("DELETE FROM aq_internal.queue_table WHERE queue_table_id = %d", row.id),
 				  0, NULL, NULL, NULL);

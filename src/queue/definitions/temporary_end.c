@@ -88,7 +88,7 @@ remove_queue(const Temporary *temporary)
 	if (queue == NULL)
 		aq_temporary_forget_queue(temporary->queue_id);
 	else
-		aq_definition_drop(pstrdup(queue->name), true);
+		aq_definition_drop(list_make1(pstrdup(queue->name)), true);
 	return true;
 }
 

@@ -194,7 +194,7 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 				plain;
 
 	/*
-	 * pairs with the barrier in join: a waiter has entered before, or will see
+	 * pairs with the barrier in refuse_dropped: a waiter has entered before, or will see
 	 * the message
 	 */
 	pg_memory_barrier();
@@ -265,7 +265,8 @@ aq_waiters_wake_all(AqQueueShm *shm)
  *
  * That it does is a lock, which ends with its transaction, also if the session dies.
  * A waiter that is not woken here enters a list later, and then sees the lock.  The
- * mark in shared memory only saves looking for the lock; it stays if the drop fails.
+ * mark in shared memory only saves looking for the lock; if the drop fails, the next
+ * waiter clears it.
  */
 void
 aq_waiters_end(AqQueueShm *shm)
@@ -498,7 +499,7 @@ refuse_dropped(const AqWaitTarget *targets, int n)
 	{
 		int32		id = abs(targets[i].shm->queue_id);
 
-		if (pg_atomic_read_u32(&targets[i].shm->dropping) != 0 && aq_queue_lock_is_dropping(id))
+		if (pg_atomic_read_u32(&targets[i].shm->dropping) != 0 && aq_queue_lock_is_dropping(id, &targets[i].shm->dropping))
 		{
 			AqQueue    *queue = aq_catalog_get_by_id(id, true);
 
