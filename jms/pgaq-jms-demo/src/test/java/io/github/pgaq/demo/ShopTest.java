@@ -10,7 +10,7 @@ import org.springframework.boot.SpringApplication;
 import org.springframework.context.ConfigurableApplicationContext;
 
 /** Rows of JPA and messages are in one transaction. */
-@Timeout(120)
+@Timeout(600)
 class ShopTest extends ServerTest {
 
     @Test
