@@ -2,7 +2,6 @@ package io.github.pgaq.spring;
 
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import java.util.Arrays;
-import java.util.Objects;
 import java.util.Properties;
 import javax.sql.DataSource;
 import org.springframework.beans.BeanWrapper;
@@ -31,24 +30,37 @@ final class ConnectTo {
         while (inner instanceof DelegatingDataSource outer && outer.getTargetDataSource() != null) {
             inner = outer.getTargetDataSource();
         }
-        BeanWrapper bean = PropertyAccessorFactory.forBeanPropertyAccess(inner);
+        BeanWrapper pool = PropertyAccessorFactory.forBeanPropertyAccess(inner);
+        // Tomcat's pool itself returns a text in place of the password
+        Object settings = first(pool, Object.class, "poolProperties");
+        BeanWrapper bean = settings == null ? pool : PropertyAccessorFactory.forBeanPropertyAccess(settings);
         // as HikariCP, Tomcat, DBCP, Spring and pgjdbc call them
-        Object url = first(bean, "jdbcUrl", "url", "URL");
-        return url == null
-                ? null
-                : url(
-                        url.toString(),
-                        (String) first(bean, "username", "user"),
-                        (String) first(bean, "password"),
-                        (Properties) first(bean, "dataSourceProperties", "connectionProperties"));
+        String url = first(bean, String.class, "jdbcUrl", "url", "URL");
+        if (url == null) {
+            return null;
+        }
+        Properties more = first(bean, Properties.class, "dataSourceProperties", "dbProperties", "connectionProperties");
+        return url(
+                url,
+                first(bean, String.class, "username", "user"),
+                first(bean, String.class, "password"),
+                more == null ? null : texts(more));
     }
 
-    private static Object first(BeanWrapper bean, String... names) {
+    private static <T> T first(BeanWrapper bean, Class<T> type, String... names) {
         return Arrays.stream(names)
                 .filter(bean::isReadableProperty)
                 .map(bean::getPropertyValue)
-                .filter(Objects::nonNull)
+                .filter(type::isInstance)
+                .map(type::cast)
                 .findFirst()
                 .orElse(null);
+    }
+
+    /** The properties with values as text, which may be numbers or truth values. */
+    private static Properties texts(Properties properties) {
+        Properties texts = new Properties(properties);
+        properties.forEach((name, value) -> texts.setProperty(name.toString(), value.toString()));
+        return texts;
     }
 }

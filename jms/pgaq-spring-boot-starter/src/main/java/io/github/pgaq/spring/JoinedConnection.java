@@ -36,8 +36,12 @@ final class JoinedConnection {
         }
         try {
             Object result = target instanceof PgaqConnection connection
-                            && method.getName().equals("createSession")
-                    ? connection.createSession(false, Session.AUTO_ACKNOWLEDGE)
+                    ? switch (method.getName()) {
+                        case "createSession" -> connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                        case "createQueueSession" -> connection.createQueueSession(false, Session.AUTO_ACKNOWLEDGE);
+                        case "createTopicSession" -> connection.createTopicSession(false, Session.AUTO_ACKNOWLEDGE);
+                        default -> method.invoke(target, arguments);
+                    }
                     : method.invoke(target, arguments);
             return result instanceof PgaqSession session ? proxy(PgaqSession.class, session) : result;
         } catch (InvocationTargetException e) {

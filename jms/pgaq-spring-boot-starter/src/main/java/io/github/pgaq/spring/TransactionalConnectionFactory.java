@@ -8,6 +8,7 @@ import jakarta.jms.JMSRuntimeException;
 import java.sql.SQLException;
 import javax.sql.DataSource;
 import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jms.connection.CachingConnectionFactory;
 import org.springframework.transaction.TransactionSystemException;
 import org.springframework.transaction.support.TransactionSynchronization;
@@ -38,7 +39,11 @@ public class TransactionalConnectionFactory extends CachingConnectionFactory {
     public TransactionalConnectionFactory(PgaqConnectionFactory target, DataSource dataSource) {
         super(target);
         this.target = target;
-        this.dataSource = dataSource;
+        // transaction managers bind connections to the target of such a proxy
+        this.dataSource =
+                dataSource instanceof TransactionAwareDataSourceProxy proxy && proxy.getTargetDataSource() != null
+                        ? proxy.getTargetDataSource()
+                        : dataSource;
     }
 
     /** Sets whether connections outside of transactions are kept; by default they are. */

@@ -8,7 +8,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.zaxxer.hikari.HikariDataSource;
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import jakarta.jms.ConnectionFactory;
+import java.util.Collections;
+import java.util.Map;
+import java.util.TreeMap;
+import javax.naming.NamingException;
 import javax.sql.DataSource;
+import org.apache.tomcat.jdbc.pool.PoolProperties;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
@@ -76,6 +81,37 @@ class ConfigurationTest {
         assertUrl(
                 "jdbc:postgresql://own/messages",
                 application.withPropertyValues(PROPERTY, "pgaq.jms.url=jdbc:postgresql://own/messages"));
+    }
+
+    private static String reference(PgaqConnectionFactory factory) throws NamingException {
+        Map<String, Object> values = new TreeMap<>();
+        Collections.list(factory.getReference().getAll())
+                .forEach(address -> values.put(address.getType(), address.getContent()));
+        return values.toString();
+    }
+
+    @Test
+    void poolsSayHowTheyConnect() throws Exception {
+        String url = "jdbc:postgresql://pool/shop";
+        HikariDataSource hikari = new HikariDataSource();
+        hikari.setJdbcUrl(url);
+        hikari.setUsername("me");
+        hikari.setPassword("secret");
+        hikari.addDataSourceProperty("ssl", true);
+        org.apache.tomcat.jdbc.pool.DataSource tomcat = new org.apache.tomcat.jdbc.pool.DataSource();
+        tomcat.setUrl(url);
+        tomcat.setUsername("me");
+        tomcat.setPassword("secret");
+        PoolProperties settings = new PoolProperties();
+        settings.setUrl(url);
+        settings.setUsername("me");
+        settings.setPassword("secret");
+        settings.setConnectionProperties("ssl=true");
+        String same = "{password=secret, url=jdbc:postgresql://pool/shop, user=me}";
+        String ssl = same.replace("url", "ssl=true, url");
+        assertEquals(ssl, reference(ConnectTo.sameAs(hikari)));
+        assertEquals(same, reference(ConnectTo.sameAs(tomcat)));
+        assertEquals(ssl, reference(ConnectTo.sameAs(new org.apache.tomcat.jdbc.pool.DataSource(settings))));
     }
 
     @Test

@@ -7,13 +7,18 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import io.github.pgaq.jms.ServerTest;
+import jakarta.jms.QueueSession;
+import jakarta.jms.Session;
+import jakarta.jms.TopicSession;
 import java.sql.SQLException;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -22,12 +27,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jms.IllegalStateException;
 import org.springframework.jms.config.JmsListenerEndpointRegistry;
 import org.springframework.jms.core.JmsTemplate;
 import org.springframework.jms.core.SessionCallback;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.TransactionStatus;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -213,6 +220,40 @@ class StarterTest extends ServerTest {
                     }));
             status.setRollbackOnly();
         });
+        assertEquals("0", count(queue));
+    }
+
+    @Test
+    void sessionsForQueuesOrTopicsDoNotCommitTheTransaction() throws Exception {
+        String queue = newQueue();
+        PlatformTransactionManager manager = application.getBean(PlatformTransactionManager.class);
+        TransactionStatus status = manager.getTransaction(null);
+        try (PgaqConnection connection =
+                (PgaqConnection) jms.getConnectionFactory().createConnection()) {
+            try (QueueSession session = connection.createQueueSession(true, Session.SESSION_TRANSACTED)) {
+                session.createSender(session.createQueue(queue)).send(session.createTextMessage("order"));
+                assertThrows(jakarta.jms.IllegalStateException.class, session::commit);
+            }
+            try (TopicSession session = connection.createTopicSession(true, Session.SESSION_TRANSACTED)) {
+                assertThrows(jakarta.jms.IllegalStateException.class, session::commit);
+            }
+        } finally {
+            manager.rollback(status);
+        }
+        assertEquals("0", count(queue));
+    }
+
+    @Test
+    void aProxyThatIsAwareOfTransactionsIsJoined() throws Exception {
+        String queue = newQueue();
+        TransactionalConnectionFactory joins = new TransactionalConnectionFactory(
+                new PgaqConnectionFactory(url()),
+                new TransactionAwareDataSourceProxy(application.getBean(DataSource.class)));
+        transaction.executeWithoutResult(status -> {
+            new JmsTemplate(joins).convertAndSend(queue, "order");
+            status.setRollbackOnly();
+        });
+        joins.destroy();
         assertEquals("0", count(queue));
     }
 
