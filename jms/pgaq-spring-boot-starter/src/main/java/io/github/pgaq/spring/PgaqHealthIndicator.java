@@ -1,5 +1,6 @@
 package io.github.pgaq.spring;
 
+import io.github.pgaq.jms.PgaqConnectionFactory;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
 import java.time.Duration;
@@ -9,24 +10,37 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.springframework.boot.health.contributor.AbstractHealthIndicator;
 import org.springframework.boot.health.contributor.Health;
-import org.springframework.jms.connection.SingleConnectionFactory;
 
 /** Says whether the server answers: it connects for each check, instead of using a connection that is kept. */
 class PgaqHealthIndicator extends AbstractHealthIndicator {
     /** After this time a check that has no answer is given up, so that the next one connects again. */
-    private static final long GIVEN_UP_NANOS = TimeUnit.SECONDS.toNanos(30);
+    static final Duration PATIENCE = Duration.ofSeconds(30);
 
     private final ConnectionFactory factory;
     private final Duration timeout;
+    private final Duration patience;
     private FutureTask<String> asking;
+    private FutureTask<String> givenUp;
     private long began;
 
-    PgaqHealthIndicator(ConnectionFactory factory, Duration timeout) {
+    /**
+     * Makes an indicator with a factory of its own, whose connections take no client ID and do not wait for the server
+     * without limit.
+     */
+    PgaqHealthIndicator(PgaqConnectionFactory factory, Duration timeout) {
+        this((ConnectionFactory) factory, timeout, PATIENCE);
+        factory.setClientId(null);
+        String url = factory.getUrl();
+        if (url != null && !url.contains("socketTimeout=")) {
+            factory.setUrl(url + (url.contains("?") ? "&" : "?") + "socketTimeout=" + PATIENCE.toSeconds());
+        }
+    }
+
+    PgaqHealthIndicator(ConnectionFactory factory, Duration timeout, Duration patience) {
         super("pgaq did not answer");
-        this.factory = factory instanceof SingleConnectionFactory kept && kept.getTargetConnectionFactory() != null
-                ? kept.getTargetConnectionFactory()
-                : factory;
+        this.factory = factory;
         this.timeout = timeout;
+        this.patience = patience;
     }
 
     @Override
@@ -37,12 +51,18 @@ class PgaqHealthIndicator extends AbstractHealthIndicator {
             builder.down().withDetail("error", "no answer from the server within " + timeout.toMillis() + " ms");
         } catch (ExecutionException e) {
             builder.down(e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw e;
         }
     }
 
-    /** Checks at the same time share one connection; a server that does not answer has one thread waiting. */
+    /** Checks at the same time share one connection; a server that does not answer has two threads waiting at most. */
     private synchronized FutureTask<String> asked() {
-        if (asking == null || asking.isDone() || System.nanoTime() - began > GIVEN_UP_NANOS) {
+        boolean idle = asking == null || asking.isDone();
+        boolean late = !idle && System.nanoTime() - began > patience.toNanos();
+        if (idle || late && (givenUp == null || givenUp.isDone())) {
+            givenUp = late ? asking : givenUp;
             asking = new FutureTask<>(this::ask);
             began = System.nanoTime();
             Thread thread = new Thread(asking, "pgaq-health");

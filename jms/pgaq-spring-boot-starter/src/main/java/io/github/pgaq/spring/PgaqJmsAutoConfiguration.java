@@ -40,7 +40,6 @@ public class PgaqJmsAutoConfiguration {
             Environment environment) {
         DataSource dataSource = dataSources.getIfUnique();
         PgaqConnectionFactory factory = connectTo(properties, details.getIfUnique(), dataSource, environment);
-        factory.setOptions(properties.getOptions());
         JmsProperties.Cache cache = jms.getCache();
         if (dataSource == null || !properties.isJoinTransactions()) {
             return cache.isEnabled() ? cached(new CachingConnectionFactory(factory), cache) : factory;
@@ -62,31 +61,40 @@ public class PgaqJmsAutoConfiguration {
             JdbcConnectionDetails details,
             DataSource dataSource,
             Environment environment) {
-        PgaqConnectionFactory same = dataSource == null ? null : ConnectTo.sameAs(dataSource);
-        String configured = environment.getProperty("spring.datasource.url");
-        if (properties.getUrl() != null) {
-            return ConnectTo.url(properties.getUrl(), properties.getUser(), properties.getPassword(), null);
-        }
-        if (same == null && details != null) {
-            same = ConnectTo.url(details.getJdbcUrl(), details.getUsername(), details.getPassword(), null);
-        } else if (same == null && dataSource != null) {
-            same = new PgaqConnectionFactory(dataSource);
-        } else if (same == null && configured != null) {
-            same = ConnectTo.url(
-                    configured,
-                    environment.getProperty("spring.datasource.username"),
-                    environment.getProperty("spring.datasource.password"),
-                    null);
-        } else if (same == null) {
-            throw new IllegalStateException("pgaq has no database: set pgaq.jms.url or spring.datasource.url");
-        }
+        PgaqConnectionFactory factory = properties.getUrl() != null
+                ? new PgaqConnectionFactory(properties.getUrl())
+                : sameAs(details, dataSource, environment);
         if (properties.getUser() != null) {
-            same.setUser(properties.getUser());
+            factory.setUser(properties.getUser());
         }
         if (properties.getPassword() != null) {
-            same.setPassword(properties.getPassword());
+            factory.setPassword(properties.getPassword());
         }
-        return same;
+        factory.setOptions(properties.getOptions());
+        return factory;
+    }
+
+    private static PgaqConnectionFactory sameAs(
+            JdbcConnectionDetails details, DataSource dataSource, Environment environment) {
+        PgaqConnectionFactory same = dataSource == null ? null : ConnectTo.sameAs(dataSource);
+        if (same != null) {
+            return same;
+        }
+        if (details != null) {
+            return ConnectTo.url(details.getJdbcUrl(), details.getUsername(), details.getPassword(), null);
+        }
+        if (dataSource != null) {
+            return new PgaqConnectionFactory(dataSource);
+        }
+        String configured = environment.getProperty("spring.datasource.url");
+        if (configured == null) {
+            throw new IllegalStateException("pgaq has no database: set pgaq.jms.url or spring.datasource.url");
+        }
+        return ConnectTo.url(
+                configured,
+                environment.getProperty("spring.datasource.username"),
+                environment.getProperty("spring.datasource.password"),
+                null);
     }
 
     /** With the actuator. */
@@ -96,8 +104,14 @@ public class PgaqJmsAutoConfiguration {
     static class HealthConfiguration {
         @Bean
         @ConditionalOnMissingBean(name = {"jmsHealthIndicator", "jmsHealthContributor"})
-        HealthIndicator jmsHealthContributor(ConnectionFactory connections, PgaqJmsProperties properties) {
-            return new PgaqHealthIndicator(connections, properties.getHealthTimeout());
+        HealthIndicator jmsHealthContributor(
+                PgaqJmsProperties properties,
+                ObjectProvider<JdbcConnectionDetails> details,
+                ObjectProvider<DataSource> dataSources,
+                Environment environment) {
+            PgaqConnectionFactory factory =
+                    connectTo(properties, details.getIfUnique(), dataSources.getIfUnique(), environment);
+            return new PgaqHealthIndicator(factory, properties.getHealthTimeout());
         }
     }
 }

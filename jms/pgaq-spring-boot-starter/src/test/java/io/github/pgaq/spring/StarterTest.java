@@ -10,6 +10,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqConnectionFactory;
 import io.github.pgaq.jms.ServerTest;
+import jakarta.jms.Connection;
+import jakarta.jms.ConnectionFactory;
 import jakarta.jms.QueueSession;
 import jakarta.jms.Session;
 import jakarta.jms.TopicSession;
@@ -24,7 +26,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
@@ -108,6 +112,25 @@ class StarterTest extends ServerTest {
     void healthAsksTheServer() {
         HealthIndicator health = application.getBean("jmsHealthContributor", HealthIndicator.class);
         assertEquals("UP {provider=pgaq}", health.health().toString());
+    }
+
+    @Test
+    void healthLeavesTheClientIdToTheApplication() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(PgaqJmsAutoConfiguration.class))
+                .withPropertyValues(
+                        "pgaq.jms.url=" + url(),
+                        "pgaq.jms.options.clientId=" + newName("client"),
+                        "pgaq.jms.health-timeout=20s")
+                .run(context -> {
+                    try (Connection used =
+                            context.getBean(ConnectionFactory.class).createConnection()) {
+                        used.start();
+                        assertEquals(
+                                "UP {provider=pgaq}",
+                                context.getBean(HealthIndicator.class).health().toString());
+                    }
+                });
     }
 
     @Test
