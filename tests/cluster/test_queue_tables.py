@@ -272,7 +272,7 @@ def test_a_topic_is_empty_when_all_are_done(server, conn, table_topic):
 def test_messages_of_a_topic_without_statistics(server, conn, table_topic):
     """A nested loop over both tables would read one as often as the other has rows: minutes instead of a second."""
     put_many(conn, table_topic, 1, 20_000)
-    conn.execute("SET statement_timeout = '30 s'")
+    conn.execute(f"SET statement_timeout = '{PATIENCE} s'")
     for state in ("", " AND state = 'READY'"):
         assert db.value(conn, "SELECT count(*) FROM aq.messages WHERE queue_name = %s" + state, [table_topic]) == 40_000
     assert db.value(conn, "SHOW enable_nestloop") == "on"
