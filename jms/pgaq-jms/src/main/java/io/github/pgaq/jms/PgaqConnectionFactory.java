@@ -303,7 +303,8 @@ public class PgaqConnectionFactory
         return all;
     }
 
-    private static Store owned(Connection connection) throws SQLException {
+    /** A store that closes its connection, also if it cannot be made. */
+    static Store owned(Connection connection) throws SQLException {
         try {
             return new SqlStore(connection, true);
         } catch (SQLException | RuntimeException e) {

@@ -171,6 +171,6 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
                 connectionClosed(event);
             }
         });
-        return new SqlStore(connection.getConnection(), true);
+        return owned(connection.getConnection());
     }
 }

@@ -15,6 +15,8 @@ import org.junit.jupiter.api.BeforeAll;
  * the URL of a database, such as {@code jdbc:postgresql:mine?user=me}, in which the tests create what they need.
  */
 public abstract class ServerTest {
+    /** Ends a test that hangs: no claim of a test, and long enough for a busy machine. */
+    public static final int SAFETY_SECONDS = 60;
 
     private static final AtomicInteger NUMBER = new AtomicInteger();
     private static final long RUN = System.nanoTime() / 1000 % 100_000_000;

@@ -100,7 +100,13 @@ final class Intake {
             Interrupts.begin(gate);
         }
         try {
-            fill(List.of(consumer), () -> !consumer.isClosed(), deadline, settlement.due(), want);
+            // an interrupt that comes before the wait begins finds nothing to cancel
+            fill(
+                    List.of(consumer),
+                    () -> !consumer.isClosed() && !Thread.currentThread().isInterrupted(),
+                    deadline,
+                    settlement.due(),
+                    want);
         } finally {
             if (wait) {
                 Interrupts.end();

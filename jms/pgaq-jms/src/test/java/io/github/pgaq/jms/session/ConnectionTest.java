@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.session;
 
+import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -212,7 +213,7 @@ class ConnectionTest extends SessionFixture {
         server.kill(server.stores.get(1));
         assertThrows(JMSException.class, consumer::receive);
         assertThrows(JMSException.class, consumer::receive);
-        assertTrue(reports.poll(10, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
+        assertTrue(reports.poll(SAFETY_SECONDS, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
         assertTrue(reports.isEmpty());
     }
 
@@ -223,7 +224,7 @@ class ConnectionTest extends SessionFixture {
         connection.setExceptionListener(reports::add);
         server.kill(server.stores.get(0));
         assertThrows(JMSException.class, () -> connection.control().ping());
-        assertTrue(reports.poll(10, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
+        assertTrue(reports.poll(SAFETY_SECONDS, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
     }
 
     @Test
@@ -305,7 +306,7 @@ class ConnectionTest extends SessionFixture {
         server.awaitWaiting(1);
         server.kill(server.stores.get(1));
         server.text("q", "a");
-        assertEquals("a", received.poll(10, TimeUnit.SECONDS));
+        assertEquals("a", received.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
     }
 
     @Test
@@ -427,7 +428,7 @@ class ConnectionTest extends SessionFixture {
         assertTrue(listened.isEmpty());
         other.close();
         get(reconnection);
-        assertEquals("a", listened.poll(10, TimeUnit.SECONDS));
+        assertEquals("a", listened.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
         server.text("r", "b");
         assertEquals("b", text(consumer.receive()));
     }
@@ -506,7 +507,7 @@ class ConnectionTest extends SessionFixture {
         Queue temporary = session.createTemporaryQueue();
         server.kill(server.stores.get(0));
         connection.control().ping();
-        JMSException reason = reports.poll(10, TimeUnit.SECONDS);
+        JMSException reason = reports.poll(SAFETY_SECONDS, TimeUnit.SECONDS);
         assertTrue(reason.getMessage().contains("1 temporary destinations"), reason.getMessage());
         assertThrows(InvalidDestinationException.class, () -> session.createConsumer(temporary));
         session.createConsumer(session.createTemporaryQueue());

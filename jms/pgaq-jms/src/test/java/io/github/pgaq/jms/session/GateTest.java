@@ -4,10 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** Entering a gate while another thread waits at the server. */
-@Timeout(20)
 class GateTest {
     private static final int CANCELS = 10;
 

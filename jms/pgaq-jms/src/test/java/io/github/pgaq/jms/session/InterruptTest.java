@@ -1,6 +1,8 @@
 package io.github.pgaq.jms.session;
 
+import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -17,6 +19,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
 /** Interrupted threads: a wait of theirs ends, and nothing else does. */
@@ -26,15 +29,20 @@ class InterruptTest extends SessionFixture {
         CompletableFuture<Thread> thread = new CompletableFuture<>();
         Future<T> result = async(() -> {
             thread.complete(Thread.currentThread());
-            try {
-                return call.call();
-            } finally {
-                assertTrue(Thread.interrupted(), "the interrupt is kept for the caller");
-            }
+            return interrupted(call);
         });
         event.await();
         thread.get().interrupt();
         return result;
+    }
+
+    /** A call during which the thread is interrupted. */
+    private static <T> T interrupted(Callable<T> call) throws Exception {
+        try {
+            return call.call();
+        } finally {
+            assertTrue(Thread.interrupted(), "the interrupt is kept for the caller");
+        }
     }
 
     private interface Event {
@@ -172,6 +180,26 @@ class InterruptTest extends SessionFixture {
         failure(interrupted(() -> consumer.receive(60_000), () -> {}));
     }
 
+    /** The interrupt is found when there is no wait to cancel yet, and then no longer looked for. */
+    @Test
+    void anInterruptJustBeforeTheWaitEndsTheCall() throws Exception {
+        AtomicBoolean next = new AtomicBoolean();
+        ClientConnection connection = started();
+        Session session = connection.add(new ClientSession(connection, server::open, Session.AUTO_ACKNOWLEDGE, false) {
+            @Override
+            int mode() {
+                if (next.getAndSet(false)) {
+                    Thread.currentThread().interrupt();
+                    Interrupts.end();
+                }
+                return super.mode();
+            }
+        });
+        MessageConsumer consumer = session.createConsumer(queue);
+        next.set(true);
+        failure(async(() -> interrupted(consumer::receive)));
+    }
+
     @Test
     void anInterruptedThreadReceivesWhatIsThere() throws Exception {
         server.text("q", "a", "b");
@@ -221,8 +249,8 @@ class InterruptTest extends SessionFixture {
     void anInterruptThatAListenerLeavesIsForgotten() throws Exception {
         reconnectSlowly();
         BlockingQueue<String> received = new LinkedBlockingQueue<>();
-        CompletableFuture<Void> tried = refuse();
-        server.refusing = false;
+        CompletableFuture<Boolean> tried = new CompletableFuture<>();
+        server.refused = () -> tried.complete(Thread.currentThread().isInterrupted());
         server.text("q", "a");
         started().createSession().createConsumer(queue).setMessageListener(message -> {
             try {
@@ -235,9 +263,9 @@ class InterruptTest extends SessionFixture {
                 received.add(e.toString());
             }
         });
-        assertEquals("a", received.poll(10, TimeUnit.SECONDS));
-        tried.get();
+        assertEquals("a", received.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
+        assertFalse(tried.get(), "the interrupt is left to the attempt to connect");
         server.refusing = false;
-        assertEquals("a", received.poll(10, TimeUnit.SECONDS));
+        assertEquals("a", received.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
     }
 }

@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.session;
 
+import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
@@ -36,7 +37,7 @@ class ListenerTest extends SessionFixture {
     private final CountDownLatch proceed = new CountDownLatch(1);
 
     private Object next() throws InterruptedException {
-        Object result = results.poll(10, TimeUnit.SECONDS);
+        Object result = results.poll(SAFETY_SECONDS, TimeUnit.SECONDS);
         assertTrue(result != null, "nothing was delivered");
         return result;
     }
@@ -355,7 +356,7 @@ class ListenerTest extends SessionFixture {
                     session.commit();
                     results.add(message.getIntProperty("JMSXDeliveryCount"));
                 }));
-        assertTrue(stopped.await(10, TimeUnit.SECONDS));
+        assertTrue(stopped.await(SAFETY_SECONDS, TimeUnit.SECONDS));
         return session;
     }
 

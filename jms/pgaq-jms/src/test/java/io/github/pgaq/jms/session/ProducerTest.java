@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.session;
 
+import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -30,7 +31,7 @@ class ProducerTest extends SessionFixture {
     private final BlockingQueue<Object> results = new LinkedBlockingQueue<>();
 
     private Object next() throws InterruptedException {
-        return results.poll(10, TimeUnit.SECONDS);
+        return results.poll(SAFETY_SECONDS, TimeUnit.SECONDS);
     }
 
     /** Adds what the action, called in the listener, throws, or else the text of the message. */

@@ -46,9 +46,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
 /** Sessions with a server. */
-@Timeout(60)
 class ServerSessionTest extends ServerTest {
-    private static final long SOON = 20_000;
+    private static final long SOON = 1000L * SAFETY_SECONDS;
 
     private final PgaqConnectionFactory factory = new PgaqConnectionFactory(url());
     private PgaqConnection connection;
@@ -141,7 +140,7 @@ class ServerSessionTest extends ServerTest {
         thread.start();
         awaitValue("t", "SELECT waiting > 0 FROM aq.subscribers WHERE queue_name = '" + name + "'");
         thread.interrupt();
-        JMSException e = assertInstanceOf(JMSException.class, result.get(10, TimeUnit.SECONDS));
+        JMSException e = assertInstanceOf(JMSException.class, result.get(SAFETY_SECONDS, TimeUnit.SECONDS));
         assertInstanceOf(InterruptedException.class, e.getLinkedException());
         send(session, "a");
         assertEquals(List.of("a"), receive(consumer, 1));

@@ -1,5 +1,6 @@
 package io.github.pgaq.jms.session;
 
+import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.github.pgaq.jms.PgaqOption;
@@ -20,10 +21,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Timeout;
 
 /** A connection to a {@link FakeServer} with the queue {@code q} and the topic {@code t}. */
-@Timeout(20)
 abstract class SessionFixture {
     final FakeServer server = new FakeServer().queue("q").queue("r").topic("t");
     final Queue queue = new PgaqQueue("q");
@@ -51,7 +50,7 @@ abstract class SessionFixture {
     }
 
     static <T> T get(Future<T> future) throws Exception {
-        return future.get(10, TimeUnit.SECONDS);
+        return future.get(SAFETY_SECONDS, TimeUnit.SECONDS);
     }
 
     static String text(Message message) throws JMSException {

@@ -25,7 +25,11 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class ServerLimitsTest extends ServerTest {
     private static final Duration LEASE = Duration.ofMinutes(1);
-    private static final Duration LONGER = Duration.ofMillis(250);
+    /** Long enough for the first call of a session on a busy machine. */
+    private static final String LIMIT = "statement_timeout = '2s'";
+
+    private static final Duration SHORT = Duration.ofMillis(100);
+    private static final Duration LONGER = Duration.ofMillis(2500);
 
     private String queue;
 
@@ -48,8 +52,8 @@ class ServerLimitsTest extends ServerTest {
         }
     }
 
-    private Received receive(SqlStore store) throws SQLException {
-        return store.receive(List.of(new Source(queue, null, null, 1)), LONGER, LEASE, List.of());
+    private Received receive(SqlStore store, Duration wait) throws SQLException {
+        return store.receive(List.of(new Source(queue, null, null, 1)), wait, LEASE, List.of());
     }
 
     private Outgoing message() {
@@ -59,14 +63,15 @@ class ServerLimitsTest extends ServerTest {
     @Test
     void aWaitOutlastsStatementTimeout() throws SQLException {
         try (Connection connection = connect()) {
-            set(connection, "statement_timeout = '100ms'");
             SqlStore store = new SqlStore(connection, false);
-            assertEquals(-1, receive(store).source());
+            receive(store, SHORT);
+            set(connection, LIMIT);
+            assertEquals(-1, receive(store, LONGER).source());
             // as the first statement of a transaction, and behind another one
             connection.setAutoCommit(false);
-            assertEquals(-1, receive(store).source());
+            assertEquals(-1, receive(store, LONGER).source());
             set(connection, "application_name = 'pgaq-jms'");
-            assertEquals(-1, receive(store).source());
+            assertEquals(-1, receive(store, LONGER).source());
             connection.rollback();
         }
     }
@@ -75,9 +80,11 @@ class ServerLimitsTest extends ServerTest {
     void statementTimeoutAppliesToOtherCalls() throws SQLException {
         try (Connection connection = connect();
                 Statement statement = connection.createStatement()) {
-            set(connection, "statement_timeout = '100ms'");
-            receive(new SqlStore(connection, false));
-            SQLException e = assertThrows(SQLException.class, () -> statement.execute("SELECT pg_sleep(10)"));
+            SqlStore store = new SqlStore(connection, false);
+            receive(store, SHORT);
+            set(connection, LIMIT);
+            receive(store, SHORT);
+            SQLException e = assertThrows(SQLException.class, () -> statement.execute("SELECT pg_sleep(50)"));
             assertEquals("57014", e.getSQLState());
         }
     }
@@ -98,7 +105,8 @@ class ServerLimitsTest extends ServerTest {
         SqlStore store = new SqlStore(connection, true);
         store.send(List.of(message()));
         try (Connection other = connect()) {
-            assertEquals(1, receive(new SqlStore(other, false)).messages().size());
+            assertEquals(
+                    1, receive(new SqlStore(other, false), LONGER).messages().size());
         }
         store.close();
     }

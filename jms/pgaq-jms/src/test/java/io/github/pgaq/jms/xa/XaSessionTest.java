@@ -26,11 +26,14 @@ import jakarta.jms.TransactionInProgressException;
 import jakarta.jms.XAConnection;
 import jakarta.jms.XAJMSContext;
 import jakarta.jms.XASession;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -106,6 +109,44 @@ class XaSessionTest extends ServerTest {
         assertEquals("", texts());
         session.getXAResource().commit(xid, false);
         assertEquals("a", texts());
+    }
+
+    @Test
+    void aConnectionThatCannotBeUsedIsClosed() {
+        CountDownLatch closed = new CountDownLatch(1);
+        PGXADataSource source = new PGXADataSource() {
+            @Override
+            public javax.sql.XAConnection getXAConnection() throws SQLException {
+                javax.sql.XAConnection opened = super.getXAConnection();
+                return on(
+                        javax.sql.XAConnection.class,
+                        opened,
+                        Map.of("getConnection", () -> useless(opened), "close", () -> {
+                            closed.countDown();
+                            opened.close();
+                            return null;
+                        }));
+            }
+        };
+        source.setUrl(url());
+        assertThrows(JMSException.class, new PgaqXAConnectionFactory(source)::createConnection);
+        assertEquals(0, closed.getCount());
+    }
+
+    private static java.sql.Connection useless(javax.sql.XAConnection opened) throws SQLException {
+        return on(java.sql.Connection.class, opened.getConnection(), Map.of("createStatement", () -> {
+            throw new SQLException("made to fail", "57014");
+        }));
+    }
+
+    /** An object with some methods of its own. */
+    private static <T> T on(Class<T> type, T object, Map<String, Callable<Object>> own) {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(),
+                new Class<?>[] {type},
+                (proxy, method, args) -> own.containsKey(method.getName())
+                        ? own.get(method.getName()).call()
+                        : method.invoke(object, args)));
     }
 
     @Test
