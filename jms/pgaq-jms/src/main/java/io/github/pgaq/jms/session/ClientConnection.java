@@ -62,6 +62,9 @@ public class ClientConnection implements PgaqConnection {
     private boolean used;
     private boolean administered;
     private boolean keeping;
+    /** A session on the caller's JDBC connection is being opened, and not in the list yet. */
+    private boolean opening;
+
     private volatile String clientId;
     private volatile ExceptionListener exceptionListener;
     /** Why the sessions neither send nor receive, for now or for good; null: they do. */
@@ -277,18 +280,23 @@ public class ClientConnection implements PgaqConnection {
         checkOpen();
         locked(() -> {
             used = true;
-            if (callers && !sessions.isEmpty()) {
+            if (callers && (opening || !sessions.isEmpty())) {
                 throw new IllegalStateException(
                         "a connection on a JDBC connection of the caller has one session at most");
             }
+            opening = true;
             if (!callers && !keeping) {
                 keeping = true;
                 thread("control", keeper).start();
             }
         });
         // not locked: a pool may have no connection until another thread closes a session
-        session.link().open();
-        sessions.add(session);
+        try {
+            session.link().open();
+            sessions.add(session);
+        } finally {
+            locked(() -> opening = false);
+        }
         if (closed.get()) {
             // closed meanwhile, maybe before the session was in the list
             session.close();

@@ -272,7 +272,11 @@ public class ClientSession extends MessageMaker {
     public void setMessageListener(MessageListener listener) throws JMSException {
         super.setMessageListener(listener);
         if (mode == CLIENT_ACKNOWLEDGE) {
-            recover();
+            entered(() -> {
+                if (settlement.holdsAny()) {
+                    recover();
+                }
+            });
         }
     }
 

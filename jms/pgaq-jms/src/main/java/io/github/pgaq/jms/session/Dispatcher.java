@@ -149,6 +149,8 @@ final class Dispatcher implements Runnable {
     /** Calls the listener; returns whether it failed. */
     private boolean fails(Call call) {
         boolean[] failed = new boolean[1];
+        // an interrupt between two messages, such as a late one for the last listener, is not for this one
+        Thread.interrupted();
         Callbacks.inListener(session, () -> {
             try {
                 call.listener().onMessage(call.message());

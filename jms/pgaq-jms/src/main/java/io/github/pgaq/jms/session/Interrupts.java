@@ -1,8 +1,6 @@
 package io.github.pgaq.jms.session;
 
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
@@ -37,11 +35,11 @@ final class Interrupts implements Runnable {
     private void add(Gate gate) {
         lock.lock();
         try {
-            waiting.put(Thread.currentThread(), gate);
             if (!running) {
                 start("pgaq-jms-interrupts", this);
                 running = true;
             }
+            waiting.put(Thread.currentThread(), gate);
         } finally {
             lock.unlock();
         }
@@ -72,22 +70,20 @@ final class Interrupts implements Runnable {
             try {
                 never.awaitNanos(LOOK_NANOS);
                 idle = waiting.isEmpty() ? idle + 1 : 0;
-                // each on a thread of its own: a server that does not answer holds up no other
-                interrupted().forEach(gate -> start("pgaq-jms-interrupt", gate::wake));
-                running = idle < IDLE_LOOKS;
-            } catch (InterruptedException e) {
-                // nothing interrupts it but who interrupts all threads
+                waiting.entrySet().removeIf(entry -> entry.getKey().isInterrupted() && wake(entry.getValue()));
+            } catch (InterruptedException | OutOfMemoryError e) {
+                // by a program that interrupts all threads; or no thread can be started now, but maybe at the next look
                 idle = 0;
             } finally {
+                running = idle < IDLE_LOOKS;
                 lock.unlock();
             }
         }
     }
 
-    /** The gates of threads that are interrupted, which are watched no longer. */
-    private List<Gate> interrupted() {
-        List<Gate> gates = new ArrayList<>();
-        waiting.entrySet().removeIf(entry -> entry.getKey().isInterrupted() && gates.add(entry.getValue()));
-        return gates;
+    /** Ends a wait, which is watched no longer. On a thread of its own: a server may not answer. */
+    private static boolean wake(Gate gate) {
+        start("pgaq-jms-interrupt", gate::wake);
+        return true;
     }
 }

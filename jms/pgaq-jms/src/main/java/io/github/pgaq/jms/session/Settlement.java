@@ -284,6 +284,11 @@ final class Settlement {
                 || unacknowledged.stream().anyMatch(taken -> taken.consumer() == consumer);
     }
 
+    /** Whether messages are delivered and not acknowledged. */
+    boolean holdsAny() {
+        return current != null || !unacknowledged.isEmpty();
+    }
+
     /** Delivers again what was not acknowledged, from the oldest on. */
     void recover() throws JMSException {
         if (current != null) {

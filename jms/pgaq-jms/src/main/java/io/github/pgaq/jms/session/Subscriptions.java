@@ -108,7 +108,10 @@ final class Subscriptions {
 
     /** Makes a subscription of one consumer. */
     Use plain(PgaqDestination topic, String rule) throws JMSException {
-        return control.exclusively(() -> addPlain(topic, rule));
+        return control.exclusively(() -> {
+            removeEnded();
+            return addPlain(topic, rule);
+        });
     }
 
     private Use addPlain(PgaqDestination topic, String rule) throws JMSException {
@@ -322,8 +325,10 @@ final class Subscriptions {
 
     /** Whether a consumer of this connection consumes from the topic. */
     boolean uses(PgaqDestination topic) throws JMSException {
-        return control.exclusively(
-                () -> uses.stream().anyMatch(use -> use.topic().equals(topic)));
+        return control.exclusively(() -> {
+            removeEnded();
+            return uses.stream().anyMatch(use -> use.topic().equals(topic));
+        });
     }
 
     /** After the control connection was lost: makes again what ended with it. The control connection calls this. */

@@ -459,14 +459,7 @@ public final class SqlStore implements Store {
             return;
         }
         try {
-            if (open && turnedOff) {
-                rollback();
-            }
-            names.close();
-            statements.close();
-            if (ownership != null) {
-                ownership.end();
-            }
+            end();
         } catch (SQLException e) {
             // with a connection that is lost, the server has given all of it up
             if (!connection.isClosed()) {
@@ -475,6 +468,21 @@ public final class SqlStore implements Store {
         } finally {
             if (ownership != null) {
                 connection.close();
+            }
+        }
+    }
+
+    /** A pool gets the connection as it was, even if not everything could be given up. */
+    private void end() throws SQLException {
+        try {
+            if (open && turnedOff) {
+                rollback();
+            }
+            names.close();
+            statements.close();
+        } finally {
+            if (ownership != null) {
+                ownership.end();
             }
         }
     }

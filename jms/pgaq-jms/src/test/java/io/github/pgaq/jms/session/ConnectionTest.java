@@ -66,6 +66,23 @@ class ConnectionTest extends SessionFixture {
     }
 
     @Test
+    void aSessionThatIsBeingOpenedIsTheOneOfACallersConnection() throws Exception {
+        ClientConnection[] connection = new ClientConnection[1];
+        connection[0] = new ClientConnection(
+                () -> {
+                    if (connection[0] != null) {
+                        assertThrows(IllegalStateException.class, connection[0]::createSession);
+                    }
+                    return server.open();
+                },
+                options,
+                true);
+        connection[0].createSession().close();
+        connection[0].createSession();
+        connection[0].close();
+    }
+
+    @Test
     void theFactorysClientIdentifierCannotBeChanged() throws Exception {
         options = options.with(PgaqOption.CLIENT_ID, "one");
         ClientConnection connection = connect();

@@ -246,6 +246,24 @@ class InterruptTest extends SessionFixture {
     }
 
     @Test
+    void anInterruptBetweenTwoMessagesDoesNotReachTheListener() throws Exception {
+        CompletableFuture<Thread> thread = new CompletableFuture<>();
+        BlockingQueue<Boolean> interrupted = new LinkedBlockingQueue<>();
+        started().createSession().createConsumer(queue).setMessageListener(message -> {
+            thread.complete(Thread.currentThread());
+            interrupted.add(Thread.currentThread().isInterrupted());
+        });
+        server.text("q", "a");
+        assertEquals(false, interrupted.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
+        // the wait for the next message has begun
+        server.awaitCalls("receive", 2);
+        server.awaitWaiting(1);
+        thread.get().interrupt();
+        server.text("q", "b");
+        assertEquals(false, interrupted.poll(SAFETY_SECONDS, TimeUnit.SECONDS));
+    }
+
+    @Test
     void anInterruptThatAListenerLeavesIsForgotten() throws Exception {
         reconnectSlowly();
         BlockingQueue<String> received = new LinkedBlockingQueue<>();

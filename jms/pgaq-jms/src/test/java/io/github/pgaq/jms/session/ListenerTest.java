@@ -81,6 +81,13 @@ class ListenerTest extends SessionFixture {
     }
 
     @Test
+    void aSessionWithListenersOfConsumersNeedsNoneOfItsOwn() throws Exception {
+        Session session = started().createSession(Session.CLIENT_ACKNOWLEDGE);
+        session.createConsumer(queue).setMessageListener(collector());
+        session.setMessageListener(null);
+    }
+
+    @Test
     void deliversInOrderAndAcknowledgesAfterwards() throws Exception {
         server.text("q", "a", "b", "c");
         started().createSession().createConsumer(queue).setMessageListener(collector());

@@ -17,6 +17,9 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -60,19 +63,38 @@ class ServerLimitsTest extends ServerTest {
         return new Outgoing(queue, new Body("text", "{}", null, null, "a", null), 4, 0, 0, null, null, false);
     }
 
-    @Test
-    void aWaitOutlastsStatementTimeout() throws SQLException {
+    private interface Preparation {
+        void of(Connection connection) throws SQLException;
+    }
+
+    /** The source of what comes in a wait that is longer than the limit, on a connection that was prepared. */
+    private int longWait(Preparation preparation) throws SQLException {
         try (Connection connection = connect()) {
             SqlStore store = new SqlStore(connection, false);
             receive(store, SHORT);
             set(connection, LIMIT);
-            assertEquals(-1, receive(store, LONGER).source());
-            // as the first statement of a transaction, and behind another one
-            connection.setAutoCommit(false);
-            assertEquals(-1, receive(store, LONGER).source());
-            set(connection, "application_name = 'pgaq-jms'");
-            assertEquals(-1, receive(store, LONGER).source());
-            connection.rollback();
+            preparation.of(connection);
+            return receive(store, LONGER).source();
+        }
+    }
+
+    @Test
+    void aWaitOutlastsStatementTimeout() throws Exception {
+        ExecutorService threads = Executors.newCachedThreadPool();
+        try {
+            List<Future<Integer>> waits = threads.invokeAll(List.of(
+                    () -> longWait(connection -> {}),
+                    // as the first statement of a transaction, and behind another one
+                    () -> longWait(connection -> connection.setAutoCommit(false)),
+                    () -> longWait(connection -> {
+                        connection.setAutoCommit(false);
+                        set(connection, "application_name = 'pgaq-jms'");
+                    })));
+            for (Future<Integer> wait : waits) {
+                assertEquals(-1, wait.get());
+            }
+        } finally {
+            threads.shutdown();
         }
     }
 
@@ -120,6 +142,18 @@ class ServerLimitsTest extends ServerTest {
             store.send(List.of(message()));
             store.close();
             assertFalse(connection.getAutoCommit());
+            assertEquals("1min", show(connection, "idle_session_timeout"));
+        }
+    }
+
+    @Test
+    void aPoolGetsItsConnectionAsItWasAlthoughItCannotBeClosed() throws SQLException {
+        try (Connection connection = connect()) {
+            set(connection, "idle_session_timeout = '1min'");
+            SqlStore store = new SqlStore(pooled(connection), true);
+            String temporary = store.createTemporary(false);
+            execute("SELECT aq.drop_queue('" + temporary + "', force => true)");
+            assertThrows(SQLException.class, store::close);
             assertEquals("1min", show(connection, "idle_session_timeout"));
         }
     }
