@@ -10,9 +10,9 @@
 #include "base/base.h"
 
 #include "access/multixact.h"
-#include "access/xact.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "commands/vacuum.h"
 #include "executor/instrument.h"

@@ -10,7 +10,6 @@
 #ifndef AQ_FINDING_H
 #define AQ_FINDING_H
 
-
 /* For in_memory or expected: the finding has no such number. */
 #define AQ_NO_NUMBER PG_INT64_MIN
 

@@ -32,17 +32,21 @@ was_taken_by(const Retry *retry, const RowScan *rows)
 	HeapTupleHeader header = aq_table_row_header(rows->slot);
 	TransactionId xid = HeapTupleHeaderGetRawXmax(header);
 
+	slot_getsomeattrs(rows->slot, COL_STATE + 1);
+	if (DatumGetInt16(rows->slot->tts_values[COL_STATE]) == STATE_LEASED)
+		return false;			/* an acknowledgement was rolled back, not a dequeue */
+	if (!TransactionIdIsNormal(xid) || (header->t_infomask & HEAP_XMAX_IS_MULTI) || TransactionIdIsCurrentTransactionId(xid) ||
+		TransactionIdIsValid(rows->dirty.xmin) || TransactionIdIsValid(rows->dirty.xmax))
+		return false;
+
 	/*
 	 * A row that was only locked is to be counted only if a failed transaction
 	 * of the worker locked it.  If this transaction, or a committed one of the
 	 * worker, has locked the row, then its attempt has been counted.
 	 */
-	slot_getsomeattrs(rows->slot, COL_STATE + 1);
-	if (DatumGetInt16(rows->slot->tts_values[COL_STATE]) == STATE_LEASED)
-		return false;			/* an acknowledgement was rolled back, not a dequeue */
-	return TransactionIdIsNormal(xid) && !(header->t_infomask & HEAP_XMAX_IS_MULTI) && !TransactionIdIsCurrentTransactionId(xid) &&
-		(HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) ?
-		 aq_xids_have(&retry->tried, xid) && !TransactionIdDidCommit(xid) : aq_retry_list_is_of(retry, xid)) && !TransactionIdIsValid(rows->dirty.xmin) && !TransactionIdIsValid(rows->dirty.xmax);
+	if (HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
+		return aq_xids_have(&retry->tried, xid) && !TransactionIdDidCommit(xid);
+	return aq_retry_list_is_of(retry, xid);
 }
 
 /*

@@ -94,7 +94,7 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 {
 	ClassicQueue *cq = classic_queue(shm);
 	uint32		index;
-	TransactionId prepared = InvalidTransactionId;	/* the last one found, which often has many entries */
+	TransactionId prepared = InvalidTransactionId;	/* the last one, which often has many entries */
 	int			n = 0;
 
 	aq_latch_get(&cq->latch, AQ_SHARED, AQ_LOC_CLASSIC_RETRY);
@@ -104,15 +104,10 @@ aq_retry_list_read(AqQueueShm *shm, uint32 *indexes)
 	{
 		TransactionId doubt = aq_classic_area_retries[index].doubt;
 
-		if (!TransactionIdIsValid(doubt))
+		if (TransactionIdIsValid(doubt) && (doubt == prepared || TransactionIdIsInProgress(doubt)))
+			prepared = doubt;
+		else
 			indexes[n++] = index;
-		else if (doubt != prepared)
-		{
-			if (TransactionIdIsInProgress(doubt))
-				prepared = doubt;
-			else
-				indexes[n++] = index;
-		}
 	}
 	return n;
 }

@@ -19,14 +19,12 @@
  */
 #include "monitor/monitor_private.h"
 
-#include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "tcop/tcopprot.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* pause before the next try, in microseconds; and how long a worker that was asked to leave stays for the process */

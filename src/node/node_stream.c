@@ -13,11 +13,9 @@
  */
 #include "node/node_private.h"
 
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* the time as microseconds since 1970 */

@@ -17,9 +17,7 @@
  */
 #include "notify/notify_private.h"
 
-#include "catalog/namespace.h"
 #include "executor/spi.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 

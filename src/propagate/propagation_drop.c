@@ -14,7 +14,6 @@
 #include "propagate/propagate_private.h"
 
 #include "catalog/dependency.h"
-#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_foreign_server.h"
@@ -23,7 +22,6 @@
 #include "executor/spi.h"
 #include "foreign/foreign.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 
 static object_access_hook_type previous_hook;
 

@@ -24,11 +24,9 @@
  */
 #include "propagate/propagate_private.h"
 
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* while a session has the schedule locked, milliseconds */

@@ -19,12 +19,10 @@
  */
 #include "schedule/schedule_private.h"
 
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* while the extension is locked, and for what cannot be done before the worker leaves */

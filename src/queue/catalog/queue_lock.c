@@ -14,12 +14,23 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 
-bool
-aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
+#define IN_USE		0
+#define DROPPING	5
+
+static LOCKTAG
+queue_tag(int32 id, uint16 what)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, what);
+	return tag;
+}
+
+bool
+aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag = queue_tag(id, IN_USE);
+
 	return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
@@ -30,28 +41,16 @@ aq_queue_lock(int32 id, LOCKMODE mode, bool wait)
 bool
 aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 {
-	LOCKTAG		tag;
+	LOCKTAG		tag = queue_tag(id, IN_USE);
 
-	if (!aq_queue_lock(id, mode, wait))
-		return false;
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 0);
-	return LockRelease(&tag, mode, false);
-}
-
-static LOCKTAG
-dropping_tag(int32 id)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, aq_schema_relation("queue"), (uint32) id, 5);
-	return tag;
+	return aq_queue_lock(id, mode, wait) && LockRelease(&tag, mode, false);
 }
 
 /* Until the end of the transaction, sessions must not wait for messages of the queue: see aq_waiters_end. */
 void
 aq_queue_lock_dropping(int32 id)
 {
-	LOCKTAG		tag = dropping_tag(id);
+	LOCKTAG		tag = queue_tag(id, DROPPING);
 
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
@@ -63,7 +62,7 @@ aq_queue_lock_dropping(int32 id)
 bool
 aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark)
 {
-	LOCKTAG		tag = dropping_tag(id);
+	LOCKTAG		tag = queue_tag(id, DROPPING);
 
 	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return true;

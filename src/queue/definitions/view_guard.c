@@ -307,11 +307,14 @@ static bool
 is_being_defined(Query *query)
 {
 	Node	   *command = aq_utility_command();
+	CreateTableAsStmt *create;
 
 	if (command != NULL && IsA(command, ExplainStmt))
-		command = ((Query *) ((ExplainStmt *) command)->query)->utilityStmt;
-	return command != NULL && IsA(command, CreateTableAsStmt) &&
-		((CreateTableAsStmt *) command)->objtype == OBJECT_MATVIEW && equal(query, ((CreateTableAsStmt *) command)->query);
+		command = castNode(Query, castNode(ExplainStmt, command)->query)->utilityStmt;
+	if (command == NULL || !IsA(command, CreateTableAsStmt))
+		return false;
+	create = castNode(CreateTableAsStmt, command);
+	return create->objtype == OBJECT_MATVIEW && equal(query, create->query);
 }
 
 static void
