@@ -108,10 +108,7 @@ final class Subscriptions {
 
     /** Makes a subscription of one consumer. */
     Use plain(PgaqDestination topic, String rule) throws JMSException {
-        return control.exclusively(() -> {
-            removeEnded();
-            return addPlain(topic, rule);
-        });
+        return exclusively(() -> addPlain(topic, rule));
     }
 
     private Use addPlain(PgaqDestination topic, String rule) throws JMSException {
@@ -128,10 +125,7 @@ final class Subscriptions {
      * @throws JMSException if it has consumers already that it cannot have beside this one
      */
     Use named(Kind kind, PgaqDestination topic, String clientId, String name, String rule) throws JMSException {
-        return control.exclusively(() -> {
-            removeEnded();
-            return addNamed(kind, topic, clientId, name, rule);
-        });
+        return exclusively(() -> addNamed(kind, topic, clientId, name, rule));
     }
 
     private Use addNamed(Kind kind, PgaqDestination topic, String clientId, String name, String rule)
@@ -220,10 +214,7 @@ final class Subscriptions {
     void release(Use use) throws JMSException {
         ended.add(use);
         try {
-            control.exclusively(() -> {
-                removeEnded();
-                return null;
-            });
+            exclusively(() -> null);
         } catch (JMSException e) {
             // with the connection the server has ended the use, and what is not durable
             if (!Errors.isLost(e.getErrorCode())) {
@@ -232,10 +223,14 @@ final class Subscriptions {
         }
     }
 
-    private void removeEnded() throws JMSException {
-        for (Use use = ended.poll(); use != null; use = ended.poll()) {
-            remove(use);
-        }
+    /** Runs calls on the control connection, after those that remove what has ended. */
+    private <T> T exclusively(Errors.Checked<T> action) throws JMSException {
+        return control.exclusively(() -> {
+            for (Use use = ended.poll(); use != null; use = ended.poll()) {
+                remove(use);
+            }
+            return action.run();
+        });
     }
 
     private void remove(Use use) throws JMSException {
@@ -258,8 +253,7 @@ final class Subscriptions {
 
     /** Ends a durable subscription, shared or not. */
     void unsubscribe(String clientId, String name) throws JMSException {
-        control.exclusively(() -> {
-            removeEnded();
+        exclusively(() -> {
             end(clientId, name);
             return null;
         });
@@ -325,10 +319,7 @@ final class Subscriptions {
 
     /** Whether a consumer of this connection consumes from the topic. */
     boolean uses(PgaqDestination topic) throws JMSException {
-        return control.exclusively(() -> {
-            removeEnded();
-            return uses.stream().anyMatch(use -> use.topic().equals(topic));
-        });
+        return exclusively(() -> uses.stream().anyMatch(use -> use.topic().equals(topic)));
     }
 
     /** After the control connection was lost: makes again what ended with it. The control connection calls this. */

@@ -141,19 +141,17 @@ final class XaResource implements XAResource {
     public int prepare(Xid xid) throws XAException {
         lock.lock();
         try {
-            try {
-                return driver().prepare(xid);
-            } catch (XAException e) {
-                if (!(e.getCause() instanceof SQLException cause) || isLost(cause)) {
-                    throw e;
-                }
-                // the server has rolled it back
-                if (!closed) {
-                    forgetRefused(xid);
-                }
-                finished(xid);
-                throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
+            return driver().prepare(xid);
+        } catch (XAException e) {
+            if (!(e.getCause() instanceof SQLException cause) || isLost(cause)) {
+                throw e;
             }
+            // the server has rolled it back
+            if (!closed) {
+                forgetRefused(xid);
+            }
+            finished(xid);
+            throw failure(XAException.XA_RBROLLBACK, reason(cause), cause);
         } finally {
             lock.unlock();
         }
