@@ -263,10 +263,10 @@ aq_waiters_wake_all(AqQueueShm *shm)
  * Makes all sessions that wait for the queue's messages leave, with an error: they
  * hold locks of its tables for as long as they wait.  The caller drops the queue.
  *
- * That it does is a lock, which ends with its transaction, also if the session dies.
- * A waiter that is not woken here enters a list later, and then sees the lock.  The
- * mark in shared memory only saves looking for the lock; if the drop fails, the next
- * waiter clears it.
+ * A lock says that the queue is being dropped; it ends with the transaction, also if
+ * the session dies.  A session that enters a list too late to be woken here sees the
+ * lock.  The mark in shared memory tells waiters to check the lock; if the drop fails,
+ * the next waiter clears it.
  */
 void
 aq_waiters_end(AqQueueShm *shm)

@@ -5,7 +5,7 @@ import jakarta.persistence.GeneratedValue;
 import jakarta.persistence.GenerationType;
 import jakarta.persistence.Id;
 
-/** What a customer has ordered. */
+/** An order of a customer. */
 @Entity
 class ShopOrder {
     @Id

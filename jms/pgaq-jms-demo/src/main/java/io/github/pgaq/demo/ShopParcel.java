@@ -5,7 +5,7 @@ import jakarta.persistence.GeneratedValue;
 import jakarta.persistence.GenerationType;
 import jakarta.persistence.Id;
 
-/** What is sent to the customer. Two for one order would be a mistake that no unique index prevents. */
+/** A parcel for a customer. No unique index prevents a second one for the same order: {@link Shop} counts them. */
 @Entity
 class ShopParcel {
     @Id

@@ -39,7 +39,7 @@ public final class PgaqObjectFactory implements ObjectFactory {
             XAConnectionFactory.class,
             XAQueueConnectionFactory.class,
             XATopicConnectionFactory.class);
-    /** What Tomcat keeps in a reference for itself. */
+    /** Attributes of a reference that Tomcat uses itself. */
     private static final Set<String> NOT_OURS = Set.of("factory", "scope", "auth", "singleton", "description");
 
     /** For JNDI. */

@@ -16,8 +16,8 @@ public enum PgaqOption {
     /** Bytes of the messages that a consumer leases ahead, together; a message that is larger comes alone. */
     PREFETCH_BYTES("prefetchBytes", 4 << 20, 1, 1 << 29),
     /**
-     * Milliseconds after which messages that a consumer leased ahead, and has not touched since, go back for others,
-     * 100 or more. The attempt does not count.
+     * Milliseconds after which messages that a consumer has leased ahead, and not used since, become available to other
+     * consumers, 100 or more. The attempt does not count.
      */
     PREFETCH_IDLE("prefetchIdle", 5000, 100, Integer.MAX_VALUE),
     /** Length of a lease in milliseconds, 1000 or more. It is extended while a message is processed. */

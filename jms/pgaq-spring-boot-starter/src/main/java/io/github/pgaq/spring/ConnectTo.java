@@ -8,11 +8,11 @@ import org.springframework.beans.BeanWrapper;
 import org.springframework.beans.PropertyAccessorFactory;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
 
-/** Finds out where a DataSource connects to, so that connections to the same place can be opened past its pool. */
+/** Finds the database of a DataSource, so that connections to it can be opened outside of its pool. */
 final class ConnectTo {
     private ConnectTo() {}
 
-    /** Makes a factory of a URL; without user or password it has none. */
+    /** Makes a factory for a URL. User and password may be null. */
     static PgaqConnectionFactory url(String url, String user, String password, Properties more) {
         PgaqConnectionFactory factory = new PgaqConnectionFactory(url, more == null ? new Properties() : more);
         if (user != null) {

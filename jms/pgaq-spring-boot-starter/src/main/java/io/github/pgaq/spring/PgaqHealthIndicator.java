@@ -11,7 +11,7 @@ import java.util.concurrent.TimeoutException;
 import org.springframework.boot.health.contributor.AbstractHealthIndicator;
 import org.springframework.boot.health.contributor.Health;
 
-/** Says whether the server answers: it connects for each check, instead of using a connection that is kept. */
+/** Reports whether the server answers. Each check opens a connection, instead of using one that is kept. */
 class PgaqHealthIndicator extends AbstractHealthIndicator {
     /** After this time a check that has no answer is given up, so that the next one connects again. */
     static final Duration PATIENCE = Duration.ofSeconds(30);

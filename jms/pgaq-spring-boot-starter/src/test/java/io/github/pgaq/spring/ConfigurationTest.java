@@ -23,7 +23,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jms.connection.CachingConnectionFactory;
 
-/** What the starter makes of an application's properties and beans. Nothing connects. */
+/** The beans that the starter makes from an application's properties and beans. No test connects to a server. */
 class ConfigurationTest {
 
     private static final String PROPERTY = "spring.datasource.url=jdbc:postgresql://property/shop";

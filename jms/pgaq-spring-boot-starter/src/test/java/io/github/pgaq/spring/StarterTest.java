@@ -43,7 +43,7 @@ import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
-/** What an application with the starter does. */
+/** An application that uses the starter. */
 @Timeout(60)
 class StarterTest extends ServerTest {
 

@@ -53,7 +53,7 @@ class PooledTest extends ServerTest {
         assertEquals(1, pool.getNumConnections());
     }
 
-    /** The provider has nothing against a session that is given back, so the pool keeps it. */
+    /** A session that is given back is reset without an error, so the pool keeps it. */
     @Test
     void sessionsAreKept() throws Exception {
         String queue = newQueue();

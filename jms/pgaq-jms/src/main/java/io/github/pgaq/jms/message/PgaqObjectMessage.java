@@ -111,7 +111,7 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
     /** Reads objects of allowed classes, found by the thread's class loader or else by that of this class. */
     private static final class Input extends ObjectInputStream {
         private static final int MAX_DEPTH = 500;
-        /** A second more for each MB. */
+        /** The time limit for reading an object; each MB adds a second. */
         private static final long MAX_SECONDS = 10;
 
         private final AllowedClasses allowed;
@@ -134,8 +134,8 @@ public final class PgaqObjectMessage extends PgaqMessage implements ObjectMessag
         }
 
         /**
-         * Bounds the memory that a small message can claim: elements of arrays and maps take bytes of the message. And
-         * the time: elements with the same hash are compared with each other.
+         * Bounds the memory that a small message can claim: elements of arrays and maps take bytes of the message. Also
+         * bounds the time, because elements with the same hash are compared with each other.
          */
         private ObjectInputFilter.Status filter(ObjectInputFilter.FilterInfo info) {
             boolean refused =

@@ -55,7 +55,7 @@ public class ClientConnection implements PgaqConnection {
     private final AtomicInteger threads = new AtomicInteger();
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    /** No monitor, as nowhere where the server is called: virtual threads of Java 21 keep their carriers in those. */
+    /** Not a monitor, because the server is called under it: in one, a virtual thread of Java 21 keeps its carrier. */
     private final ReentrantLock lock = new ReentrantLock();
     // guarded by lock
     private boolean started;

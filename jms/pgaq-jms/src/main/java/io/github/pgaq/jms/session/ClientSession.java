@@ -265,8 +265,8 @@ public class ClientSession extends MessageMaker {
     }
 
     /**
-     * Takes no listener but null, as pools do before they keep a session for its next user: that one must not
-     * acknowledge what this one has not.
+     * Accepts only null, which pools set before they keep a session for its next user. That user must not acknowledge
+     * the messages of this one.
      */
     @Override
     public void setMessageListener(MessageListener listener) throws JMSException {
@@ -419,8 +419,8 @@ public class ClientSession extends MessageMaker {
     }
 
     /**
-     * Gives back what consumers have leased ahead, and not touched since this time, by System.nanoTime(): a listener
-     * may run for long, or receive() not be called. Other consumers can have it.
+     * Gives back messages that consumers have leased ahead and not used since this time, by System.nanoTime(), so that
+     * other consumers get them: a listener may run for a long time, or receive() not be called.
      */
     void releaseIdle(long before) throws JMSException {
         if (!gate.tryEnter()) {

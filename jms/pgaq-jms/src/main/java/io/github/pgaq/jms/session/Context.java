@@ -32,7 +32,7 @@ public class Context implements JMSContext {
     private final AtomicInteger contexts;
 
     private final int mode;
-    /** No monitor: the session connects, see ClientConnection. */
+    /** Not a monitor, because the session connects under it: see ClientConnection. */
     private final ReentrantLock lock = new ReentrantLock();
 
     private ClientSession session;

@@ -149,7 +149,8 @@ final class Dispatcher implements Runnable {
     /** Calls the listener; returns whether it failed. */
     private boolean fails(Call call) {
         boolean[] failed = new boolean[1];
-        // an interrupt between two messages, such as a late one for the last listener, is not for this one
+        // an interrupt that comes between two messages, such as a late one for the last call, does not concern this
+        // call
         Thread.interrupted();
         Callbacks.inListener(session, () -> {
             try {

@@ -7,7 +7,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Ends the waits for messages of threads that are interrupted: a thread that waits at the server reads from a socket,
- * which an interrupt does not end. One thread looks at all that wait, and ends when none has waited for a second.
+ * which an interrupt does not end. One thread checks all waiting threads, and ends when none has waited for a second.
  */
 final class Interrupts implements Runnable {
     private static final long LOOK_NANOS = 50_000_000;
@@ -27,7 +27,7 @@ final class Interrupts implements Runnable {
         ALL.add(gate);
     }
 
-    /** It no longer does. */
+    /** The calling thread no longer waits. */
     static void end() {
         ALL.remove();
     }
@@ -72,7 +72,7 @@ final class Interrupts implements Runnable {
                 idle = waiting.isEmpty() ? idle + 1 : 0;
                 waiting.entrySet().removeIf(entry -> entry.getKey().isInterrupted() && wake(entry.getValue()));
             } catch (InterruptedException | OutOfMemoryError e) {
-                // by a program that interrupts all threads; or no thread can be started now, but maybe at the next look
+                // a program interrupts all threads, or no thread can be started now: try again at the next check
                 idle = 0;
             } finally {
                 running = idle < IDLE_LOOKS;

@@ -78,7 +78,7 @@ abstract class MessageMaker implements PgaqSession {
         return null;
     }
 
-    /** Takes no listener but null: only a ConnectionConsumer would use it, and these are not supported. */
+    /** Accepts only null: only a ConnectionConsumer would use a listener, and these are not supported. */
     @Override
     public void setMessageListener(MessageListener listener) throws JMSException {
         checkOpen();

@@ -7,8 +7,8 @@ import java.sql.SQLException;
 import java.sql.Statement;
 
 /**
- * What the provider sets on a connection of its own: it may lie idle for long, and commits what it does. A pool gets
- * the connection back as it was.
+ * The settings of the provider's own connections: they may be idle for a long time, and commit each call. A pool gets
+ * its connection back with the former settings.
  */
 public final class Ownership {
     private static final String SHOW = "SELECT current_setting('idle_session_timeout')";

@@ -30,7 +30,7 @@ final class XaResource implements XAResource {
         void await() throws JMSException;
     }
 
-    /** No monitor, in which a virtual thread of Java 21 would keep its carrier while it waits for the server. */
+    /** Not a monitor, in which a virtual thread of Java 21 would keep its carrier while it waits for the server. */
     private final ReentrantLock lock = new ReentrantLock();
 
     private XAConnection connection;
