@@ -17,6 +17,7 @@
 #define AQ_CLASSIC_PRIVATE_H
 
 #include "classic/classic.h"
+#include "classic/xids.h"
 
 #include "access/genam.h"
 #include "access/relscan.h"
@@ -183,19 +184,6 @@ typedef struct Effect
 	AqConsumed	consumed;		/* NOTE_REMOVE */
 } Effect;
 
-#define XIDS_MAX 12
-
-/* Ids of transactions and subtransactions, as ranges: see xids.c. */
-typedef struct Xids
-{
-	uint32		n;
-	struct
-	{
-		TransactionId first,	/* both included */
-					last;
-	}			ranges[XIDS_MAX];
-} Xids;
-
 /* A rolled back dequeue whose retry counts the worker must write. */
 typedef struct Retry
 {
@@ -300,11 +288,6 @@ extern void aq_classic_doubts_job(int32 id, AqQueueShm *shm);
 extern void aq_takers_promise(void);
 extern void aq_takers_end(void);
 extern bool aq_takers_announce(TransactionId xid);
-
-/* --- xids.c: sets of transaction ids */
-extern bool aq_xids_have(const Xids *xids, TransactionId xid);
-extern void aq_xids_add(Xids *xids, TransactionId first, TransactionId last);
-extern void aq_xids_join(Xids *xids, const Xids *more);
 
 /* --- retry_list.c: rolled back dequeues to be counted */
 

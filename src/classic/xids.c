@@ -11,45 +11,54 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "classic/classic_private.h"
+#include "classic/xids.h"
 
-#include "access/transam.h"
+/* The number of the range with this id; -1: the set does not have it. */
+static int
+find_range(const Xids *xids, TransactionId xid)
+{
+	for (int i = 0; i < (int) xids->n; i++)
+		if (TransactionIdFollowsOrEquals(xid, xids->ranges[i].first) &&
+			TransactionIdPrecedesOrEquals(xid, xids->ranges[i].last))
+			return i;
+	return -1;
+}
 
 bool
 aq_xids_have(const Xids *xids, TransactionId xid)
 {
-	for (uint32 i = 0; i < xids->n; i++)
-		if (TransactionIdFollowsOrEquals(xid, xids->ranges[i].first) &&
-			TransactionIdPrecedesOrEquals(xid, xids->ranges[i].last))
-			return true;
-	return false;
+	return find_range(xids, xid) >= 0;
 }
 
-/* Adds the ids from first to last.  None of them is in the set, or all are. */
+/*
+ * Adds the ids from first to last.  The set may have only the first of them, in a
+ * range that has grown.
+ */
 void
 aq_xids_add(Xids *xids, TransactionId first, TransactionId last)
 {
-	uint32		i = xids->n;
-	TransactionId next;
+	int			i = find_range(xids, first);
+	int			n = xids->n;
 
-	if (aq_xids_have(xids, first))
-		return;
-	if (i > 0)
+	if (i < 0 && n > 0)
 	{
-		next = xids->ranges[i - 1].last;
+		TransactionId next = xids->ranges[n - 1].last;
+
 		TransactionIdAdvance(next);
-		if (next == first || i == XIDS_MAX)
-		{
-			if (TransactionIdPrecedes(first, xids->ranges[i - 1].first))
-				xids->ranges[i - 1].first = first;
-			if (TransactionIdFollows(last, xids->ranges[i - 1].last))
-				xids->ranges[i - 1].last = last;
-			return;
-		}
+		if (next == first || n == XIDS_MAX)
+			i = n - 1;
 	}
-	xids->ranges[i].first = first;
-	xids->ranges[i].last = last;
-	xids->n++;
+	if (i < 0)
+	{
+		i = xids->n++;
+		xids->ranges[i].first = first;
+		xids->ranges[i].last = last;
+		return;
+	}
+	if (TransactionIdPrecedes(first, xids->ranges[i].first))
+		xids->ranges[i].first = first;
+	if (TransactionIdFollows(last, xids->ranges[i].last))
+		xids->ranges[i].last = last;
 }
 
 void

@@ -19,7 +19,7 @@ mutant() {
 	file=$(cd ../../src && find "$part" -name "$2")
 	rm -rf "$dir/src" "$dir/build"
 	mkdir -p "$dir/src"
-	cp -r ../../src/sync ../../src/cache ../../src/shard "$dir/src/"
+	cp -r ../../src/sync ../../src/cache ../../src/shard ../../src/classic "$dir/src/"
 	perl -0pi -e "$change" "$dir/src/$file"
 	if cmp -s "../../src/$file" "$dir/src/$file"; then
 		echo "STALE  $name: changes nothing"
@@ -243,6 +243,10 @@ mutant slot-state-not-checked slot.c 's/Assert\(allowed[^;]*;//'
 mutant slot-view-not-checked slot.c 's/(aq_slot_give_back.*?)Assert\(may_step[^;]*;/$1/s'
 mutant slot-doubt-cannot-be-published slot.h 's/(X\(PUBLISH, .*?) \| SLOT_IN\(DOUBT\),/$1,/'
 mutant slot-waiting-cannot-be-taken slot.h 's/(X\(TAKE, .*?) \| VIEW_IN\(WAITING\),/$1,/'
+
+# sets of ids
+part=classic
+mutant xids-end-is-lost xids.c 's/(xids->ranges\[i\]\.last\)\)\n\t\t)xids->ranges\[i\]\.last = last;/$1;/'
 
 echo "$killed killed, $alive alive"
 [ "$alive" -eq 0 ] && [ "$killed" -gt 0 ]

@@ -54,6 +54,7 @@
 	X(slot_random, true) \
 	X(slot_end, true) \
 	X(slot_forbidden, false) \
+	X(xids_model, true) \
 	X(lease_protocol, false) \
 	X(lease_variants, false)
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.h
- *	  Stands in for what parts "cache" and "shard" use of the server and of part "base".
+ *	  Stands in for what parts "cache", "shard" and "classic" use of the server and of part "base".
  *
  * The files beside it have the names of the server's headers.  An error of the
  * code under test ends the test: what happens to the caller of a failed load is
@@ -107,6 +107,12 @@ typedef uint32 SubTransactionId;
 
 #define aq_xact_register(rank, ops) ((void) (ops))
 #define TransactionIdIsValid(xid) ((xid) != 0)
+#define FirstNormalTransactionId 3
+#define TransactionIdAdvance(xid) ((xid) = (xid) + 1 < FirstNormalTransactionId ? FirstNormalTransactionId : (xid) + 1)
+#define TransactionIdPrecedes(a, b) ((int32) ((a) - (b)) < 0)
+#define TransactionIdFollows(a, b) ((int32) ((a) - (b)) > 0)
+#define TransactionIdPrecedesOrEquals(a, b) (!TransactionIdFollows(a, b))
+#define TransactionIdFollowsOrEquals(a, b) (!TransactionIdPrecedes(a, b))
 #define aq_session_is_attached true
 
 extern uint32 GetTopTransactionIdIfAny(void);

@@ -1,0 +1,2 @@
+/* of the server: see server.h */
+#include "server.h"
