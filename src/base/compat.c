@@ -205,47 +205,51 @@ aq_compat_io_times(uint64 *times)
 		times[io] *= 1000;
 }
 
-#define SUSPENDED_STATEMENT		0x01
-#define SUSPENDED_TRANSACTION	0x02
-
+/* Returns what is left, in milliseconds; 0: the timeout is not active. */
 static int
-suspend(TimeoutId timeout, int bit)
+suspend(TimeoutId timeout)
 {
+	long		left;
+
 	if (!get_timeout_active(timeout))
 		return 0;
+	left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), get_timeout_finish_time(timeout));
 	disable_timeout(timeout, true);
-	return bit;
+	return Max(left, 1);
+}
+
+static void
+resume(TimeoutId timeout, int *left)
+{
+	if (*left > 0)
+		enable_timeout_after(timeout, *left);
+	*left = 0;
 }
 
 /*
- * Ends the limits of a client's statement and, outside a transaction block, of
- * its transaction; returns which ones.  In background workers the timeout of
- * the statement is not the role's: see jobs/stuck.c.
+ * Suspends the limits of a client's statement and, outside a transaction block,
+ * of its transaction.  In background workers the timeout of the statement is not
+ * the role's: see jobs/stuck.c.
  */
-int
-aq_compat_suspend_timeouts(void)
+void
+aq_compat_suspend_limits(AqTimeLimits *limits)
 {
-	int			suspended = 0;
-
 	if (MyBackendType != B_BACKEND)
-		return 0;
-	suspended |= suspend(STATEMENT_TIMEOUT, SUSPENDED_STATEMENT);
+		return;
+	limits->statement = suspend(STATEMENT_TIMEOUT);
 #if PG_VERSION_NUM >= 170000
 	if (!IsTransactionBlock())
-		suspended |= suspend(TRANSACTION_TIMEOUT, SUSPENDED_TRANSACTION);
+		limits->transaction = suspend(TRANSACTION_TIMEOUT);
 #endif
-	return suspended;
 }
 
-/* Begins the limits again that were suspended. */
+/* Begins the limits again that were suspended, with what is left of them. */
 void
-aq_compat_resume_timeouts(int suspended)
+aq_compat_resume_limits(AqTimeLimits *limits)
 {
-	if ((suspended & SUSPENDED_STATEMENT) != 0 && StatementTimeout > 0)
-		enable_timeout_after(STATEMENT_TIMEOUT, StatementTimeout);
+	resume(STATEMENT_TIMEOUT, &limits->statement);
 #if PG_VERSION_NUM >= 170000
-	if ((suspended & SUSPENDED_TRANSACTION) != 0 && TransactionTimeout > 0)
-		enable_timeout_after(TRANSACTION_TIMEOUT, TransactionTimeout);
+	resume(TRANSACTION_TIMEOUT, &limits->transaction);
 #endif
 }
 

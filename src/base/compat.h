@@ -243,8 +243,15 @@ aq_send_counted_text(StringInfo buffer, const char *string, int length)
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
-extern int	aq_compat_suspend_timeouts(void);
-extern void aq_compat_resume_timeouts(int suspended);
+/* What is left of suspended time limits, in milliseconds; 0: not suspended. */
+typedef struct AqTimeLimits
+{
+	int			statement,
+				transaction;
+} AqTimeLimits;
+
+extern void aq_compat_suspend_limits(AqTimeLimits *limits);
+extern void aq_compat_resume_limits(AqTimeLimits *limits);
 
 /* The role that grants privileges, if role calls GRANT: see compat.c. */
 extern Oid	aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner);

@@ -371,6 +371,7 @@ typedef struct Receiving
 	int		   *max;
 	int64		lease;			/* 0: none */
 	int64		timeout;		/* -1: none */
+	AqTimeLimits limits;		/* while the call waits */
 	AqWaitTaken taken;			/* from which source, and how many messages; -1: nothing yet */
 	MemoryContext context;		/* for one try of one source: a wait can try them millions of times */
 	Writing		writing;
@@ -575,24 +576,38 @@ are_busy(const int *undone, int nundone)
 	return false;
 }
 
+/* While the call waits: see wait_and_take. */
+static bool
+attempt_in_wait(void *arg)
+{
+	Receiving  *receiving = arg;
+	bool		taken;
+
+	aq_compat_resume_limits(&receiving->limits);
+	taken = attempt(receiving);
+	aq_compat_suspend_limits(&receiving->limits);
+	return taken;
+}
+
 /*
- * Waits as long as the caller says: statement_timeout and, outside a transaction
- * block, transaction_timeout are for work, and begin again when the wait ends.
+ * Waits as long as the caller says: the time does not count for statement_timeout
+ * and, outside a transaction block, transaction_timeout.  That of attempts does,
+ * which may call functions of users.
  */
 static void
 wait_and_take(Receiving *receiving)
 {
 	AQ_TIMED(AQ_TIME_DEQUEUE);
-	int			suspended = aq_compat_suspend_timeouts();
 
+	aq_compat_suspend_limits(&receiving->limits);
 	PG_TRY();
 	{
 		(void) aq_wait_released_any(receiving->n, receiving->queues, receiving->consumers, receiving->selective,
-									receiving->max, receiving->timeout, attempt, receiving, &receiving->taken);
+									receiving->max, receiving->timeout, attempt_in_wait, receiving, &receiving->taken);
 	}
 	PG_FINALLY();
 	{
-		aq_compat_resume_timeouts(suspended);
+		aq_compat_resume_limits(&receiving->limits);
 	}
 	PG_END_TRY();
 }

@@ -346,6 +346,21 @@ def test_tries_leave_no_memory_behind(server, conn, queues):
         assert peak(session) - before < 60
 
 
+def test_work_during_a_wait_has_a_limit(server, conn, queues, receiver):
+    """statement_timeout does not end the wait, but does end a condition that waits for a lock."""
+    conn.execute(
+        "CREATE OR REPLACE FUNCTION public.locked() RETURNS boolean LANGUAGE sql AS 'SELECT pg_advisory_xact_lock(77); SELECT true'"
+    )
+    waiter = receiver([("one", None, "public.locked()")], options="-c statement_timeout=1s").wait()
+    asleep(conn, [waiter])
+    conn.execute("SELECT pg_advisory_lock(77)")
+    put(conn, "one")
+    assert waiter.source() == "57014"
+    conn.execute("SELECT pg_advisory_unlock(77)")
+    assert waiter.wait().source() == (0, [])
+    conn.execute("DROP FUNCTION public.locked()")
+
+
 # --- leases that end with their session
 
 
