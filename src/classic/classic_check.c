@@ -386,16 +386,19 @@ aq_classic_check_pool(AqFindings *findings)
 {
 	uint32		total = aq_classic_area_max_retries();
 	uint32		n = 0,
+				nfree,
 				ndoubts;
 	TransactionId doubts[DOUBTS_MAX];
 
 	aq_latch_get(&aq_classic_area->latch, AQ_SHARED, AQ_LOC_VIEW);
 	for (uint32 i = aq_classic_area->free_retry; i != 0 && n <= total; i = aq_classic_area_retries[i].next)
 		n++;
+	nfree = aq_classic_area->nfree_retries;
 	ndoubts = aq_classic_area->ndoubts;
 	for (uint32 i = 0; i < ndoubts; i++)
 		doubts[i] = aq_classic_area->doubts[i].xid;
 	aq_latch_free(&aq_classic_area->latch);
+	aq_finding_compare(findings, "retries", "free entries", nfree, n);
 	for (uint32 i = 0; i < ndoubts; i++)
 		if (!TransactionIdIsInProgress(doubts[i]))
 			aq_finding_add(findings, "transactions in doubt", "an entry of a transaction that has ended", doubts[i], AQ_NO_NUMBER, NULL);
