@@ -201,6 +201,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def shared_server() -> Iterator[Server]:
+    """One server for all files of tests/console."""
+    made = make_server("console", max_prepared_transactions="10")
+    yield made
+    end_server(made)
+
+
+@pytest.fixture(scope="session")
 def library() -> Iterator[str]:
     """Directory with a pgaq.so that has test points; a server loads it when PGAQ_LIBDIR says so."""
     given, run = os.environ.get("PGAQ_TEST_POINTS_DIR"), os.environ.get("PGAQ_RUN_DIR")

@@ -13,7 +13,7 @@ Run it as tools/python tools/docs.py: the private server needs the package in py
 A generated table stands between <!-- begin KEY --> and <!-- end KEY -->.  KEY is
 "errors", "oracle-errors", "waits events|latches|mutexes|locations", "parameters GROUP", "function NAME",
 "functions" (an index of those on the page), "views GROUP", "view-index PAGE GROUP", "benchmark", "leases",
-"command NAME" or "compatibility AREA".
+"command NAME", "metrics" or "compatibility AREA".
 
 Examples: every fence ```sql of a file is executed in order by one psql session in
 a database of its own.  ```sql no-run is left out; ```sql error must end in an error.
@@ -424,6 +424,8 @@ class Generator:
             return compatibility(rest)
         if kind == "command":
             return commands.content(rest)
+        if kind == "metrics":
+            return metrics()
         if not self.server:
             return None
         if kind == "parameters":
@@ -461,6 +463,15 @@ def compatibility(area):
             shown = f"[{test}](../tests/{test})" if test else ""
             lines.append(f"| `{name}` | {STATUSES.get(status, status)} | {note} | {shown} |".replace("`&lt;", "`<"))
     return "\n".join(lines) + "\n"
+
+
+def metrics():
+    """What pgaq metrics exports."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from pgaq.metrics.families import FAMILIES
+
+    rows = [f"| `{each.name}` | {each.kind} | {', '.join(f'`{label}`' for label in each.labels)} | {each.text} |" for each in FAMILIES]
+    return "\n".join(["| metric | type | labels | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def pages():

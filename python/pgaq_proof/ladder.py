@@ -107,6 +107,7 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
             "cluster_tables", "a part of cluster on queue tables", 2, "--queue-tables", *(str(cluster / name) for name in ON_QUEUE_TABLES)
         ),
         Rung("python", "the Python package", [*PYTEST, "-n", "2", "--dist", "loadfile", str(ROOT / "python" / "tests")]),
+        pytest_rung("console", "metrics and the console over HTTP", 1, str(ROOT / "tests" / "console")),
         Rung("check", "form and documentation", [sys.executable, str(ROOT / "tools" / "check.py")]),
         Rung(
             "unit",

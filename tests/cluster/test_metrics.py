@@ -321,4 +321,3 @@ def test_dashboard_uses_what_the_exporter_makes():
             assert set(re.findall(r"(\w+)=~?", selector)) <= labels[name], expression
             found.add(name)
     assert found == set(labels), "metrics that no panel shows"
-    assert set(re.findall(r"(pgaq_\w+)", (ROOT / "docs/monitoring.md").read_text())) <= set(labels)

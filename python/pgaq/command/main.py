@@ -24,6 +24,7 @@ from pgaq.command import (
     browse,
     dead,
     doctor,
+    metrics,
     notify,
     queue,
     receive,
@@ -89,7 +90,24 @@ def root(
     pass
 
 
-for part in (status, top, queue, subscriber, schedule, send, receive, notify, browse, dead, report, snapshot, trace, doctor, bench):
+for part in (
+    status,
+    top,
+    queue,
+    subscriber,
+    schedule,
+    send,
+    receive,
+    notify,
+    browse,
+    dead,
+    report,
+    snapshot,
+    trace,
+    doctor,
+    metrics,
+    bench,
+):
     part.add_to(app)
 
 
