@@ -29,7 +29,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from pgaq import db, places  # noqa: E402
+from pgaq import places  # noqa: E402
+
+sys.path.append(str(places.PSYCOPG_C))
+
+from pgaq import db  # noqa: E402
 from pgaq.load import build  # noqa: E402
 from pgaq.server import Server  # noqa: E402
 from pgaq_proof import faults  # noqa: E402
@@ -52,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _stderr = os.dup(2)  # not captured yet
     on_queue_tables = config.getoption("--queue-tables")
     # programs that tests start find the package, not pgaq.so where it was built
-    os.environ |= {"PYTHONPATH": str(ROOT / "python"), "PYTHONSAFEPATH": "1"}
+    os.environ |= {"PYTHONPATH": f"{ROOT / 'python'}:{places.PSYCOPG_C}", "PYTHONSAFEPATH": "1"}
     # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "sharded(reason): says something of sharded queues only")

@@ -87,9 +87,10 @@ LAB = "test_lab_run.py"
 QUICK = ("check", "unit", "regress", "python")
 
 
-def pytest_rung(name: str, what: str, workers: int, *arguments: str) -> Rung:
-    """Each of the workers runs one file of tests at a time."""
-    return Rung(name, what, [*PYTEST, "-n", str(workers), "--dist", "loadfile", *arguments], takes_long=True)
+def pytest_rung(name: str, what: str, workers: int, *arguments: str, psycopg: str | None = None) -> Rung:
+    """Each of the workers runs one file of tests at a time, with the fastest implementation of psycopg, or the given one."""
+    implementation = ["env", f"PSYCOPG_IMPL={psycopg}"] if psycopg else []
+    return Rung(name, what, [*implementation, *PYTEST, "-n", str(workers), "--dist", "loadfile", *arguments], takes_long=True)
 
 
 def rungs(long: bool, quick: bool = False) -> list[Rung]:
@@ -102,7 +103,7 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
         pytest_rung("cluster", "crash, restart, standby, load", 3, str(cluster), f"--ignore={lab}"),
         Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
         pytest_rung("lab", "the experiments of the lab", 1, lab),
-        pytest_rung("clients", "psycopg and pgjdbc", 2, str(ROOT / "tests" / "clients")),
+        pytest_rung("clients", "psycopg and pgjdbc", 2, str(ROOT / "tests" / "clients"), psycopg="python"),
         pytest_rung(
             "cluster_tables", "a part of cluster on queue tables", 2, "--queue-tables", *(str(cluster / name) for name in ON_QUEUE_TABLES)
         ),
