@@ -1471,14 +1471,16 @@ COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
 COMMENT ON FUNCTION aq.drop_queue_table(pg_catalog.text,boolean) IS 'Drop a queue table, its exception queue and the views on it.
-force: true also drops its queues and their messages, and ends waits for these in other sessions,
-  with error 42704
+force: true also drops its queues and their messages, and ends waits for these in other sessions at
+  once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
 COMMENT ON FUNCTION aq.drop_queue(pg_catalog.text,boolean) IS 'Drop a queue, its tables and the exception queue that was made for it.
 force: true drops them even if one of the queues holds messages, and ends waits for their messages in
-  other sessions, with error 42704
-Waits for transactions that use the queue. For the queue''s owner.
+  other sessions at once, with error 42704, also if the drop is rolled back
+Waits for transactions that use the queue. Until the drop is committed or rolled back, calls of other
+  sessions for the queue wait, and with force, waits for messages that begin fail with error 42704. The
+  commit ends waits for messages without force, too. For the queue''s owner.
 Errors 2BP01, 42501, 42704, 55000';
 COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
   of the queues that are in memory. For superusers.

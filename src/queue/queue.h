@@ -675,6 +675,7 @@ extern void aq_waiters_check_later(AqQueueShm *shm);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */
 extern void aq_waiters_end(AqQueueShm *shm);
+extern void aq_waiters_refuse_dropping(AqQueueShm *shm);
 
 /*
  * maximum number of (queue, consumer) pairs for which a session can wait at a

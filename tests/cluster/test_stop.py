@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from conftest import PATIENCE, put, take, until
+from conftest import PATIENCE, put, stopped_worker, take, until
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -225,6 +225,31 @@ def test_a_drop_with_force_ends_waits(server, conn, waiter, kind, table):
         db.execute(dropper, f"SELECT aq.drop_queue{'_table' if table else ''}(%s, force => true)", [name])
     # by this error, or because the queue is not there
     assert [one.answer() for one in waiting] == [DROPPED] * 3
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["", "table"])
+@pytest.mark.parametrize("kind", ["dequeue", "receive"])
+def test_a_drop_with_force_ends_waits_for_retry_counts(server, conn, waiter, kind, table):
+    """Also those have locks of the tables, for seconds, or until a worker is there that writes the counts."""
+    name = f"counts_{kind}_{table}".lower()
+    if table:
+        db.execute(conn, "SELECT aq.create_queue_table(%s)", [name])
+    db.execute(conn, "SELECT aq.create_queue(%s, queue_table => %s)", [name, name if table else None])
+    put(conn, name, 1)
+    with server.connect() as user:
+        user.execute("BEGIN")
+        assert take(user, name) == [1]
+        with stopped_worker(conn):
+            user.execute("ROLLBACK")
+            waiting = waiter(name, kind)
+            counting = """SELECT count(*) FROM sys."v$session_wait" WHERE pid = %s AND event = 'aq: retry count write'"""
+            until(lambda: db.value(conn, counting, [waiting.pid]) == 1, "the wait for the retry count")
+            with server.connect(options=f"-c statement_timeout={PATIENCE}s") as dropper:
+                dropper.execute("BEGIN")
+                dropper.execute("SELECT aq.drop_queue(%s, force => true)", [name])
+                assert waiting.answer() == DROPPED
+                dropper.execute("ROLLBACK")
+    db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
 
 
 @pytest.mark.parametrize("end", ["ROLLBACK", "SELECT pg_terminate_backend(pg_backend_pid())"])

@@ -80,8 +80,8 @@ CREATE FUNCTION aq.drop_queue_table(queue_table text, force boolean DEFAULT fals
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_queue_table_drop';
 COMMENT ON FUNCTION aq.drop_queue_table(text, boolean) IS
 'Drop a queue table, its exception queue and the views on it.
-force: true also drops its queues and their messages, and ends waits for these in other sessions,
-  with error 42704
+force: true also drops its queues and their messages, and ends waits for these in other sessions at
+  once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
 
@@ -124,8 +124,10 @@ RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin
 COMMENT ON FUNCTION aq.drop_queue(text, boolean) IS
 'Drop a queue, its tables and the exception queue that was made for it.
 force: true drops them even if one of the queues holds messages, and ends waits for their messages in
-  other sessions, with error 42704
-Waits for transactions that use the queue. For the queue''s owner.
+  other sessions at once, with error 42704, also if the drop is rolled back
+Waits for transactions that use the queue. Until the drop is committed or rolled back, calls of other
+  sessions for the queue wait, and with force, waits for messages that begin fail with error 42704. The
+  commit ends waits for messages without force, too. For the queue''s owner.
 Errors 2BP01, 42501, 42704, 55000';
 
 CREATE PROCEDURE aq.drop_queues(pattern text, force boolean DEFAULT false, owner text DEFAULT NULL)

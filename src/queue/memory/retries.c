@@ -105,6 +105,7 @@ aq_retries_await(AqQueueShm *shm, bool only_checks, int64 until, bool (*pending)
 		uint32		before = uncounted;
 
 		refuse_dropped(shm);
+		aq_waiters_refuse_dropping(shm);
 		/* do not post again at once if the worker cannot write them */
 		if (now - asked >= ASK_AGAIN)
 		{

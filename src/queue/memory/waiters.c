@@ -194,8 +194,8 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 				plain;
 
 	/*
-	 * pairs with the barrier in refuse_dropped: a waiter has entered before, or will see
-	 * the message
+	 * pairs with the barrier in aq_waiters_refuse_dropping: a waiter has entered before, or
+	 * will see the message
 	 */
 	pg_memory_barrier();
 	if (!aq_waiters_exist(shm))
@@ -274,6 +274,27 @@ aq_waiters_end(AqQueueShm *shm)
 	aq_queue_lock_dropping(abs(shm->queue_id));
 	pg_atomic_write_u32(&shm->dropping, 1);
 	aq_waiters_wake_all(shm);
+	aq_cond_broadcast(&shm->changed);	/* those that wait for retry counts */
+}
+
+/*
+ * Raises an error if another session drops the queue.  The caller has entered a list
+ * that aq_waiters_end wakes.
+ */
+void
+aq_waiters_refuse_dropping(AqQueueShm *shm)
+{
+	int32		id = abs(shm->queue_id);
+	AqQueue    *queue;
+
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&shm->dropping) == 0 || !aq_queue_lock_is_dropping(id, &shm->dropping))
+		return;
+	queue = aq_catalog_get_by_id(id, true);
+	ereport(ERROR,
+			aq_error(AQ_ERR_QUEUE_DROPPED, "cannot wait for messages of queue \"%s\"", queue != NULL ? queue->name : "?"),
+			errdetail("Another session drops the queue."),
+			errhint("Try again later if the drop may be rolled back, or the queue be created again."));
 }
 
 /* Makes the worker check the queue's waiters a little later. */
@@ -490,26 +511,6 @@ pass_on_remaining(const AqWaitTarget *targets, int n)
 	memset(woken_for, 0, sizeof(woken_for));
 }
 
-/* The session has entered the lists, or is on the channel. */
-static void
-refuse_dropped(const AqWaitTarget *targets, int n)
-{
-	pg_memory_barrier();
-	for (int i = 0; i < n; i++)
-	{
-		int32		id = abs(targets[i].shm->queue_id);
-
-		if (pg_atomic_read_u32(&targets[i].shm->dropping) != 0 && aq_queue_lock_is_dropping(id, &targets[i].shm->dropping))
-		{
-			AqQueue    *queue = aq_catalog_get_by_id(id, true);
-
-			ereport(ERROR,
-					aq_error(AQ_ERR_QUEUE_DROPPED, "cannot wait for messages of queue \"%s\"", queue != NULL ? queue->name : "?"),
-					errdetail("Another session drops the queue."));
-		}
-	}
-}
-
 /*
  * Sleeps until one of the targets has a message, according to check(), which
  * returns the number of the target, or -1.  Returns the result of check(), or
@@ -545,7 +546,8 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 		if (listens)
 			begin_listening(n);
 		/* before the check, which may need a lock that the drop has */
-		refuse_dropped(targets, n);
+		for (int i = 0; i < n; i++)
+			aq_waiters_refuse_dropping(targets[i].shm);
 		found = check(arg);
 		count_wakeups(unchecked, found >= 0);
 		unchecked = 0;
