@@ -42,7 +42,7 @@ public class PgaqJmsAutoConfiguration {
         PgaqConnectionFactory factory = connectTo(properties, details.getIfUnique(), dataSource, environment);
         JmsProperties.Cache cache = jms.getCache();
         if (dataSource == null || !properties.isJoinTransactions()) {
-            return cache.isEnabled() ? cached(new CachingConnectionFactory(factory), cache) : factory;
+            return cache.isEnabled() ? cached(new TemplateConnectionFactory(factory), cache) : factory;
         }
         TransactionalConnectionFactory joins = new TransactionalConnectionFactory(factory, dataSource);
         joins.setCached(cache.isEnabled());

@@ -9,7 +9,6 @@ import java.sql.SQLException;
 import javax.sql.DataSource;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
-import org.springframework.jms.connection.CachingConnectionFactory;
 import org.springframework.transaction.TransactionSystemException;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
@@ -25,7 +24,7 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  * <p>Outside of such transactions it keeps one connection of the given factory, and sessions of it. Listener containers
  * of Spring Boot keep their own: they use {@link #getTargetConnectionFactory()}.
  */
-public class TransactionalConnectionFactory extends CachingConnectionFactory {
+public class TransactionalConnectionFactory extends TemplateConnectionFactory {
     private final PgaqConnectionFactory target;
     private final DataSource dataSource;
     private boolean cached = true;

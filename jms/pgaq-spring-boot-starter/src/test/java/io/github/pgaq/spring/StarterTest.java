@@ -1,5 +1,6 @@
 package io.github.pgaq.spring;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -18,6 +19,7 @@ import jakarta.jms.TopicSession;
 import java.sql.SQLException;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
@@ -33,7 +35,9 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jms.IllegalStateException;
+import org.springframework.jms.config.JmsListenerContainerFactory;
 import org.springframework.jms.config.JmsListenerEndpointRegistry;
+import org.springframework.jms.config.SimpleJmsListenerEndpoint;
 import org.springframework.jms.core.JmsTemplate;
 import org.springframework.jms.core.SessionCallback;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
@@ -42,6 +46,7 @@ import org.springframework.transaction.TransactionStatus;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
+import org.springframework.util.backoff.FixedBackOff;
 
 /** An application that uses the starter. */
 @Timeout(60)
@@ -106,6 +111,49 @@ class StarterTest extends ServerTest {
                                 .getBean(JmsListenerEndpointRegistry.class)
                                 .getListenerContainer("plain"))
                         .getConnectionFactory());
+    }
+
+    @Test
+    void aListenerThatFailsDoesNotCloseTheConnectionOfTemplates() throws Exception {
+        String queue = newQueue();
+        SimpleJmsListenerEndpoint endpoint = new SimpleJmsListenerEndpoint();
+        endpoint.setDestination(newName("missing"));
+        endpoint.setMessageListener(message -> {});
+        DefaultMessageListenerContainer container = (DefaultMessageListenerContainer) application
+                .getBean("jmsListenerContainerFactory", JmsListenerContainerFactory.class)
+                .createListenerContainer(endpoint);
+        CountDownLatch failed = new CountDownLatch(1);
+        // asked when the exception listener has been told
+        container.setBackOff(() -> {
+            failed.countDown();
+            return new FixedBackOff().start();
+        });
+        container.afterPropertiesSet();
+        jms.execute((SessionCallback<Void>) session -> {
+            container.start();
+            assertDoesNotThrow(() -> assertTrue(failed.await(LONG, TimeUnit.SECONDS)));
+            session.createProducer(session.createQueue(queue)).send(session.createTextMessage("order"));
+            return null;
+        });
+        container.shutdown();
+        assertEquals("1", count(queue));
+    }
+
+    @Test
+    void aLostConnectionOfTemplatesIsOpenedAgainBeforeTheNextSend() throws Exception {
+        String queue = newQueue();
+        String name = newName("lost");
+        TransactionalConnectionFactory joins = new TransactionalConnectionFactory(
+                new PgaqConnectionFactory(url() + "&ApplicationName=" + name), application.getBean(DataSource.class));
+        JmsTemplate template = new JmsTemplate(joins);
+        template.convertAndSend(queue, "before");
+        CountDownLatch told = new CountDownLatch(1);
+        joins.createConnection().setExceptionListener(reason -> told.countDown());
+        execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '" + name + "'");
+        assertTrue(told.await(LONG, TimeUnit.SECONDS));
+        template.convertAndSend(queue, "after");
+        joins.destroy();
+        assertEquals("2", count(queue));
     }
 
     @Test

@@ -28,9 +28,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -67,6 +69,12 @@ public class ClientConnection implements PgaqConnection {
 
     private volatile String clientId;
     private volatile ExceptionListener exceptionListener;
+    /** What it is not told yet; each has a thread that tells one. */
+    private final java.util.Queue<JMSException> untold = new ConcurrentLinkedQueue<>();
+    /** Held while it is told. */
+    private final ReentrantLock telling = new ReentrantLock();
+    /** When it was told of a loss last, by System.nanoTime(); before that, when the connection was made. */
+    private final AtomicLong lastLoss = new AtomicLong(System.nanoTime());
     /** Why the sessions neither send nor receive, for now or for good; null: they do. */
     private volatile JMSException suspension;
 
@@ -104,15 +112,13 @@ public class ClientConnection implements PgaqConnection {
         private boolean refused;
 
         @Override
-        public void lost(SQLException cause) {
+        public void lost(SQLException cause, long worked) {
             described.clear();
             int ended = temporaries.lost();
-            if (ended > 0) {
-                report(new JMSException(
-                        "the connection to the server was lost, and with it " + ended
-                                + " temporary destinations: create them again",
-                        cause.getSQLState()));
-            }
+            reportLoss(
+                    cause,
+                    ended == 0 ? "" : ", and with it " + ended + " temporary destinations: create them again",
+                    worked);
         }
 
         @Override
@@ -141,7 +147,7 @@ public class ClientConnection implements PgaqConnection {
         @Override
         public void failed(JMSException reason) {
             suspend(reason);
-            report(reason);
+            reportEnd(reason);
         }
 
         @Override
@@ -193,6 +199,10 @@ public class ClientConnection implements PgaqConnection {
         Thread thread = new Thread(task, "pgaq-jms-" + role + "-" + threads.incrementAndGet());
         thread.setDaemon(true);
         return thread;
+    }
+
+    boolean isClosed() {
+        return closed.get();
     }
 
     void checkOpen() throws JMSException {
@@ -285,10 +295,7 @@ public class ClientConnection implements PgaqConnection {
                         "a connection on a JDBC connection of the caller has one session at most");
             }
             opening = true;
-            if (!callers && !keeping) {
-                keeping = true;
-                thread("control", keeper).start();
-            }
+            keep();
         });
         // not locked: a pool may have no connection until another thread closes a session
         try {
@@ -304,6 +311,14 @@ public class ClientConnection implements PgaqConnection {
         checkOpen();
         locked(() -> session.setStarted(started));
         return session;
+    }
+
+    /** Starts the control thread, unless the connection is the caller's. */
+    private void keep() {
+        if (!callers && !keeping) {
+            keeping = true;
+            thread("control", keeper).start();
+        }
     }
 
     private void locked(Errors.CheckedVoid action) throws JMSException {
@@ -413,19 +428,53 @@ public class ClientConnection implements PgaqConnection {
     public void setExceptionListener(ExceptionListener listener) throws JMSException {
         checkOpen();
         exceptionListener = listener;
+        // without a session nothing else finds that the connection is lost
+        locked(this::keep);
     }
 
-    /** Tells the exception listener, on a thread of its own, because the caller may hold locks. */
-    void report(JMSException reason) {
-        ExceptionListener listener = exceptionListener;
-        if (closed.get()) {
+    /**
+     * Tells the exception listener that a connection to the server is lost, once for what ends several of them.
+     *
+     * @param consequence what else is lost, as the end of a sentence, or empty
+     * @param worked when it worked last: before the last report, if it is lost by the same event
+     */
+    void reportLoss(SQLException cause, String consequence, long worked) {
+        long last = lastLoss.getAndSet(System.nanoTime());
+        if (worked - last < 0 && consequence.isEmpty()) {
             return;
         }
-        if (listener == null) {
+        report(Errors.of("connection to the server is lost" + consequence, cause));
+    }
+
+    /** Tells it that no more attempts to connect follow; without attempts, the report of the loss has said so. */
+    void reportEnd(JMSException reason) {
+        if (options.reconnectAttempts() > 0) {
+            report(reason);
+        }
+    }
+
+    /** Tells the exception listener, on a thread of its own, because the caller may hold locks; one at a time. */
+    void report(JMSException reason) {
+        if (exceptionListener == null) {
             LOG.warn("connection failed: {}", reason.getMessage());
             return;
         }
-        thread("exception", () -> listener.onException(reason)).start();
+        untold.add(reason);
+        thread("exception", this::tell).start();
+    }
+
+    /** A listener that closes the connection, as pools do, is told no more. */
+    private void tell() {
+        telling.lock();
+        try {
+            JMSException reason = untold.remove();
+            ExceptionListener listener = exceptionListener;
+            if (listener != null && !closed.get()) {
+                listener.onException(reason);
+            }
+        } finally {
+            telling.unlock();
+        }
     }
 
     @Override

@@ -86,7 +86,8 @@ public class ClientSession extends MessageMaker {
         private final List<Lease> unseen = new ArrayList<>();
 
         @Override
-        public void lost(SQLException cause) {
+        public void lost(SQLException cause, long worked) {
+            connection.reportLoss(cause, "", worked);
             settlement.connectionLost(cause);
             List<Lease> leases = roster.drain();
             leases.forEach(connection.keeper()::drop);
@@ -110,7 +111,7 @@ public class ClientSession extends MessageMaker {
 
         @Override
         public void failed(JMSException reason) {
-            connection.report(reason);
+            connection.reportEnd(reason);
         }
 
         @Override

@@ -106,10 +106,16 @@ final class Control {
         });
     }
 
-    /** Finds out whether the connection works, and opens another if it does not and the options say so. */
+    /**
+     * Finds out whether the connection works, and opens another if it does not and the options say so. Does nothing
+     * after the last attempt.
+     */
     void ping() throws JMSException {
         lock.lock();
         try {
+            if (link.isFailed()) {
+                return;
+            }
             link.ping();
             link.reopen(Deadline.NEVER);
         } finally {

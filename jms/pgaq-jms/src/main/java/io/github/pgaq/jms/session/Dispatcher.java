@@ -1,7 +1,9 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.store.Lease;
+import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import jakarta.jms.JMSSecurityException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageListener;
 import java.util.ArrayList;
@@ -174,10 +176,20 @@ final class Dispatcher implements Runnable {
             return;
         }
         LOG.warn("delivery to message listeners failed: {}", e.getMessage());
-        if (pause == FIRST_PAUSE_MS && e instanceof JMSException reason) {
+        if (pause == FIRST_PAUSE_MS && e instanceof JMSException reason && concernsConnection(reason)) {
             session.connection().report(reason);
         }
         gate.pause(Deadline.in(pause));
         pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    }
+
+    /**
+     * Not a queue that was dropped, or a privilege that was revoked: pools close the connection, with the sessions of
+     * others, when its exception listener is told. The link reports that it is lost.
+     */
+    private static boolean concernsConnection(JMSException reason) {
+        return !(reason instanceof InvalidDestinationException)
+                && !(reason instanceof JMSSecurityException)
+                && !Errors.isLost(reason.getErrorCode());
     }
 }

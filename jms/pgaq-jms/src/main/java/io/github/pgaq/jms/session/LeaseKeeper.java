@@ -24,6 +24,8 @@ final class LeaseKeeper implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(LeaseKeeper.class);
     /** So long a session waits for an extension; one that takes longer may be connecting again. */
     private static final long LONGEST_EXTENSION_NANOS = 1_000_000_000;
+    /** So often, or with each extension, the server is asked whether it is there. */
+    private static final long PING_NANOS = 3_000_000_000L;
 
     private final Control control;
     private final PgaqOptions options;
@@ -159,18 +161,23 @@ final class LeaseKeeper implements Runnable {
     @Override
     public void run() {
         long period = options.lease().toNanos() / 3;
-        long pause = Math.min(period, options.prefetchIdle().toNanos() / 2);
+        long pinging = Math.min(period, PING_NANOS);
+        long pause = Math.min(pinging, options.prefetchIdle().toNanos() / 2);
         long next = System.nanoTime() + period;
+        long ping = System.nanoTime() + pinging;
         while (await(System.nanoTime() + pause)) {
             // nothing ends this thread but close()
             Thread.interrupted();
             try {
+                if (ping - System.nanoTime() <= 0) {
+                    ping = System.nanoTime() + pinging;
+                    control.ping();
+                }
                 flush();
                 releaseIdle();
                 if (next - System.nanoTime() <= 0) {
                     next = System.nanoTime() + period;
                     extend();
-                    control.ping();
                 }
             } catch (JMSException | RuntimeException e) {
                 // the control connection reports a lost connection to the exception listener itself

@@ -18,10 +18,17 @@ final class Link {
     /** So often a pause between two attempts looks whether it is still wanted: close() waits for it. */
     private static final long LOOK_MS = 50;
 
+    /** A call that fails after a longer time has waited, on a connection that worked until shortly before. */
+    private static final long LONGEST_LOSS_NANOS = 5_000_000_000L;
+
     /** What is to be done when a connection was lost, and when it works again. */
     interface Watcher {
-        /** The connection is lost; attempts to open another follow, if the options allow any. */
-        void lost(SQLException cause);
+        /**
+         * The connection is lost; attempts to open another follow, if the options allow any.
+         *
+         * @param worked when it worked last, as far as is known, by System.nanoTime()
+         */
+        void lost(SQLException cause, long worked);
 
         /** A new connection is open. */
         void restored(Store store) throws SQLException;
@@ -43,11 +50,13 @@ final class Link {
     private final Watcher watcher;
     private volatile Store store;
     private volatile SQLException loss;
-    private JMSException failure;
+    private volatile JMSException failure;
     /** Attempts to connect again since the loss, and when the next one is due, by System.nanoTime(). */
     private int attempts;
 
     private Deadline next;
+    /** When a call succeeded last, by System.nanoTime(). */
+    private long worked = System.nanoTime();
 
     Link(StoreFactory factory, PgaqOptions options, Watcher watcher) {
         this.factory = factory;
@@ -83,11 +92,15 @@ final class Link {
     <T> T raw(Call<T> call) throws SQLException, JMSException {
         reopen(Deadline.in(options.reconnectWait().toMillis()));
         open();
+        long began = System.nanoTime();
         try {
-            return call.on(store);
+            T result = call.on(store);
+            worked = System.nanoTime();
+            return result;
         } catch (SQLException e) {
             if (Errors.isLost(e)) {
-                lost(e);
+                long before = System.nanoTime() - LONGEST_LOSS_NANOS;
+                lost(e, before - began > 0 ? before : worked);
             }
             throw e;
         }
@@ -108,9 +121,19 @@ final class Link {
 
     /** Finds out whether the connection still works. */
     void ping() {
-        if (isOpen() && !store.isAlive()) {
-            lost(new SQLException("connection to the server is lost", "08006"));
+        if (!isOpen()) {
+            return;
         }
+        if (store.isAlive()) {
+            worked = System.nanoTime();
+        } else {
+            lost(new SQLException("the server does not answer", "08006"), worked);
+        }
+    }
+
+    /** Whether it is lost, and not tried again. */
+    boolean isFailed() {
+        return failure != null;
     }
 
     /**
@@ -148,6 +171,7 @@ final class Link {
             watcher.restored(opened);
             LOG.info("connected again after {} attempts", attempts);
             loss = null;
+            worked = System.nanoTime();
             return true;
         } catch (SQLException e) {
             loss = e;
@@ -172,13 +196,13 @@ final class Link {
         }
     }
 
-    private void lost(SQLException cause) {
+    private void lost(SQLException cause, long worked) {
         LOG.warn("connection to the server is lost: {}", cause.getMessage());
         loss = cause;
         attempts = 0;
         next = Deadline.in(0);
         closeQuietly();
-        watcher.lost(cause);
+        watcher.lost(cause, worked);
     }
 
     private void closeQuietly() {

@@ -96,10 +96,10 @@ final class Temporaries implements TemporaryOwner {
         }
     }
 
+    /** Does nothing if it ended with its connection: callers delete it when they no longer need it. */
     @Override
     public void delete(PgaqDestination destination) throws JMSException {
-        connection.checkOpen();
-        if (!live.containsKey(destination)) {
+        if (connection.isClosed() || !live.containsKey(destination)) {
             return;
         }
         if (connection.hasConsumer(destination)) {
@@ -107,7 +107,13 @@ final class Temporaries implements TemporaryOwner {
         }
         live.remove(destination);
         if (!destination.isTopic()) {
-            discard(destination);
+            try {
+                discard(destination);
+            } catch (JMSException e) {
+                if (!Errors.isLost(e.getErrorCode())) {
+                    throw e;
+                }
+            }
         }
     }
 

@@ -47,7 +47,7 @@ class CommitsTest extends SessionFixture {
     private Link link() throws JMSException {
         Link link = new Link(server::open, options, new Link.Watcher() {
             @Override
-            public void lost(SQLException cause) {}
+            public void lost(SQLException cause, long worked) {}
 
             @Override
             public void restored(Store store) {}

@@ -4,6 +4,7 @@ import static io.github.pgaq.jms.ServerTest.SAFETY_SECONDS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -32,6 +33,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Client identifiers, subscriptions, temporary destinations, lost connections. */
 class ConnectionTest extends SessionFixture {
@@ -244,6 +247,98 @@ class ConnectionTest extends SessionFixture {
         assertTrue(reports.poll(SAFETY_SECONDS, TimeUnit.SECONDS).getErrorCode().startsWith("08"));
     }
 
+    /** Notes what the exception listener is told. */
+    private static BlockingQueue<JMSException> reports(ClientConnection connection) throws JMSException {
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        connection.setExceptionListener(reports::add);
+        return reports;
+    }
+
+    private static JMSException next(BlockingQueue<JMSException> reports) throws InterruptedException {
+        return reports.poll(SAFETY_SECONDS, TimeUnit.SECONDS);
+    }
+
+    /** Fails if the listener is told of something else first. */
+    private static void assertNoMore(BlockingQueue<JMSException> reports, ClientConnection connection)
+            throws InterruptedException {
+        JMSException last = new JMSException("the last report");
+        connection.report(last);
+        assertSame(last, next(reports));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "-1"})
+    void aConnectionWithoutASessionFindsThatItIsLost(String attempts) throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, attempts).with(PgaqOption.LEASE, "1000");
+        ClientConnection connection = connect();
+        BlockingQueue<JMSException> reports = reports(connection);
+        server.kill(server.stores.get(0));
+        assertTrue(next(reports).getErrorCode().startsWith("08"));
+        assertNoMore(reports, connection);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "-1"})
+    void whatEndsAllConnectionsToTheServerIsReportedOnce(String attempts) throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, attempts);
+        ClientConnection connection = started();
+        BlockingQueue<JMSException> reports = reports(connection);
+        Session one = connection.createSession();
+        MessageConsumer consumer = one.createConsumer(queue);
+        connection.createSession().createConsumer(queue).setMessageListener(message -> {});
+        server.awaitWaiting(1);
+        List.copyOf(server.stores).forEach(server::kill);
+        assertThrows(JMSException.class, consumer::receiveNoWait);
+        if (attempts.equals("0")) {
+            assertThrows(JMSException.class, () -> connection.control().ping());
+            assertThrows(JMSException.class, consumer::receiveNoWait);
+        } else {
+            connection.control().ping();
+            server.awaitWaiting(1);
+        }
+        assertTrue(next(reports).getErrorCode().startsWith("08"));
+        assertNoMore(reports, connection);
+    }
+
+    @Test
+    void eachLossOfAConnectionThatWorkedAgainIsReported() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1");
+        ClientConnection connection = started();
+        BlockingQueue<JMSException> reports = reports(connection);
+        for (int i = 0; i < 3; i++) {
+            server.kill(server.stores.get(i));
+            connection.control().ping();
+            assertTrue(next(reports).getErrorCode().startsWith("08"));
+        }
+        assertNoMore(reports, connection);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"42704", "42501"})
+    void aQueueThatAListenerCannotUseIsNoLossOfTheConnection(String state) throws Exception {
+        ClientConnection connection = started();
+        BlockingQueue<JMSException> reports = reports(connection);
+        BlockingQueue<Message> received = new LinkedBlockingQueue<>();
+        server.fail("receive", state);
+        server.text("q", "a");
+        connection.createSession().createConsumer(queue).setMessageListener(received::add);
+        assertEquals("a", text(received.poll(SAFETY_SECONDS, TimeUnit.SECONDS)));
+        assertNoMore(reports, connection);
+    }
+
+    @Test
+    void aTemporaryQueueCanBeDeletedAfterItsConnection() throws Exception {
+        ClientConnection connection = started();
+        TemporaryQueue one = connection.createSession().createTemporaryQueue();
+        connection.close();
+        one.delete();
+        ClientConnection lost = started();
+        TemporaryQueue other = lost.createSession().createTemporaryQueue();
+        server.stores.forEach(server::kill);
+        other.delete();
+        other.delete();
+    }
+
     @Test
     void aSessionConnectsAgainAtItsNextCall() throws Exception {
         options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "3");
@@ -367,6 +462,7 @@ class ConnectionTest extends SessionFixture {
             JMSException reason = assertThrows(JMSException.class, () -> session.createDurableConsumer(topic, "s"));
             assertTrue(reason.getMessage().contains("client identifier \"c\" is in use"), reason.getMessage());
         }
+        assertTrue(reports.take().getErrorCode().startsWith("08"));
         assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
         assertTrue(reports.isEmpty());
         other.createSession().createDurableConsumer(topic, "s");
@@ -382,6 +478,7 @@ class ConnectionTest extends SessionFixture {
         server.kill(server.stores.get(0));
         assertTrue(server.open().claim("subscription:shared:s", false));
         assertThrows(JMSException.class, () -> connection.control().ping());
+        assertTrue(reports.take().getErrorCode().startsWith("08"));
         assertTrue(reports.take().getMessage().contains("subscription \"shared:s\" is in use"));
     }
 
@@ -400,6 +497,7 @@ class ConnectionTest extends SessionFixture {
             connection.control().ping();
             return null;
         });
+        assertTrue(reports.take().getErrorCode().startsWith("08"));
         assertTrue(reports.take().getMessage().contains("client identifier \"c\" is in use"));
         // another thread tries; this one does not wait for it
         JMSException lost = assertThrows(JMSException.class, () -> session.createConsumer(topic));
