@@ -9,6 +9,7 @@ import io.github.pgaq.jms.selector.Expression.Header;
 import io.github.pgaq.jms.selector.Expression.Identifier;
 import io.github.pgaq.jms.selector.Expression.In;
 import io.github.pgaq.jms.selector.Expression.IsNull;
+import io.github.pgaq.jms.selector.Expression.IsString;
 import io.github.pgaq.jms.selector.Expression.Like;
 import io.github.pgaq.jms.selector.Expression.Literal;
 import io.github.pgaq.jms.selector.Expression.Not;
@@ -38,6 +39,7 @@ final class Evaluator {
         if (condition instanceof Between between) return between(between);
         if (condition instanceof In in) return in(in);
         if (condition instanceof Like like) return like(like);
+        if (condition instanceof IsString is) return isString(value(is.identifier()));
         return value(((IsNull) condition).identifier()) == null;
     }
 
@@ -64,6 +66,10 @@ final class Evaluator {
 
         if (low != null && !low || high != null && !high) return false;
         return low == null || high == null ? null : (Boolean) true;
+    }
+
+    private static Boolean isString(Object value) {
+        return value == null ? null : (Boolean) (value instanceof String);
     }
 
     private Boolean in(In in) throws JMSException {

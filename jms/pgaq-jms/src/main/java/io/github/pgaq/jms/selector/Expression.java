@@ -93,6 +93,14 @@ sealed interface Expression {
         }
     }
 
+    /** The value is a string; no syntax of its own. */
+    record IsString(Identifier identifier) implements Condition {
+        @Override
+        public int depth() {
+            return 2;
+        }
+    }
+
     record IsNull(Identifier identifier) implements Condition {
         @Override
         public int depth() {

@@ -9,6 +9,7 @@ import io.github.pgaq.jms.selector.Expression.Header;
 import io.github.pgaq.jms.selector.Expression.Identifier;
 import io.github.pgaq.jms.selector.Expression.In;
 import io.github.pgaq.jms.selector.Expression.IsNull;
+import io.github.pgaq.jms.selector.Expression.IsString;
 import io.github.pgaq.jms.selector.Expression.Like;
 import io.github.pgaq.jms.selector.Expression.Literal;
 import io.github.pgaq.jms.selector.Expression.Not;
@@ -20,6 +21,7 @@ import io.github.pgaq.jms.selector.Expression.Type;
 import io.github.pgaq.jms.selector.Expression.Value;
 import jakarta.jms.InvalidSelectorException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -115,19 +117,27 @@ final class Parser {
         if (accept("IS")) {
             boolean negated = accept("NOT");
             expect("NULL");
-            return found(new IsNull(identifier(left, "IS NULL")), negated, left.first);
+            IsNull isNull = new IsNull(identifier(left, "IS NULL"));
+            return found(negated ? new Not(isNull) : isNull, left.first);
         }
 
         boolean negated = accept("NOT");
-        if (accept("BETWEEN")) return found(between(left), negated, left.first);
-        if (accept("IN")) return found(in(left), negated, left.first);
-        if (accept("LIKE")) return found(like(left), negated, left.first);
+        if (accept("BETWEEN")) return found(between(left, negated), left.first);
+        if (accept("IN")) return found(ofStrings(in(left), negated, left), left.first);
+        if (accept("LIKE")) return found(ofStrings(like(left), negated, left), left.first);
         if (negated) throw expected("BETWEEN, IN or LIKE");
         return left;
     }
 
-    private Read found(Condition condition, boolean negated, Token first) throws InvalidSelectorException {
-        return new Read(checked(negated ? new Not(condition) : condition, first), first);
+    private Read found(Condition condition, Token first) throws InvalidSelectorException {
+        return new Read(checked(condition, first), first);
+    }
+
+    /** NOT IN and NOT LIKE are false for a property that is not a string. */
+    private static Condition ofStrings(Condition condition, boolean negated, Read left) {
+        return negated
+                ? new And(List.of(new IsString((Identifier) left.expression), new Not(condition)))
+                : condition;
     }
 
     private Operator operator() {
@@ -143,6 +153,12 @@ final class Parser {
             orderable(left, operator.sign);
             orderable(right, operator.sign);
         }
+        Value value = (Value) left.expression;
+        if (!(value instanceof Identifier)
+                && !(right.expression instanceof Identifier)
+                && Arrays.stream(Type.values())
+                        .noneMatch(type -> value.canBe(type) && ((Value) right.expression).canBe(type)))
+            throw lexer.invalid(left.first.position(), "values of different types cannot be compared");
         return new Comparison(operator, (Value) left.expression, (Value) right.expression);
     }
 
@@ -156,12 +172,17 @@ final class Parser {
         return literal.value().equals(operator == Operator.EQUAL) ? condition : new Not(condition);
     }
 
-    private Between between(Read value) throws InvalidSelectorException {
-        Read low = sum();
+    /** NOT BETWEEN is less than the one or greater than the other, so false for what is not a number. */
+    private Condition between(Read left, boolean negated) throws InvalidSelectorException {
+        Value value = orderable(left, "BETWEEN");
+        Value low = orderable(sum(), "BETWEEN");
 
         expect("AND");
-        Read high = sum();
-        return new Between(orderable(value, "BETWEEN"), orderable(low, "BETWEEN"), orderable(high, "BETWEEN"));
+        Value high = orderable(sum(), "BETWEEN");
+        return negated
+                ? new Or(List.of(
+                        new Comparison(Operator.LESS, value, low), new Comparison(Operator.GREATER, value, high)))
+                : new Between(value, low, high);
     }
 
     private In in(Read left) throws InvalidSelectorException {

@@ -9,6 +9,7 @@ import io.github.pgaq.jms.selector.Expression.Header;
 import io.github.pgaq.jms.selector.Expression.Identifier;
 import io.github.pgaq.jms.selector.Expression.In;
 import io.github.pgaq.jms.selector.Expression.IsNull;
+import io.github.pgaq.jms.selector.Expression.IsString;
 import io.github.pgaq.jms.selector.Expression.Like;
 import io.github.pgaq.jms.selector.Expression.Literal;
 import io.github.pgaq.jms.selector.Expression.Not;
@@ -68,6 +69,10 @@ final class Translator {
             return truth ? unknown(isNull.identifier()) : known(isNull.identifier());
         if (condition instanceof Comparison comparison)
             return truth ? compared(comparison) : isFalse(compared(comparison), comparison.left(), comparison.right());
+        if (condition instanceof IsString is) {
+            String isString = canBe(is.identifier(), Type.STRING) ? isString(is.identifier()) : NEVER;
+            return truth ? isString : isFalse(isString, is.identifier());
+        }
         if (condition instanceof In in) return truth ? in(in) : isFalse(in(in), in.identifier());
         Like like = (Like) condition;
         return truth ? like(like) : isFalse(like(like), like.identifier());

@@ -151,6 +151,10 @@ class ParserTest {
         TRUE * a = 1        | 1  | operands of * must be numbers
         -'x' = 1            | 2  | operands of - must be numbers
         (a = 1) + 1 = 2     | 1  | operands of + must be numbers
+        TRUE = 0            | 1  | values of different types cannot be compared
+        1 = 'a'             | 1  | values of different types cannot be compared
+        a = 1 OR 'x' <> TRUE| 10 | values of different types cannot be compared
+        1 + a = 'x'         | 1  | values of different types cannot be compared
         (a = 1) = b         | 11 | a condition can be compared only with TRUE or FALSE, by = or <>
         (a = 1) < TRUE      | 11 | a condition can be compared only with TRUE or FALSE, by = or <>
         a IN ()             | 7  | expected a string, found ")"

@@ -203,7 +203,12 @@ final class Truths {
         T i NOT BETWEEN 11 AND missing
         U i BETWEEN 1 AND missing
         F s BETWEEN 1 AND 2
-        T s NOT BETWEEN 1 AND 2
+        F s NOT BETWEEN 1 AND 2
+        F yes NOT BETWEEN 1 AND 2
+        F s NOT BETWEEN s AND 2
+        T NOT s BETWEEN 1 AND 2
+        F nan NOT BETWEEN 1 AND 2
+        T 1 NOT BETWEEN 2 AND missing
         T 5 BETWEEN by AND sh
         T i + 1 BETWEEN i AND i + 2
         F nan BETWEEN 1 AND 2
@@ -217,7 +222,15 @@ final class Truths {
         U nothing IN ('red')
         U nothing NOT IN ('red')
         F i IN ('10')
-        T i NOT IN ('10')
+        F i NOT IN ('10')
+        T NOT i IN ('10')
+        F yes NOT IN ('x')
+        F nan NOT IN ('x')
+        F NOT s NOT IN ('blue')
+        T NOT i NOT IN ('10')
+        F JMSXDeliveryCount NOT IN ('1')
+        T JMSType NOT IN ('x')
+        F JMSType NOT IN ('order')
         F yes IN ('true')
         T quote IN ('a', 'it''s')
         T bs IN ('a\\b')
@@ -249,7 +262,11 @@ final class Truths {
         U missing NOT LIKE '%'
         U nothing LIKE '%'
         F i LIKE '10'
-        T i NOT LIKE '10'
+        F i NOT LIKE '10'
+        T NOT i LIKE '10'
+        F yes NOT LIKE 'x'
+        F i NOT LIKE '%'
+        T JMSMessageID NOT LIKE 'x%'
         F i LIKE '%'
         T JMSType = 'order'
         F JMSType <> 'order'
@@ -309,9 +326,6 @@ final class Truths {
         T S IS NULL
         T 1 = 1
         F 1 = 2
-        F 1 = 'x'
-        F 1 <> 'x'
-        F TRUE = 'x'
         T 'a' <> 'b'
         T TRUE <> FALSE
         F TRUE = FALSE
