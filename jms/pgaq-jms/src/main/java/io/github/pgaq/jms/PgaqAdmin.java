@@ -47,7 +47,7 @@ public final class PgaqAdmin {
         /** Makes settings that are all defaults. */
         public Settings() {}
 
-        /** Failed deliveries until a message goes to the exception queue; -1: no limit. */
+        /** Failed deliveries until a message goes to the exception queue, 255 at most; -1: no limit. */
         public Settings maxRetries(int maxRetries) {
             return set("max_retries", maxRetries < 0 ? null : maxRetries);
         }

@@ -52,6 +52,8 @@ public enum PgaqOption {
      * delay of the queue. With a delay, later messages overtake it.
      */
     REDELIVERY_DELAY("redeliveryDelay", 0, -1, Integer.MAX_VALUE),
+    /** Whether threads of the provider, such as those that call listeners, let the program end: {@code true}. */
+    DAEMON_THREADS("daemonThreads", "true", "true", "false"),
     /** Classes that object messages can contain beside the values of Java: names and {@code package.*}, with commas. */
     ALLOWED_CLASSES("allowedClasses", "");
 

@@ -111,6 +111,11 @@ public final class PgaqOptions implements Serializable {
         return delay < 0 ? null : Duration.ofMillis(delay);
     }
 
+    /** {@link PgaqOption#DAEMON_THREADS}. */
+    public boolean daemonThreads() {
+        return Boolean.parseBoolean(get(PgaqOption.DAEMON_THREADS));
+    }
+
     private long number(PgaqOption option) {
         return Long.parseLong(get(option));
     }

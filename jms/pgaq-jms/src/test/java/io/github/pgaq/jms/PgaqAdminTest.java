@@ -2,6 +2,7 @@ package io.github.pgaq.jms;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqAdmin.Privilege;
 import io.github.pgaq.jms.PgaqAdmin.Settings;
@@ -80,6 +81,13 @@ class PgaqAdminTest extends ServerTest {
         PgaqAdmin.createQueue(connection, name, new Settings().maxRetries(-1));
         assertEquals(null, setting("max_retries"));
         PgaqAdmin.drop(connection, name, true);
+    }
+
+    @Test
+    void aLimitOfRetriesThatIsTooHighIsRefusedInWords() {
+        SQLException error = assertThrows(
+                SQLException.class, () -> PgaqAdmin.createQueue(connection, name, new Settings().maxRetries(256)));
+        assertTrue(error.getMessage().contains("must be at most 255, not 256"), error.getMessage());
     }
 
     @Test

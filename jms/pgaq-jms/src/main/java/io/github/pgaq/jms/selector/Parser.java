@@ -135,9 +135,7 @@ final class Parser {
 
     /** NOT IN and NOT LIKE are false for a property that is not a string. */
     private static Condition ofStrings(Condition condition, boolean negated, Read left) {
-        return negated
-                ? new And(List.of(new IsString((Identifier) left.expression), new Not(condition)))
-                : condition;
+        return negated ? new And(List.of(new IsString((Identifier) left.expression), new Not(condition))) : condition;
     }
 
     private Operator operator() {

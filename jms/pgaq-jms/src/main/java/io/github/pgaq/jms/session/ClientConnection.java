@@ -17,6 +17,7 @@ import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidClientIDException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import jakarta.jms.JMSSecurityException;
 import jakarta.jms.Queue;
 import jakarta.jms.QueueSession;
 import jakarta.jms.ServerSessionPool;
@@ -194,10 +195,10 @@ public class ClientConnection implements PgaqConnection {
         return client == null ? id : client;
     }
 
-    /** Makes a thread of this connection; it does not keep the program running. */
+    /** Makes a thread of this connection; unless the options say so, it does not keep the program running. */
     Thread thread(String role, Runnable task) {
         Thread thread = new Thread(task, "pgaq-jms-" + role + "-" + threads.incrementAndGet());
-        thread.setDaemon(true);
+        thread.setDaemon(options.daemonThreads());
         return thread;
     }
 
@@ -373,6 +374,29 @@ public class ClientConnection implements PgaqConnection {
         if (!description.holdsMessages() && !description.holdsBodies()) {
             throw new InvalidDestinationException("payload type of \"" + destination.getName()
                     + "\" must be aq.jms_message, text, jsonb or bytea, not " + description.payloadType());
+        }
+        return description;
+    }
+
+    /**
+     * As {@link #describe}, for a send. Without it a transacted session would learn of the missing privilege at the
+     * commit, which loses the other messages.
+     *
+     * @throws JMSSecurityException if the role may not send
+     */
+    QueueDescription describeToSend(PgaqDestination destination, ClientSession session) throws JMSException {
+        QueueDescription description = describe(destination, session);
+        if (destination.isTemporary() || description.mayEnqueue()) {
+            return description;
+        }
+        // it may have been granted meanwhile
+        described.remove(destination.serverName());
+        description = describe(destination, session);
+        if (!description.mayEnqueue()) {
+            throw new JMSSecurityException(
+                    "could not send: permission denied for queue \"" + destination.getName()
+                            + "\": ENQUEUE privilege is required",
+                    Errors.NO_PRIVILEGE);
         }
         return description;
     }

@@ -18,7 +18,7 @@ final class Errors {
     private static final String UNDEFINED_OBJECT = "42704";
     private static final String UNDEFINED_TABLE = "42P01";
     private static final String WRONG_OBJECT_TYPE = "42809";
-    private static final String NO_PRIVILEGE = "42501";
+    static final String NO_PRIVILEGE = "42501";
 
     /** An action that calls the server. */
     interface Action<T> {

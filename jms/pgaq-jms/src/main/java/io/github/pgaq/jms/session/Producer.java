@@ -24,6 +24,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** A producer of messages, for one destination or for all. */
 class Producer implements MessageProducer {
+    /** The property of Oracle's provider that delays a message. */
+    private static final String ORACLE_DELAY = "JMS_OracleDelay";
     /** The longest correlation of the server. */
     private static final int LONGEST_CORRELATION = 128;
 
@@ -212,8 +214,9 @@ class Producer implements MessageProducer {
         checkPriority(priority);
         checkNotNegative("time to live", timeToLive);
         ClientConnection connection = session.connection();
-        QueueDescription description = connection.describe(to, session);
+        QueueDescription description = connection.describeToSend(to, session);
         PgaqMessage own = connection.messages().own(message);
+        long delay = delay(own);
         long now = System.currentTimeMillis();
         own.setJMSDestination(to);
         own.setJMSDeliveryMode(deliveryMode);
@@ -221,7 +224,7 @@ class Producer implements MessageProducer {
         own.setJMSMessageID(nextId());
         own.setJMSTimestamp(now);
         own.setJMSExpiration(timeToLive == 0 ? 0 : now + timeToLive);
-        own.setJMSDeliveryTime(now + deliveryDelay);
+        own.setJMSDeliveryTime(now + delay);
         own.setConnectionId(to.isTopic() ? connection.name() : null);
         if (own != message) {
             Messages.copySendHeaders(own, message);
@@ -231,12 +234,26 @@ class Producer implements MessageProducer {
             correlation = null;
         }
         // the server counts from when the message is ready, JMS from the send
-        long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - deliveryDelay);
+        long expiration = timeToLive == 0 ? 0 : Math.max(1, timeToLive - delay);
         Body body = description.holdsMessages()
                 ? connection.messages().toBody(own)
                 : connection.messages().toPlainBody(own, description.payloadType(), correlation != null);
         return new Outgoing(
-                to.serverName(), body, 9 - priority, deliveryDelay, expiration, correlation, session.producer(), false);
+                to.serverName(), body, 9 - priority, delay, expiration, correlation, session.producer(), false);
+    }
+
+    /** Oracle's property, in seconds, goes before the delay of the producer. */
+    private long delay(PgaqMessage message) throws JMSException {
+        if (!message.propertyExists(ORACLE_DELAY)) {
+            return deliveryDelay;
+        }
+        try {
+            long seconds = message.getIntProperty(ORACLE_DELAY);
+            checkNotNegative(ORACLE_DELAY, seconds);
+            return 1000 * seconds;
+        } catch (NumberFormatException e) {
+            throw new MessageFormatException(ORACLE_DELAY + " must be a number of seconds");
+        }
     }
 
     private String nextId() {

@@ -26,7 +26,7 @@ final class Names {
 
     /** Raises an error if the extension is older than 0.2.0, which has no schema aq_jms. */
     private static final String DESCRIBE = "SELECT q.queue_name, q.multiple_consumers, q.payload_type::text, "
-            + "coalesce(q.max_retries, -1) FROM aq.queues q "
+            + "coalesce(q.max_retries, -1), q.may_enqueue FROM aq.queues q "
             + "WHERE q.queue_name = ? AND 'aq_jms'::regnamespace IS NOT NULL";
 
     private static final String SUBSCRIBE = "SELECT aq.subscribe(?, ?, rule => ?)";
@@ -96,7 +96,8 @@ final class Names {
                 throw new SQLException(
                         "queue \"" + queue + "\" does not exist, or the role has no privilege on it", UNDEFINED);
             }
-            return new QueueDescription(row.getString(1), row.getBoolean(2), row.getString(3), row.getInt(4));
+            return new QueueDescription(
+                    row.getString(1), row.getBoolean(2), row.getString(3), row.getInt(4), row.getBoolean(5));
         }
     }
 

@@ -9,8 +9,9 @@ import java.util.Set;
  * @param topic whether it has several consumers
  * @param payloadType its payload type, such as {@code aq.jms_message}
  * @param maxRetries failed attempts until a message goes to the exception queue; negative: no limit
+ * @param mayEnqueue whether the role has the privilege to send to it
  */
-public record QueueDescription(String name, boolean topic, String payloadType, int maxRetries) {
+public record QueueDescription(String name, boolean topic, String payloadType, int maxRetries, boolean mayEnqueue) {
     private static final Set<String> PLAIN = Set.of("text", "jsonb", "bytea");
     private static final String MESSAGE = "jms_message";
 

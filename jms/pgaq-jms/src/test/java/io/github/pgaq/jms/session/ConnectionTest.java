@@ -702,4 +702,17 @@ class ConnectionTest extends SessionFixture {
         assertThrows(IllegalStateException.class, made[0]::createSession);
         assertTrue(server.stores.stream().allMatch(store -> store.closed), "each store is closed");
     }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void threadsLetTheProgramEndUnlessTheOptionsSayNo(boolean daemon) throws Exception {
+        options = options.with(PgaqOption.DAEMON_THREADS, Boolean.toString(daemon));
+        server.text("q", "a");
+        BlockingQueue<Thread> threads = new LinkedBlockingQueue<>();
+        started()
+                .createSession()
+                .createConsumer(queue)
+                .setMessageListener(message -> threads.add(Thread.currentThread()));
+        assertEquals(daemon, threads.poll(SAFETY_SECONDS, TimeUnit.SECONDS).isDaemon());
+    }
 }

@@ -60,7 +60,7 @@ final class FakeStore implements Store {
         if (topic == null) {
             throw new SQLException("queue \"" + queue + "\" does not exist", "42704");
         }
-        return new QueueDescription(queue, topic, "aq.jms_message", 5);
+        return new QueueDescription(queue, topic, "aq.jms_message", 5, true);
     }
 
     @Override

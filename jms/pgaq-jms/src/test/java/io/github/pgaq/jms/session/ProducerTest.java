@@ -208,4 +208,20 @@ class ProducerTest extends SessionFixture {
         assertInstanceOf(jakarta.jms.IllegalStateRuntimeException.class, next());
         context.close();
     }
+
+    @Test
+    void thePropertyOfOracleDelaysAMessage() throws Exception {
+        Session session = started().createSession();
+        MessageProducer producer = session.createProducer(queue);
+        producer.setDeliveryDelay(1000);
+        Message message = session.createMessage();
+        message.setIntProperty("JMS_OracleDelay", 3);
+        producer.send(message);
+        assertEquals(3000, message.getJMSDeliveryTime() - message.getJMSTimestamp());
+        assertEquals(3000, server.place("q").get(0).outgoing.delay());
+        message.setIntProperty("JMS_OracleDelay", -1);
+        assertThrows(JMSException.class, () -> producer.send(message));
+        message.setStringProperty("JMS_OracleDelay", "soon");
+        assertThrows(MessageFormatException.class, () -> producer.send(message));
+    }
 }

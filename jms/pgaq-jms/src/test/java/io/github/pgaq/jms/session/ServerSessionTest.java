@@ -44,6 +44,9 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Sessions with a server. */
 class ServerSessionTest extends ServerTest {
@@ -530,5 +533,51 @@ class ServerSessionTest extends ServerTest {
         assertEquals("42704", error.getErrorCode());
         assertNotNull(error.getLinkedException());
         assertThrows(JMSSecurityException.class, () -> factory.createConnection("nobody", "wrong"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"enqueue, true", "enqueue, false", "dequeue, true", "dequeue, false"})
+    void aPrivilegeThatIsMissingIsASecurityException(String privilege, boolean transacted) throws Exception {
+        String role = newName("role");
+        execute("CREATE ROLE " + role + " LOGIN PASSWORD 'secret'");
+        execute("SELECT aq.grant_queue('" + name + "', '" + role + "', '" + privilege + "')");
+        send(connection.createSession(), "a");
+        try (PgaqConnection limited = factory.createConnection(role, "secret")) {
+            limited.start();
+            Session session = limited.createSession(transacted, Session.CLIENT_ACKNOWLEDGE);
+            JMSException error = assertThrows(JMSSecurityException.class, () -> {
+                if (privilege.equals("enqueue")) {
+                    session.createConsumer(session.createQueue(name)).receive(SOON);
+                } else {
+                    send(session, "b");
+                }
+            });
+            assertTrue(error.getMessage().contains("permission denied for queue"), error.getMessage());
+            execute("SELECT aq.grant_queue('" + name + "', '" + role + "', 'all')");
+            send(session, "b");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aReadOnlyTransactionRefusesToSendAndToReceive(boolean sends) throws Exception {
+        try (Connection jdbc = connect()) {
+            jdbc.setReadOnly(true);
+            jdbc.setAutoCommit(false);
+            try (PgaqConnection joined = factory.createConnection(jdbc)) {
+                joined.start();
+                Session session = joined.createSession();
+                JMSException error = assertThrows(JMSException.class, () -> {
+                    if (sends) {
+                        send(session, "a");
+                    } else {
+                        session.createConsumer(session.createQueue(name)).receiveNoWait();
+                    }
+                });
+                assertTrue(error.getMessage().contains("in a read-only transaction"), error.getMessage());
+                assertEquals("25006", error.getErrorCode());
+                jdbc.rollback();
+            }
+        }
     }
 }
