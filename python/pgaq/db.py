@@ -19,7 +19,7 @@ except ImportError as error:  # pragma: no cover - says what to do
     ) from error
 
 __all__ = [
-    "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "keep_digits", "parts", "said", "sql",
+    "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "keep_digits", "parts", "said", "sql", "used_password",
     "versions",
 ]  # fmt: skip
 
@@ -107,3 +107,8 @@ def value(conn: psycopg.Connection, query: Any, parameters: Any = None) -> Any:
 def execute(conn: psycopg.Connection, query: Any, parameters: Any = None) -> None:
     """Run a statement whose result does not matter."""
     conn.execute(query, parameters)
+
+
+def used_password(conn: psycopg.Connection) -> bool:
+    """Whether the server has demanded a password of this connection."""
+    return bool(conn.pgconn.used_password)

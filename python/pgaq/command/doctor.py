@@ -28,7 +28,8 @@ def findings(conn: db.Connection, *, thorough: bool) -> tuple[list[dict[str, Any
         if not (rule.live or thorough):
             continue
         try:
-            found += [_finding(rule, row) for row in db.rows(conn, rule.query)]
+            with conn.transaction():  # in a transaction of the caller, the next rule can be asked after an error
+                found += [_finding(rule, row) for row in db.rows(conn, rule.query)]
         except db.Error as error:
             if failure(error, conn).sqlstate != "42501":
                 raise

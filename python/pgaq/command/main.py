@@ -22,6 +22,7 @@ from pgaq import db
 from pgaq.command import (
     bench,
     browse,
+    console,
     dead,
     doctor,
     metrics,
@@ -100,6 +101,7 @@ for part in (
     receive,
     notify,
     browse,
+    console,
     dead,
     report,
     snapshot,

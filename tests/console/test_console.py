@@ -1,0 +1,440 @@
+"""pgaq console through HTTP: who sees what, hostile names and payloads, attacks on the login, and a server that is away."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+
+import pytest
+
+from conftest import ROOT, put, take, until
+from pgaq import db
+
+httpx = pytest.importorskip("httpx", reason="missing: python3-httpx")
+pytest.importorskip("starlette", reason="missing: python3-starlette")
+
+from pgaq.command.main import run  # noqa: E402
+from pgaq.console import logins, words  # noqa: E402
+from pgaq.console.app import Settings, application  # noqa: E402
+from pgaq.console.logins import Guard, Logins, Refused  # noqa: E402
+from pgaq.console.pages import PAGES  # noqa: E402
+from pgaq.console.serve import Server  # noqa: E402
+
+HOSTILE = '<script>alert("x")</script>\'"><img src=x onerror=alert(1)>'
+HOSTILE_PAYLOADS = [
+    HOSTILE,
+    "\x1b[31mred\x07",
+    "\u202egnp.exe\u202c",
+    "{ no json",
+    "</pre></textarea><svg onload=alert(1)>",
+    "a\nb\r\nc",
+    "x" * 100_000,
+]
+HOST = "127.0.0.1"
+PATHS = ["/queues", "/queue?name=tales", "/messages?queue=tales", "/dead", "/waits", "/schedules", "/cluster", "/reports"]
+
+
+@pytest.fixture(scope="module")
+def server(shared_server):
+    """Passwords are demanded of three roles; postgres does not need one: the console must not let it in."""
+    hba = shared_server.data / "pg_hba.conf"
+    hba.write_text(f"local all boss,viewer,nobody,missing scram-sha-256\n{hba.read_text()}")
+    shared_server.reload()
+    with shared_server.connect() as conn:
+        conn.execute("""
+            CREATE ROLE boss LOGIN PASSWORD 'of it all'; GRANT pg_monitor TO boss;
+            CREATE ROLE viewer LOGIN PASSWORD 'sees it' IN ROLE pg_monitor;
+            CREATE ROLE nobody LOGIN PASSWORD 'sees little';
+            GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA aq TO boss""")
+        db.execute(conn, "SELECT aq.create_queue('tales', payload_type => 'text', max_retries => 0)")
+        db.execute(conn, "SELECT aq.create_queue(%s)", [HOSTILE])
+        db.execute(conn, "SELECT aq.alter_queue(q, new_owner => 'boss') FROM unnest(%s::text[]) q", [["tales", HOSTILE]])
+        for word in HOSTILE_PAYLOADS:
+            db.execute(conn, "SELECT aq.enqueue('tales', %s::text, correlation => %s)", [word, HOSTILE])
+        conn.execute("BEGIN")
+        db.execute(conn, "SELECT count(*) FROM aq.dequeue('tales', as_type => NULL::text)")
+        conn.execute("ROLLBACK")
+        until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('tales_exceptions')") == 1, "the dead letter")
+        db.execute(conn, "SELECT aq.schedule('every_night', 'tales', 'x'::text, cron => '0 3 * * *')")
+        db.execute(conn, "SELECT aq.take_snapshot() FROM generate_series(1, 2)")
+    return shared_server
+
+
+def dsn(server):
+    return f"host='{server.socket_dir}' port='{server.port}' dbname='postgres'"
+
+
+def serve(settings):
+    """A console in a thread; its URL, and what ends it."""
+    made = Server(application(settings), HOST, 0)
+    thread = threading.Thread(target=made.run, daemon=True)
+    thread.start()
+    until(lambda: made.started, "the console")
+
+    def end():
+        made.handle_exit(15, None)
+        thread.join(20)
+        assert not thread.is_alive()
+
+    return made, f"http://{HOST}:{made.address[1]}", end
+
+
+@pytest.fixture(scope="module")
+def console(server):
+    made, url, end = serve(Settings(dsn=dsn(server), hosts=(HOST, "localhost"), every=0.2))
+    made.url = url
+    yield made
+    end()
+
+
+@pytest.fixture(autouse=True)
+def no_failures(console):
+    console._console.logins.guard = Guard()
+
+
+def client(console, role=None, password=None):
+    made = httpx.Client(base_url=console.url, timeout=30)
+    if role:
+        assert log_in(made, role, password).status_code == 303
+    return made
+
+
+def log_in(made, role, password, **more):
+    token = re.search('name="token" value="([^"]+)"', made.get("/login").text)[1]
+    return made.post("/login", data={"token": token, "role": role, "password": password}, **more)
+
+
+@pytest.fixture(scope="module")
+def people(console):
+    made = {
+        "boss": client(console, "boss", "of it all"), "viewer": client(console, "viewer", "sees it"),
+        "nobody": client(console, "nobody", "sees little"),
+    }  # fmt: skip
+    yield made
+    for each in made.values():
+        each.close()
+
+
+# -- without a login
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/message?queue=tales&id=0", "/report?s=1&s=2"])
+def test_closed_by_default(console, path):
+    with client(console) as stranger:
+        answer = stranger.get(path)
+        assert answer.status_code == 303 and answer.headers["location"].startswith("/login?next=") and answer.text == ""
+        assert stranger.get(f"/live{path}").status_code in (401, 404)
+
+
+def test_open_paths(console):
+    with client(console) as stranger:
+        assert stranger.get("/healthz").text == "ok\n"
+        assert stranger.get("/metrics").status_code == stranger.get("/readyz").status_code == 404
+        for name in ("console.css", "console.js", "htmx-2.0.11.min.js"):
+            assert stranger.get(f"/static/{name}").status_code == 200
+        for name in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "SHA256SUMS/../../app.py", "/etc/passwd", "console.css%00"):
+            assert stranger.get(f"/static/{name}").status_code == 404
+
+
+def test_headers(console):
+    with client(console) as stranger:
+        for path in ("/login", "/queues", "/nothing", "/static/console.css"):
+            headers = stranger.get(path).headers
+            assert "script-src 'self'" in headers["content-security-policy"] and "unsafe" not in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
+        assert stranger.get("/login", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_nothing_is_inline():
+    """The policy forbids it, and so a page with it would be broken."""
+    for path in (ROOT / "python/pgaq/console/templates").glob("*.html"):
+        text = path.read_text()
+        assert not re.search(r"\sstyle=|\son\w+=|javascript:|<style|<script(?! src=)|\|safe|hx-on|http://|https://", text), path.name
+
+
+def test_vendored_files_are_those_that_were_released():
+    folder = ROOT / "python/pgaq/console/static"
+    listed = dict(reversed(line.split()) for line in (folder / "SHA256SUMS").read_text().splitlines())
+    assert set(listed) == {path.name for path in folder.glob("*.min.js")}
+    for name, digest in listed.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+
+
+# -- login
+
+
+def test_cookies(console):
+    with client(console) as made:
+        answer = log_in(made, "viewer", "sees it")
+        cookie = next(each for each in answer.headers.get_list("set-cookie") if each.startswith("pgaq="))
+        assert "HttpOnly" in cookie and "SameSite=lax" in cookie and "Max-Age=" in cookie
+        assert "sees it" not in str(answer.headers) and made.get("/queues").status_code == 200
+        name, _, signature = made.cookies["pgaq"].partition(".")
+        for forged in (name, f"{name}.", f"{name}.{signature[:-1]}0x", f"x{name}.{signature}", "", ".", "é.é"):
+            assert httpx.get(console.url + "/queues", headers={"Cookie": f"pgaq={forged}".encode()}).status_code == 303, forged
+
+
+def test_secure_cookies(server):
+    made, url, end = serve(Settings(dsn=dsn(server), secure=True, behind_proxy=True))
+    try:
+        cookie = httpx.get(url + "/login").headers["set-cookie"]
+        assert cookie.startswith("__Host-pgaq-login=") and "Secure" in cookie and "Path=/;" in cookie
+    finally:
+        end()
+
+
+def test_wrong_logins(console, server):
+    with client(console) as made:
+        for role, password in (("boss", "wrong"), ("missing", "of it all"), ("boss'; --", "x")):
+            answer = log_in(made, role, password)
+            assert answer.status_code == 403 and "Login failed." in answer.text and "pgaq" not in made.cookies
+        assert "Name a role" in log_in(made, "boss", "").text
+        # the server trusts it: then anybody would be in
+        assert "has not asked for the password" in log_in(made, "postgres", "x").text
+        token = made.get("/login") and "forged.forged"
+        assert made.post("/login", data={"token": token, "role": "boss", "password": "of it all"}).status_code == 403
+        assert log_in(made, "boss", "of it all", headers={"Origin": "http://evil.example"}).status_code == 403
+    server.expect_log("password authentication failed")
+
+
+def test_who_guesses_waits(console):
+    with client(console) as made:
+        for _ in range(logins.FAILURES):
+            assert "Login failed." in log_in(made, "boss", "wrong").text
+        assert "Too many failed logins" in log_in(made, "boss", "of it all").text
+    guard = Guard()
+    for _ in range(logins.FAILURES):
+        assert guard.wait("address a") == 0
+        guard.failed("address a", "role r")
+    assert guard.wait("address b", "role r") > 0 and guard.wait("address b") == 0
+    guard.passed("role r")
+    assert guard.wait("role r") == 0
+
+
+def test_a_login_ends(server, monkeypatch):
+    made = Logins(dsn(server))
+    cookie = made.log_in("viewer", "sees it", "here")
+    login = made.find(cookie)
+    assert login and "sees it" not in repr(login)
+    monkeypatch.setattr(logins, "IDLE", -1)
+    assert made.find(cookie) is None and login.ended and login.pool._idle == []
+    monkeypatch.undo()
+    assert made.find(made.log_in("viewer", "sees it", "here")) is not None
+    monkeypatch.setattr(logins, "LONGEST", -1)
+    made.sweep()
+    assert made._all == {}
+    with pytest.raises(Refused):
+        made.log_in("viewer", "sees\0it", "here")
+
+
+def test_log_out(console):
+    with contextlib.closing(client(console, "viewer", "sees it")) as made:
+        csrf = re.search('name="csrf" value="([^"]+)"', made.get("/queues").text)[1]
+        assert made.post("/logout").status_code == 403 and made.get("/queues").status_code == 200
+        assert made.post("/logout", data={"csrf": csrf}, headers={"Origin": "http://evil.example"}).status_code == 403
+        cookie = made.cookies["pgaq"]
+        assert made.post("/logout", data={"csrf": csrf}).status_code == 303
+        assert httpx.get(console.url + "/queues", headers={"Cookie": f"pgaq={cookie}"}).status_code == 303
+
+
+def test_no_redirect_to_others(console):
+    for target in ("//evil.example", "https://evil.example", "/\\evil.example", "/x\r\nSet-Cookie: a=b", "javascript:alert(1)", "\\\\evil"):
+        with client(console) as made:
+            token = re.search('name="token" value="([^"]+)"', made.get("/login").text)[1]
+            answer = made.post("/login", params={"next": target}, data={"token": token, "role": "viewer", "password": "sees it"})
+            assert answer.headers["location"] == "/" and "a=b" not in str(answer.headers.get_list("set-cookie")), target
+
+
+# -- pages
+
+
+@pytest.mark.parametrize("role", ["boss", "viewer"])
+@pytest.mark.parametrize("path", PATHS)
+def test_pages(people, role, path):
+    answer = people[role].get(path)
+    assert answer.status_code == 200 and "<h1>" in answer.text
+    assert not re.search(r"<script(?! src=)|<img|<svg onload", answer.text)
+    assert 'role="alert"' not in answer.text
+
+
+def test_a_role_without_privileges_sees_nothing(people):
+    assert "There is no queue that this role can use" in people["nobody"].get("/queues").text
+    assert people["nobody"].get("/queue?name=tales").status_code == people["nobody"].get("/messages?queue=tales").status_code == 404
+    assert "pg_monitor" in people["nobody"].get("/waits").text
+
+
+def test_payloads_are_for_those_who_may_dequeue(people):
+    assert "no json" in people["boss"].get("/messages?queue=tales").text
+    seen = people["viewer"].get("/messages?queue=tales").text
+    assert "no json" not in seen and "cannot dequeue" in seen
+    msgid = re.search(r"id=([0-9a-f-]{36})", people["boss"].get("/messages?queue=tales").text)[1]
+    assert people["boss"].get(f"/message?queue=tales&id={msgid}").status_code == 200
+    assert people["viewer"].get(f"/message?queue=tales&id={msgid}").status_code == 404
+    assert "no json" not in people["viewer"].get("/dead").text
+
+
+def test_hostile_messages_are_text(people, server):
+    text = people["boss"].get("/messages?queue=tales").text
+    assert "&lt;script&gt;" in text and "\x1b" not in text and "\u202e" not in text and "\\x1b[31mred" in text
+    ids = set(re.findall(r"id=([0-9a-f-]{36})", text))
+    assert len(ids) >= len(HOSTILE_PAYLOADS) - 1
+    for msgid in ids:
+        for form in ("json", "text", "hex", HOSTILE):
+            answer = people["boss"].get("/message", params={"queue": "tales", "id": msgid, "as": form})
+            assert answer.status_code == 200 and not re.search(r"<img|<svg onload|<script(?! src=)", answer.text)
+            assert "\x1b" not in answer.text and "\u202e" not in answer.text
+    page = people["boss"].get("/queue", params={"name": HOSTILE})
+    assert page.status_code == 200 and "<img" not in page.text and "&lt;img" in page.text
+
+
+def test_dead_letters_are_grouped(people):
+    text = people["boss"].get("/dead").text
+    assert "tales_exceptions" in text and "retries" in text and ">tales<" in text
+    assert "the latest" in text and people["boss"].get("/dead?queue=tales_exceptions").status_code == 200
+
+
+def test_schedule_in_words(people):
+    text = people["boss"].get("/schedules").text
+    assert "every day at 03:00" in text and text.count(":00:00") >= 5
+    assert words.timing("*/5 * * * *") == "every 5 minutes" and words.timing("0 9 * * 1-5") == "Monday to Friday at 09:00"
+    assert words.timing("1,2 3 * 4 5") == "1,2 3 * 4 5"
+
+
+@pytest.mark.parametrize(
+    "path, status",
+    [
+        ("/queues?sort=queue;drop", 400), ("/queues?page=x", 400), ("/queues?page=99999999999999999", 400), ("/queues?page=-5", 200),
+        ("/queues?q=%27%22%3Cscript%3E%25", 200), ("/queue?name=", 404), ("/queue", 404), ("/messages?queue=tales&state=X'", 400),
+        ("/messages?queue=tales&priority=1e9", 400), ("/messages?queue=tales&text=%27%25_", 200), ("/message?queue=tales&id='", 400),
+        ("/message?queue=tales&id=00000000-0000-0000-0000-000000000000", 404), ("/report?s=1", 400), ("/report?s=a&s=b", 400), ("/report?s=998&s=999", 500),
+        ("/queues?sort=failed&all=1", 200),
+    ],
+)  # fmt: skip
+def test_parameters(people, path, status):
+    answer = people["boss"].get(path)
+    assert answer.status_code == status and not re.search("<script(?! src=)", answer.text)
+
+
+def test_report(people, server):
+    with server.connect() as conn:
+        first, last = conn.execute("SELECT min(snap_id), max(snap_id) FROM aq.snapshots").fetchone()
+    answer = people["boss"].get(f"/report?s={first}&s={last}&download=1")
+    assert answer.status_code == 200 and "attachment" in answer.headers["content-disposition"]
+    assert "sandbox" in answer.headers["content-security-policy"] and "<script" not in answer.text
+
+
+def test_blockers(people, server):
+    """A tree of who waits for whom, with the statement of the one that blocks."""
+    with server.connect() as one, server.connect() as two:
+        one.execute("CREATE TABLE contended ()")
+        pid = db.value(one, "SELECT pg_backend_pid()")
+        one.execute("BEGIN; LOCK TABLE contended /* the culprit */")
+        with ThreadPoolExecutor() as pool:
+            two.execute("BEGIN")
+            waiter = pool.submit(two.execute, "LOCK TABLE contended")
+            try:
+                until(lambda: f"<strong>{pid}</strong>" in people["boss"].get("/waits").text, "the blocker")
+                text = people["boss"].get("/waits").text
+                assert "blocks 1 session" in text and "the culprit" in text
+            finally:
+                one.execute("COMMIT")
+            waiter.result(60)
+        two.execute("ROLLBACK")
+        one.execute("DROP TABLE contended")
+
+
+def test_tree_with_a_cycle():
+    def session(pid, blocker):
+        return {"pid": pid, "blocker": blocker}
+
+    found = words.tree([session(1, 2), session(2, 1), session(3, 1), session(4, 5)])
+    assert sorted(each[1]["pid"] for each in found) == [1, 2, 3, 4, 5]
+    assert [(depth, each["pid"], count) for depth, each, count in found][:2] == [(0, 5, 1), (1, 4, 0)]
+
+
+# -- live
+
+
+def test_live_page(console, people, server):
+    with people["boss"].stream("GET", "/live/queue?name=tales") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line.strip()).strip() == "event: page"
+        with server.connect() as conn:
+            db.execute(conn, "SELECT aq.alter_queue('tales', comment => 'just changed')")
+        assert next(line for line in lines if "just changed" in line)
+    # nobody's stream shows what boss sees
+    with people["nobody"].stream("GET", "/live/queue?name=tales") as answer:
+        seen = next(line for line in answer.iter_lines() if line.startswith("data: "))
+        assert "just changed" not in seen
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.alter_queue('tales', comment => '')")
+
+
+def test_live_page_ends_with_the_login(console):
+    with contextlib.closing(client(console, "viewer", "sees it")) as made:
+        with made.stream("GET", "/live/queues") as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            console._console.logins.log_out(made.cookies["pgaq"])
+            assert next(line for line in lines if "event: end" in line)
+        assert made.get("/live/queues").status_code == 401
+
+
+# -- the server is away, and comes back
+
+
+def test_restart_of_the_server(people, server):
+    server.expect_log("terminating connection due to administrator command")
+    assert people["boss"].get("/queues").status_code == 200
+    server.restart()
+    assert people["boss"].get("/queues").status_code == 200
+    server.stop()
+    try:
+        answer = people["boss"].get("/queues")
+        assert answer.status_code == 503 and "The database does not answer" in answer.text and str(server.socket_dir) not in answer.text
+    finally:
+        server.start()
+    assert people["boss"].get("/queues").status_code == 200
+
+
+# -- the command
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--listen", "0.0.0.0:0"], "clear text"), (["--tls-cert", "x"], "belong together"), (["--listen", "nonsense"], "HOST:PORT"),
+        (["-d", "host=a b=c"], "invalid"),
+    ],
+)  # fmt: skip
+def test_command_refuses(arguments, said, capsys):
+    assert run(["console", *arguments]) == 2 and said in capsys.readouterr().err
+
+
+def test_command(server):
+    words = [sys.executable, "-m", "pgaq", "console", "-d", dsn(server), "--listen", "127.0.0.1:0", "--read-only", "--metrics"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "PGUSER": "postgres"}) as process:
+        url = re.search(r"http://[\d.:]+", process.stderr.readline())[0]
+        until(lambda: _answers(url), "the console")
+        with httpx.Client(base_url=url, timeout=30) as made:
+            assert "pgaq_up 1" in made.get("/metrics").text and made.get("/readyz").status_code == 200
+            assert log_in(made, "boss", "of it all").status_code == 303
+            assert "read only" in made.get("/queues").text
+        process.terminate()
+        said = process.communicate(timeout=20)[1]
+    assert process.returncode in (0, -15, 130) and "of it all" not in said
+
+
+def _answers(url):
+    try:
+        return httpx.get(url + "/healthz").status_code == 200
+    except httpx.TransportError:
+        return False
