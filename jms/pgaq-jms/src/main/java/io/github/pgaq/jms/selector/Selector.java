@@ -11,7 +11,8 @@ import jakarta.jms.Message;
  * <p>It can be evaluated here ({@link #matches}) or by the server ({@link #toCondition}), with the same result. Where
  * the specification leaves a choice:
  * <ul>
- * <li>A comparison, LIKE or IN with values of different types is false, and so its NOT is true.
+ * <li>A comparison with values of different types is false, also by [NOT] LIKE, [NOT] IN and [NOT] BETWEEN, and so its
+ * NOT is true.
  * <li>Arithmetic with a string or a boolean, and division by zero, also of approximate numbers, are unknown.
  * <li>A boolean property alone is a condition: {@code urgent} means {@code urgent = TRUE}.
  * <li>A number is an int if it fits and has no suffix L, otherwise a long; with a point, an exponent or a suffix D it

@@ -63,13 +63,13 @@ final class ConsumerMaker {
                 && !connection().subscriptions().arePlain()) {
             throw new IllegalStateException("a durable subscription that is not shared needs a client identifier");
         }
+        String condition = rule(own, selector, noLocal);
+        String rule = kind.durable ? Conditions.rule(text(selector), noLocal, condition) : condition;
         return subscriber(
                 own,
                 selector,
                 noLocal,
-                connection()
-                        .subscriptions()
-                        .named(kind, own, connection().clientId(), name, rule(own, selector, noLocal)));
+                connection().subscriptions().named(kind, own, connection().clientId(), name, rule));
     }
 
     Browser browser(Queue queue, String selector) throws JMSException {

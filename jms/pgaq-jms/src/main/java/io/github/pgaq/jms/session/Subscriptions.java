@@ -1,6 +1,7 @@
 package io.github.pgaq.jms.session;
 
 import io.github.pgaq.jms.PgaqDestination;
+import io.github.pgaq.jms.selector.Conditions;
 import io.github.pgaq.jms.store.Pause;
 import io.github.pgaq.jms.store.Store;
 import io.github.pgaq.jms.store.Subscription;
@@ -17,7 +18,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -53,7 +53,7 @@ final class Subscriptions {
         /** Can have many consumers. */
         SHARED_DURABLE(true, true, "shared:");
 
-        private final boolean durable;
+        final boolean durable;
         private final boolean shared;
         private final String prefix;
 
@@ -357,7 +357,7 @@ final class Subscriptions {
     /** Without a selector, a subscriber that programs in SQL may have made keeps its rule. */
     private static boolean matches(Store store, Subscription there, Use use) throws SQLException {
         return there.topic().equals(store.describe(use.topic().serverName()).name())
-                && (use.plain() && use.rule() == null || Objects.equals(there.rule(), use.rule()));
+                && (use.plain() && use.rule() == null || Conditions.isSameRule(there.rule(), use.rule()));
     }
 
     /** A subscriber that is gone already is no error: its topic may have been dropped. */

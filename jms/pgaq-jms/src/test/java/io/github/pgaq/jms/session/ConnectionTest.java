@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.pgaq.jms.PgaqOption;
 import io.github.pgaq.jms.PgaqQueue;
 import io.github.pgaq.jms.PgaqTopic;
+import io.github.pgaq.jms.store.Subscription;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidClientIDException;
 import jakarta.jms.InvalidDestinationException;
@@ -137,6 +138,28 @@ class ConnectionTest extends SessionFixture {
         session.createDurableConsumer(topic, "s").close();
         session.createDurableConsumer(new PgaqTopic("u"), "s");
         assertEquals("u", server.subscribers.get("c.s").topic());
+    }
+
+    @Test
+    void aDurableSubscriptionRemainsIfItsSelectorIsTranslatedOtherwise() throws Exception {
+        Session session = named("c").createSession();
+        String selector = "a * 2 = 4 AND s <> '*/ \\'";
+        session.createDurableConsumer(topic, "s", selector, false).close();
+        Subscription made = server.subscribers.get("c.s");
+        String rule = made.rule();
+        assertTrue(rule.startsWith("/* selector: a \\u002a 2 = 4 AND s <> '\\u002a/ \\\\' */ "), rule);
+        for (String there :
+                List.of(rule.substring(0, rule.indexOf(" */ ") + 4) + "false", rule.split(" \\*/ ", 2)[1])) {
+            server.subscribers.put("c.s", new Subscription(made.topic(), "c.s", there));
+            session.createDurableConsumer(topic, "s", selector, false).close();
+            assertEquals(there, server.subscribers.get("c.s").rule());
+        }
+        session.createDurableConsumer(topic, "s", selector, true).close();
+        assertTrue(server.subscribers.get("c.s").rule().startsWith("/* selector, noLocal: "));
+        session.createDurableConsumer(topic, "s", selector + " ", false).close();
+        assertTrue(server.subscribers.get("c.s").rule().startsWith("/* selector: "));
+        session.createDurableConsumer(topic, "s").close();
+        assertNull(server.subscribers.get("c.s").rule());
     }
 
     @Test
