@@ -281,7 +281,8 @@ public class PgaqConnectionFactory
     StoreFactory stores(String user, String password) throws JMSException {
         DataSource source = dataSource;
         if (source != null) {
-            return () -> owned(user == null ? source.getConnection() : source.getConnection(user, password));
+            return () -> owned(
+                    user == null ? source.getConnection() : source.getConnection(user, password), options.keepAlive());
         }
         if (url == null) {
             throw new JMSException("the connection factory has neither a URL nor a DataSource");
@@ -292,7 +293,7 @@ public class PgaqConnectionFactory
             all.setProperty("password", password == null ? "" : password);
         }
         String to = url;
-        return () -> owned(DriverManager.getConnection(to, all));
+        return () -> owned(DriverManager.getConnection(to, all), options.keepAlive());
     }
 
     /** The properties of pgjdbc. */
@@ -300,13 +301,16 @@ public class PgaqConnectionFactory
         Properties all = new Properties();
         properties.stringPropertyNames().forEach(name -> all.setProperty(name, properties.getProperty(name)));
         all.putIfAbsent("ApplicationName", "pgaq-jms");
+        if (!options.keepAlive().isZero()) {
+            all.putIfAbsent("tcpKeepAlive", "true");
+        }
         return all;
     }
 
     /** A store that closes its connection, also if it cannot be made. */
-    static Store owned(Connection connection) throws SQLException {
+    static Store owned(Connection connection, Duration keepAlive) throws SQLException {
         try {
-            return new SqlStore(connection, true);
+            return new SqlStore(connection, keepAlive);
         } catch (SQLException | RuntimeException e) {
             connection.close();
             throw e;

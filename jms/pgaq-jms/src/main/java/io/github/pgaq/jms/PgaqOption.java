@@ -33,6 +33,16 @@ public enum PgaqOption {
     /** Client identifier of all connections of the factory; empty: none. */
     CLIENT_ID("clientId", ""),
     /**
+     * {@code true}: a new connection takes the client identifier from the connection that has it, which can neither
+     * acknowledge nor receive after that; {@code false}: it fails.
+     */
+    CLIENT_ID_TAKEOVER("clientIdTakeover", "false", "true", "false"),
+    /**
+     * Milliseconds after which the server ends a connection whose client's machine does not answer, with its leases and
+     * its client identifier; 0: as the server is configured.
+     */
+    KEEP_ALIVE("keepAlive", 30_000, 0, 86_400_000),
+    /**
      * {@code client}: the subscriber of a durable subscription is named after the client identifier and the
      * subscription, so those of other clients are others. {@code plain}: it has the name of the subscription, as
      * subscribers that programs in SQL make, and a client identifier is not needed.

@@ -111,6 +111,16 @@ public final class PgaqOptions implements Serializable {
         return delay < 0 ? null : Duration.ofMillis(delay);
     }
 
+    /** {@link PgaqOption#CLIENT_ID_TAKEOVER}. */
+    public boolean clientIdTakeover() {
+        return Boolean.parseBoolean(get(PgaqOption.CLIENT_ID_TAKEOVER));
+    }
+
+    /** {@link PgaqOption#KEEP_ALIVE}. */
+    public Duration keepAlive() {
+        return Duration.ofMillis(number(PgaqOption.KEEP_ALIVE));
+    }
+
     /** {@link PgaqOption#DAEMON_THREADS}. */
     public boolean daemonThreads() {
         return Boolean.parseBoolean(get(PgaqOption.DAEMON_THREADS));

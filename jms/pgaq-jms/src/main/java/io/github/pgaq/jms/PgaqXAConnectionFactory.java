@@ -109,12 +109,12 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
     private XaConnection connectXa(String user, String password) throws JMSException {
         StoreFactory factory = stores(user, password);
 
-        return new XaConnection(factory, getOptions(), source(user, password), PgaqXAConnectionFactory::inBranches);
+        return new XaConnection(factory, getOptions(), source(user, password), this::inBranches);
     }
 
     /** A store on a connection for XA, whose transactions others end. */
-    private static Store inBranches(Connection connection) throws SQLException {
-        Ownership.of(connection);
+    private Store inBranches(Connection connection) throws SQLException {
+        Ownership.of(connection, getOptions().keepAlive());
         return new SqlStore(connection, false);
     }
 
@@ -155,7 +155,7 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
     }
 
     /** A store on an XA connection that is not used for XA; closing it closes the connection. */
-    private static Store ordinary(XAConnection connection) throws SQLException {
+    private Store ordinary(XAConnection connection) throws SQLException {
         connection.addConnectionEventListener(new ConnectionEventListener() {
             @Override
             public void connectionClosed(ConnectionEvent event) {
@@ -171,6 +171,6 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
                 connectionClosed(event);
             }
         });
-        return owned(connection.getConnection());
+        return owned(connection.getConnection(), getOptions().keepAlive());
     }
 }

@@ -42,6 +42,8 @@ import org.slf4j.LoggerFactory;
 public class ClientConnection implements PgaqConnection {
     private static final Logger LOG = LoggerFactory.getLogger(ClientConnection.class);
     private static final int MOST_DESCRIBED = 1000;
+    private static final int TAKEOVER_ATTEMPTS = 5;
+    private static final String CLAIM_CLIENT = "could not claim the client identifier";
 
     private final StoreFactory factory;
     private final PgaqOptions options;
@@ -300,7 +302,7 @@ public class ClientConnection implements PgaqConnection {
         });
         // not locked: a pool may have no connection until another thread closes a session
         try {
-            session.link().open();
+            session.open();
             sessions.add(session);
         } finally {
             locked(() -> opening = false);
@@ -429,10 +431,62 @@ public class ClientConnection implements PgaqConnection {
     }
 
     private void claim(String id) throws JMSException {
-        if (!control.call("could not claim the client identifier", store -> store.claim("client:" + id, false))) {
+        String claim = "client:" + id;
+        boolean claimed = control.call(
+                CLAIM_CLIENT,
+                store -> store.claim(claim, false) || options.clientIdTakeover() && takeOver(store, claim));
+        if (!claimed) {
             throw new InvalidClientIDException("client identifier \"" + id + "\" is in use");
         }
+        if (options.clientIdTakeover()) {
+            try {
+                // also if nobody has the identifier: sessions can outlive their control connection for a while
+                control.run(CLAIM_CLIENT, store -> store.endClaimants(sessionClaim(id)));
+            } catch (JMSException e) {
+                control.run(CLAIM_CLIENT, store -> store.unclaim(claim, false));
+                throw e;
+            }
+        }
         clientId = id;
+    }
+
+    /** Ends the control connection that has the claim, so that no session can be added to it; its sessions follow. */
+    private static boolean takeOver(Store store, String claim) throws SQLException {
+        boolean claimed = false;
+        for (int attempt = 0; !claimed && attempt < TAKEOVER_ATTEMPTS; attempt++) {
+            store.endClaimants(claim);
+            claimed = store.claim(claim, false);
+        }
+        return claimed;
+    }
+
+    private static String sessionClaim(String id) {
+        return "session:" + id;
+    }
+
+    /** Lets a connection that takes over the client identifier end this one of a session. */
+    void registerSession(Store store) throws SQLException {
+        String id = clientId;
+        if (id == null) {
+            return;
+        }
+        store.claim(sessionClaim(id), true);
+        try {
+            checkNotSuspended();
+            control.check();
+        } catch (JMSException e) {
+            throw new SQLException(e.getMessage(), e.getErrorCode(), e);
+        }
+    }
+
+    /**
+     * Fails if another connection has taken over the client identifier. Asks the server only if the control thread has
+     * not done so for long, as when the process was stopped.
+     */
+    void checkTakeover() throws JMSException {
+        if (clientId != null && !callers && control.isStale()) {
+            control.check();
+        }
     }
 
     @Override

@@ -97,6 +97,7 @@ public class ClientSession extends MessageMaker {
         /** The server has ended the leases, unless it has not noticed yet that the connection is lost. */
         @Override
         public void restored(Store store) throws SQLException {
+            register(store);
             try {
                 store.release(unseen, null, null, false);
             } catch (SQLException e) {
@@ -117,6 +118,21 @@ public class ClientSession extends MessageMaker {
         @Override
         public boolean isClosed() {
             return gate.isClosed();
+        }
+    }
+
+    /** Connects. */
+    void open() throws JMSException {
+        link.open();
+        link.call("could not open a session", store -> {
+            register(store);
+            return null;
+        });
+    }
+
+    private void register(Store store) throws SQLException {
+        if (!callers) {
+            connection.registerSession(store);
         }
     }
 

@@ -16,6 +16,8 @@ final class Control {
     private final Link link;
     private final PgaqOptions options;
     private final String id;
+    /** The control thread lets so much time pass only if it, or the process, was stopped; tests change it. */
+    volatile long staleNanos = 2 * LeaseKeeper.PING_NANOS;
 
     /**
      * Makes a control connection.
@@ -121,6 +123,22 @@ final class Control {
         } finally {
             lock.unlock();
         }
+    }
+
+    /** Finds out whether the connection works and has what belongs to it, for a call, which waits as the options say. */
+    void check() throws JMSException {
+        enter();
+        try {
+            link.ping();
+            link.reopen(Deadline.in(options.reconnectWait().toMillis()));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Whether it may have been lost long ago, which the control thread would have noticed. */
+    boolean isStale() {
+        return System.nanoTime() - link.worked() > staleNanos;
     }
 
     /** Closes it; the server removes what belongs to it. */

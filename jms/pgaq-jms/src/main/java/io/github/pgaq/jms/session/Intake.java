@@ -152,6 +152,9 @@ final class Intake {
 
     /** The next message of the consumer's buffer that can be delivered, or null. */
     Taken poll(Consumer consumer) throws JMSException {
+        if (!consumer.buffer().isEmpty()) {
+            session.connection().checkTakeover();
+        }
         List<Lease> expired = new ArrayList<>();
         Taken next = consumer.buffer().poll();
         while (next != null && next.lease() != null) {

@@ -25,7 +25,7 @@ final class LeaseKeeper implements Runnable {
     /** So long a session waits for an extension; one that takes longer may be connecting again. */
     private static final long LONGEST_EXTENSION_NANOS = 1_000_000_000;
     /** So often, or with each extension, the server is asked whether it is there. */
-    private static final long PING_NANOS = 3_000_000_000L;
+    static final long PING_NANOS = 3_000_000_000L;
 
     private final Control control;
     private final PgaqOptions options;

@@ -56,7 +56,7 @@ final class Link {
 
     private Deadline next;
     /** When a call succeeded last, by System.nanoTime(). */
-    private long worked = System.nanoTime();
+    private volatile long worked = System.nanoTime();
 
     Link(StoreFactory factory, PgaqOptions options, Watcher watcher) {
         this.factory = factory;
@@ -129,6 +129,11 @@ final class Link {
         } else {
             lost(new SQLException("the server does not answer", "08006"), worked);
         }
+    }
+
+    /** When it worked last, as far as is known, by System.nanoTime(). */
+    long worked() {
+        return worked;
     }
 
     /** Whether it is lost, and not tried again. */

@@ -22,6 +22,9 @@ final class Names {
     /** SQLSTATE: undefined schema. */
     private static final String UNDEFINED_SCHEMA = "3F000";
 
+    /** SQLSTATE: object not in prerequisite state. */
+    private static final String NOT_READY = "55000";
+
     private static final int ATTEMPTS = 5;
 
     /** Raises an error if the extension is older than 0.2.0, which has no schema aq_jms. */
@@ -55,6 +58,12 @@ final class Names {
     private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
 
     private static final String UNCLAIM_SHARED = "SELECT pg_advisory_unlock_shared" + KEY;
+
+    /** A connection that ends meanwhile is no error. */
+    private static final String END_CLAIMANTS = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks "
+            + "WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid <> pg_backend_pid() "
+            + "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            + "AND (classid::bigint << 32 | objid::bigint) = " + KEY;
 
     /** A claim; one that was granted twice, as the server counts it, is in the list twice. */
     private record Claim(String name, boolean shared) {}
@@ -167,6 +176,20 @@ final class Names {
         if (claims.remove(new Claim(name, shared))) {
             run(shared ? UNCLAIM_SHARED : UNCLAIM, name);
         }
+    }
+
+    void endClaimants(String name) throws SQLException {
+        PreparedStatement statement = statements.get(END_CLAIMANTS);
+        statement.setString(1, name);
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                if (row.getInt(1) == 0) {
+                    return;
+                }
+            }
+        }
+        throw new SQLException("connections with the claim \"" + name + "\" do not end", NOT_READY);
     }
 
     /** Gives up what belongs to the connection, which may serve another client after this. */

@@ -70,8 +70,17 @@ public final class SqlStore implements Store {
      * @param owned whether the connection is the store's, which sets what it needs, and closes it
      */
     public SqlStore(Connection connection, boolean owned) throws SQLException {
+        this(connection, owned ? Ownership.of(connection, Duration.ZERO) : null);
+    }
+
+    /** Makes a store on a connection of its own; see {@link Ownership#of}. */
+    public SqlStore(Connection connection, Duration keepAlive) throws SQLException {
+        this(connection, Ownership.of(connection, keepAlive));
+    }
+
+    private SqlStore(Connection connection, Ownership ownership) throws SQLException {
         this.connection = connection;
-        this.ownership = owned ? Ownership.of(connection) : null;
+        this.ownership = ownership;
         this.statements = new Statements(connection);
         this.sender = new Sender(statements);
         this.receiver = new Receiver(connection, statements);
@@ -376,6 +385,11 @@ public final class SqlStore implements Store {
     @Override
     public boolean claim(String name, boolean shared) throws SQLException {
         return names.claim(name, shared);
+    }
+
+    @Override
+    public void endClaimants(String name) throws SQLException {
+        names.endClaimants(name);
     }
 
     @Override

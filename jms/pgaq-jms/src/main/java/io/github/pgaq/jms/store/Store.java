@@ -112,6 +112,9 @@ public interface Store extends AutoCloseable {
      */
     boolean claim(String name, boolean shared) throws SQLException;
 
+    /** Ends the other connections to the server that have a claim, and returns when they have ended. */
+    void endClaimants(String name) throws SQLException;
+
     /** Gives up one claim. */
     void unclaim(String name, boolean shared) throws SQLException;
 

@@ -738,4 +738,56 @@ class ConnectionTest extends SessionFixture {
                 .setMessageListener(message -> threads.add(Thread.currentThread()));
         assertEquals(daemon, threads.poll(SAFETY_SECONDS, TimeUnit.SECONDS).isDaemon());
     }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "-1"})
+    void aConnectionThatIsTakenOverNeitherAcknowledgesNorReceives(String attempts) throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, attempts)
+                .with(PgaqOption.RECONNECT_WAIT, "1")
+                .with(PgaqOption.RECONNECT_DELAY, "5");
+        server.text("q", "a", "b", "c");
+        ClientConnection old = named("c");
+        BlockingQueue<JMSException> reports = reports(old);
+        ClientSession session = old.createSession(Session.CLIENT_ACKNOWLEDGE);
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        Message first = session.intake().receive(consumer, Deadline.NEVER, 2, message -> message);
+        options = options.with(PgaqOption.CLIENT_ID_TAKEOVER, "true");
+        ClientConnection other = named("c");
+        assertThrows(JMSException.class, first::acknowledge);
+        for (int i = 0; i < 2; i++) {
+            assertThrows(JMSException.class, consumer::receiveNoWait);
+            assertThrows(JMSException.class, old::createSession);
+        }
+        assertEquals(List.of("a", "b", "c"), server.texts("q"));
+        assertEquals(List.of("a", "b", "c"), all(other.createSession().createConsumer(queue)));
+        assertTrue(next(reports).getErrorCode().startsWith("08"));
+        // the one that was taken over does not take it back
+        assertEquals("c", other.getClientID());
+        other.createSession();
+    }
+
+    @Test
+    void aProcessThatWasStoppedFindsThatItIsTakenOverBeforeItDelivers() throws Exception {
+        server.text("q", "a", "b");
+        ClientConnection old = named("c");
+        ClientSession session = old.createSession();
+        Consumer consumer = (Consumer) session.createConsumer(queue);
+        assertEquals("a", text(session.intake().receive(consumer, Deadline.NEVER, 2, message -> message)));
+        options = options.with(PgaqOption.CLIENT_ID_TAKEOVER, "true");
+        ClientConnection other = named("c");
+        old.control().staleNanos = -1;
+        assertThrows(JMSException.class, consumer::receiveNoWait);
+        assertTrue(all(other.createSession().createConsumer(queue)).contains("b"));
+    }
+
+    @Test
+    void sessionsThatOutliveTheirControlConnectionAreTakenOver() throws Exception {
+        ClientConnection old = named("c");
+        Session session = old.createSession();
+        server.kill(server.stores.get(0));
+        options = options.with(PgaqOption.CLIENT_ID_TAKEOVER, "true");
+        named("c");
+        assertThrows(JMSException.class, () -> session.createProducer(queue).send(session.createMessage()));
+        assertTrue(server.stores.get(1).dead);
+    }
 }

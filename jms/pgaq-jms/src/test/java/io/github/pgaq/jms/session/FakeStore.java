@@ -302,6 +302,15 @@ final class FakeStore implements Store {
     }
 
     @Override
+    public void endClaimants(String name) {
+        synchronized (server) {
+            server.stores.stream()
+                    .filter(other -> other != this && other.claims.getOrDefault(name, 0) != 0)
+                    .forEach(server::kill);
+        }
+    }
+
+    @Override
     public void unclaim(String name, boolean shared) {
         synchronized (server) {
             claims.merge(name, shared ? -1 : 1, Integer::sum);

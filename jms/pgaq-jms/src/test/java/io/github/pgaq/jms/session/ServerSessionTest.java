@@ -14,6 +14,7 @@ import io.github.pgaq.jms.PgaqConnectionFactory;
 import io.github.pgaq.jms.PgaqOption;
 import io.github.pgaq.jms.PgaqSession;
 import io.github.pgaq.jms.ServerTest;
+import jakarta.jms.InvalidClientIDException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
 import jakarta.jms.JMSSecurityException;
@@ -578,6 +579,41 @@ class ServerSessionTest extends ServerTest {
                 assertEquals("25006", error.getErrorCode());
                 jdbc.rollback();
             }
+        }
+    }
+
+    @Test
+    void aConnectionThatIsTakenOverEnds() throws Exception {
+        String client = newName("client");
+        PgaqConnectionFactory names = new PgaqConnectionFactory(url() + "&pgaq.clientId=" + client);
+        PgaqConnectionFactory takes =
+                new PgaqConnectionFactory(url() + "&pgaq.clientIdTakeover=true&pgaq.clientId=" + client);
+        try (PgaqConnection old = names.createConnection()) {
+            old.start();
+            Session session = old.createSession(Session.CLIENT_ACKNOWLEDGE);
+            send(session, "a", "b");
+            Message first = session.createConsumer(session.createQueue(name)).receive(SOON);
+            assertThrows(InvalidClientIDException.class, names::createConnection);
+            try (PgaqConnection taker = takes.createConnection()) {
+                taker.start();
+                assertThrows(JMSException.class, first::acknowledge);
+                Session other = taker.createSession();
+                assertEquals(List.of("a", "b"), receive(other.createConsumer(other.createQueue(name)), 2));
+            }
+        }
+        assertEquals("0", left(name));
+    }
+
+    @Test
+    void aConnectionOfAnotherRoleIsNotTakenOver() throws Exception {
+        String client = newName("client");
+        String role = newName("role");
+        execute("CREATE ROLE " + role + " LOGIN PASSWORD 'secret'");
+        PgaqConnectionFactory takes =
+                new PgaqConnectionFactory(url() + "&pgaq.clientIdTakeover=true&pgaq.clientId=" + client);
+        try (PgaqConnection old = takes.createConnection()) {
+            assertThrows(JMSSecurityException.class, () -> takes.createConnection(role, "secret"));
+            old.createSession();
         }
     }
 }

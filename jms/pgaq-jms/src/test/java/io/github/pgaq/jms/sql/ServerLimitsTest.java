@@ -158,6 +158,28 @@ class ServerLimitsTest extends ServerTest {
         }
     }
 
+    @Test
+    void theServerEndsAConnectionWhoseMachineIsGone() throws SQLException {
+        try (Connection connection = connect()) {
+            String before = keepAlive(connection);
+            SqlStore store = new SqlStore(pooled(connection), Duration.ofSeconds(30));
+            assertEquals("15 3 5 30000", keepAlive(connection));
+            store.close();
+            assertEquals(before, keepAlive(connection));
+            new SqlStore(pooled(connection), Duration.ofMillis(1)).close();
+            assertEquals(before, keepAlive(connection));
+        }
+    }
+
+    private static String keepAlive(Connection connection) throws SQLException {
+        return String.join(
+                " ",
+                show(connection, "tcp_keepalives_idle"),
+                show(connection, "tcp_keepalives_interval"),
+                show(connection, "tcp_keepalives_count"),
+                show(connection, "tcp_user_timeout"));
+    }
+
     /** A connection that its pool keeps open. */
     private static Connection pooled(Connection connection) {
         return (Connection) Proxy.newProxyInstance(
