@@ -3,49 +3,99 @@ package io.github.pgaq.spring;
 import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqSession;
 import jakarta.jms.IllegalStateException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
 import jakarta.jms.Session;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import javax.sql.DataSource;
+import org.springframework.jdbc.datasource.ConnectionHolder;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
+import org.springframework.util.ClassUtils;
 
 /**
- * A connection in a transaction of Spring, which alone ends the transaction: sessions are not transacted themselves.
- * Refuses requests, which would wait for a reply to what is not sent yet.
+ * A connection in a transaction of Spring, its sessions and their consumers. Spring alone ends the transaction:
+ * sessions are not transacted themselves, and its timeout limits waits for messages. Requests are refused: they would
+ * wait for a reply to what is not sent yet.
+ *
+ * @param target the connection, session or consumer
+ * @param dataSource whose transaction it is
  */
-final class JoinedConnection {
-    private JoinedConnection() {}
+record JoinedConnection(Object target, DataSource dataSource) implements InvocationHandler {
 
-    static PgaqConnection of(PgaqConnection connection) {
-        return proxy(PgaqConnection.class, connection);
+    private static final long LONGEST_MS = 1L << 40;
+
+    static PgaqConnection of(PgaqConnection connection, DataSource dataSource) {
+        return (PgaqConnection) new JoinedConnection(connection, dataSource).proxy();
     }
 
-    private static <T> T proxy(Class<T> type, T target) {
-        return type.cast(Proxy.newProxyInstance(
-                type.getClassLoader(),
-                new Class<?>[] {type},
-                (self, method, arguments) -> method.getName().equals("equals")
-                        ? (Object) (self == arguments[0])
-                        : call(target, method, arguments)));
+    private Object proxy() {
+        return Proxy.newProxyInstance(
+                JoinedConnection.class.getClassLoader(), ClassUtils.getAllInterfaces(target), this);
     }
 
-    private static Object call(Object target, Method method, Object[] arguments) throws Throwable {
-        if (method.getName().startsWith("createTemporary")) {
+    @Override
+    public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
+        String name = method.getName();
+        if (name.equals("equals")) {
+            return self == arguments[0];
+        }
+        if (name.startsWith("createTemporary")) {
             throw new IllegalStateException("cannot wait for a reply in a transaction of the DataSource: the request is"
                     + " not sent before the commit; call sendAndReceive() outside of the transaction, or in a method"
                     + " with Propagation.NOT_SUPPORTED");
         }
+        if (target instanceof MessageConsumer consumer && name.equals("receive")) {
+            return receive(consumer, arguments == null ? 0 : (long) arguments[0]);
+        }
         try {
             Object result = target instanceof PgaqConnection connection
-                    ? switch (method.getName()) {
+                    ? switch (name) {
                         case "createSession" -> connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
                         case "createQueueSession" -> connection.createQueueSession(false, Session.AUTO_ACKNOWLEDGE);
                         case "createTopicSession" -> connection.createTopicSession(false, Session.AUTO_ACKNOWLEDGE);
                         default -> method.invoke(target, arguments);
                     }
-                    : method.invoke(target, arguments);
-            return result instanceof PgaqSession session ? proxy(PgaqSession.class, session) : result;
+                    : method.invoke(target, targets(arguments));
+            boolean joined = result instanceof PgaqSession || result instanceof MessageConsumer;
+            return joined ? new JoinedConnection(result, dataSource).proxy() : result;
         } catch (InvocationTargetException e) {
             throw e.getCause();
         }
+    }
+
+    /** The provider knows its own consumers. */
+    private static Object[] targets(Object[] arguments) {
+        return arguments == null
+                ? null
+                : Arrays.stream(arguments)
+                        .map(each -> each != null
+                                        && Proxy.isProxyClass(each.getClass())
+                                        && Proxy.getInvocationHandler(each) instanceof JoinedConnection joined
+                                ? joined.target
+                                : each)
+                        .toArray();
+    }
+
+    /** Fails with TransactionTimedOutException when the time of the transaction is over. */
+    private Message receive(MessageConsumer consumer, long timeout) throws JMSException {
+        long end = System.nanoTime() + Math.min(timeout, LONGEST_MS) * 1_000_000;
+        while (TransactionSynchronizationManager.getResource(dataSource) instanceof ConnectionHolder holder
+                && holder.hasTimeout()) {
+            long left = holder.getTimeToLiveInMillis();
+            long wanted = timeout <= 0 ? Long.MAX_VALUE : (end - System.nanoTime()) / 1_000_000;
+            if (wanted <= left) {
+                return wanted <= 0 ? consumer.receiveNoWait() : consumer.receive(wanted);
+            }
+            Message message = consumer.receive(left);
+            if (message != null) {
+                return message;
+            }
+        }
+        return consumer.receive(timeout);
     }
 }

@@ -73,7 +73,7 @@ public class TransactionalConnectionFactory extends TemplateConnectionFactory {
         // the transaction's connection: it stays open until the transaction ends
         java.sql.Connection jdbc = DataSourceUtils.getConnection(dataSource);
         TransactionSynchronizationManager.registerSynchronization(new LateWork(jdbc));
-        return JoinedConnection.of(target.createConnection(jdbc));
+        return JoinedConnection.of(target.createConnection(jdbc), dataSource);
     }
 
     @Override

@@ -43,6 +43,7 @@ import org.springframework.jms.core.SessionCallback;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionStatus;
+import org.springframework.transaction.TransactionTimedOutException;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -291,6 +292,23 @@ class StarterTest extends ServerTest {
                     }));
             status.setRollbackOnly();
         });
+        assertEquals("0", count(queue));
+    }
+
+    @Test
+    void theTimeoutOfTheTransactionLimitsAReceive() throws Exception {
+        String queue = newQueue();
+        TransactionTemplate brief = new TransactionTemplate(application.getBean(PlatformTransactionManager.class));
+        brief.setTimeout(1);
+        // waits without limit
+        JmsTemplate template = new JmsTemplate(jms.getConnectionFactory());
+        assertThrows(
+                TransactionTimedOutException.class,
+                () -> brief.executeWithoutResult(status -> template.receive(queue)));
+        template.setReceiveTimeout(10);
+        brief.executeWithoutResult(status -> assertNull(template.receive(queue)));
+        jms.convertAndSend(queue, "work");
+        brief.executeWithoutResult(status -> assertEquals("work", template.receiveAndConvert(queue)));
         assertEquals("0", count(queue));
     }
 

@@ -440,7 +440,7 @@ public class ClientConnection implements PgaqConnection {
         }
         if (options.clientIdTakeover()) {
             try {
-                // also if nobody has the identifier: sessions can outlive their control connection for a while
+                // also if the identifier was free: sessions can outlive their control connection for a while
                 control.run(CLAIM_CLIENT, store -> store.endClaimants(sessionClaim(id)));
             } catch (JMSException e) {
                 control.run(CLAIM_CLIENT, store -> store.unclaim(claim, false));

@@ -125,7 +125,7 @@ final class Control {
         }
     }
 
-    /** Finds out whether the connection works and has what belongs to it, for a call, which waits as the options say. */
+    /** As {@link #ping}, for a call, which waits as long as the options say, and fails after the last attempt. */
     void check() throws JMSException {
         enter();
         try {
