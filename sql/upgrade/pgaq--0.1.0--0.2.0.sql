@@ -672,7 +672,8 @@ AS $function$
 	e AS (SELECT p.*, 1.96 / (1 + 3.8416 / n) * sqrt(share * (1 - share) / n + 3.8416 / (4 * n * n)) AS half FROM p WHERE p.event <> 'ON CPU'),
 	k AS (SELECT t.outside * least(1, t.rest / nullif(t.outside * sum(e.share), 0)) AS seconds FROM t, e GROUP BY t.outside, t.rest)
 	SELECT e.event, e.wait_class, k.seconds * e.share, k.seconds * e.half, e.samples FROM e, k
-	WHERE k.seconds > 0 AND e.event NOT IN (SELECT i.event FROM aq_internal.timed_io(s) i)
+	WHERE k.seconds > 0
+		AND lower(CASE e.event WHEN 'IO: AioIoCompletion' THEN 'IO: DataFileRead' ELSE e.event END) NOT IN (SELECT lower(i.event) FROM aq_internal.timed_io(s) i)
 $function$;
 CREATE OR REPLACE FUNCTION aq_internal.steps(s aq_internal.span, OUT snap_id integer, OUT before integer, OUT at timestamp with time zone, OUT elapsed numeric)
  RETURNS SETOF record

@@ -30,8 +30,9 @@ $$;
 COMMENT ON FUNCTION aq_internal.timed_io(aq_internal.span) IS 'Internal: I/O over a span, as PostgreSQL has timed it';
 
 -- PostgreSQL's own waits of users' sessions, estimated: a wait that is met in a share p of the n samples of sessions outside the waits of pgaq has p of
--- their time. All of them have at most what CPU leaves. What PostgreSQL has timed is left out afterwards: its share counts. error: half of the 95 %
--- interval of a share (Wilson's), which is also right for few samples.
+-- their time. All of them have at most what CPU leaves. What PostgreSQL has timed is left out afterwards: its share counts. It has other names from 17
+-- on (WalSync), and from 18 on a session waits in AioIoCompletion for its reads. error: half of the 95 % interval of a share (Wilson's), which is also
+-- right for few samples.
 CREATE FUNCTION aq_internal.sampled_parts(s aq_internal.span, OUT event text, OUT wait_class text, OUT seconds numeric, OUT error numeric, OUT samples numeric) RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 	WITH t AS (
@@ -44,7 +45,8 @@ LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_tem
 	e AS (SELECT p.*, 1.96 / (1 + 3.8416 / n) * sqrt(share * (1 - share) / n + 3.8416 / (4 * n * n)) AS half FROM p WHERE p.event <> 'ON CPU'),
 	k AS (SELECT t.outside * least(1, t.rest / nullif(t.outside * sum(e.share), 0)) AS seconds FROM t, e GROUP BY t.outside, t.rest)
 	SELECT e.event, e.wait_class, k.seconds * e.share, k.seconds * e.half, e.samples FROM e, k
-	WHERE k.seconds > 0 AND e.event NOT IN (SELECT i.event FROM aq_internal.timed_io(s) i)
+	WHERE k.seconds > 0
+		AND lower(CASE e.event WHEN 'IO: AioIoCompletion' THEN 'IO: DataFileRead' ELSE e.event END) NOT IN (SELECT lower(i.event) FROM aq_internal.timed_io(s) i)
 $$;
 COMMENT ON FUNCTION aq_internal.sampled_parts(aq_internal.span) IS 'Internal: PostgreSQL''s own waits over a span, estimated from samples';
 
