@@ -853,6 +853,9 @@ def test_results_of_the_benchmark_as_json(tmp_path: Path) -> None:
     ]
     before = set((places.ROOT / "bench/results").iterdir())
     done = subprocess.run([*COMMAND, *arguments], env={**os.environ, "PGAQ_NO_BUILD": "1"}, capture_output=True, text=True)
+    lacking = re.search("package lists lack (.*) - ", done.stderr)
+    if lacking:
+        pytest.skip(f"missing: {lacking[1]}")
     assert done.returncode == 0, done.stderr
     [shape] = json.loads(done.stdout)
     assert shape["contestants"]["bare"]["rounds"] and "queue-100x4" in done.stderr
