@@ -311,14 +311,16 @@ def _rpm(build: Build, top: Path, version: str) -> None:
         os.utime(path, (build.release.epoch, build.release.epoch))
     build.run(*rpmbuild, "-bs", "pgaq.spec", cwd=top)
     build.run(*rpmbuild, "-bb", "pgaq.spec", cwd=top, PATH=f"{top}/bin:/usr/sbin:/usr/bin:/sbin:/bin", COPT="-O0")
-    (binary,) = (top / "RPMS").glob("*/*.rpm")
-    files = set(build.run("rpm", "-qlp", binary, cwd=top).split())
+    files = set(build.run("rpm", "-qlp", *(top / "RPMS").glob("*/*.rpm"), cwd=top).split())
     wanted = {
+        "/usr/bin/pgaq",
+        "/usr/share/pgaq/pgaq/command/main.py",
+        "/usr/lib/systemd/system/pgaq-notify@.service",
         f"/usr/pgsql-{version}/lib/pgaq.so",
         *(f"/usr/pgsql-{version}/share/extension/{name}.control" for name in ("pgaq", "pgaq_oracle", "pgaq_lab")),
     }
     if wanted - files:
-        raise ReleaseError(f"the RPM package lacks {', '.join(sorted(wanted - files))}")
+        raise ReleaseError(f"the RPM packages lack {', '.join(sorted(wanted - files))}")
     folder = build.folder("rpm")
     for path in [*(top / "SRPMS").iterdir(), top / "pgaq.spec"]:
         shutil.copy(path, folder)
