@@ -253,7 +253,7 @@ ORDER BY c.relname"""
 GROUPS = {
     "tables": r"aq_internal\..*",
     "queues": r"aq\.(queue\w*|subscribers|privileges|messages|dead_letters|buffered_queues|partitions|shards|role_usage|errors|database_properties)",
-    "background": r"aq\.(workers|schedules|propagations|registrations|notifiers|links|nodes|node_units)",
+    "background": r"aq\.(workers|schedules|propagations|registrations|notifiers|links|nodes|node_units|actions)",
     "history": r"aq\.(snapshot\w*|baselines|session_history|stored_session_history|sampled_waits|session_sampler)",
     "waits": r"aq\..*",
     "oracle history": r"sys\.(dba_hist_\w+|v\$(active_session_history|ash_info|sampled_event))",

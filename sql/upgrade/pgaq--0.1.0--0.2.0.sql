@@ -22,6 +22,26 @@ END $$;
 CREATE OR REPLACE FUNCTION aq.report_rtpctx(begin_snap integer, end_snap integer, dbid bigint DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT NULL::jsonb';
 
+-- The log of a console.
+CREATE TABLE aq_internal.action (
+	done_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	role text NOT NULL,
+	action text NOT NULL,
+	object text NOT NULL,
+	number bigint,
+	detail text
+);
+CREATE INDEX action_done_at ON aq_internal.action (done_at);
+COMMENT ON TABLE aq_internal.action IS 'What people have changed through a console; of the last 90 days, and in no dump';
+COMMENT ON COLUMN aq_internal.action.done_at IS 'when';
+COMMENT ON COLUMN aq_internal.action.role IS 'role that had logged in';
+COMMENT ON COLUMN aq_internal.action.action IS 'what was done';
+COMMENT ON COLUMN aq_internal.action.object IS 'queue, schedule or message';
+COMMENT ON COLUMN aq_internal.action.number IS 'how many messages it concerned; null: none';
+COMMENT ON COLUMN aq_internal.action.detail IS 'arguments';
+ALTER TABLE aq_internal.action OWNER TO pgaq;
+GRANT ALL ON TABLE aq_internal.action TO pgaq;
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -303,6 +323,17 @@ CREATE OR REPLACE FUNCTION aq.reclaim_unit(queue_name text, shard integer, consu
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_node_unit_break$function$;
+CREATE OR REPLACE FUNCTION aq.log_action(action text, object text, number bigint DEFAULT NULL::bigint, detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+BEGIN ATOMIC
+ DELETE FROM aq_internal.action
+   WHERE (action.done_at < (clock_timestamp() - '90 days'::interval));
+ INSERT INTO aq_internal.action (role, action, object, number, detail)
+   VALUES (SESSION_USER, "left"(log_action.action, 100), "left"(log_action.object, 500), log_action.number, "left"(log_action.detail, 2000));
+END;
 CREATE OR REPLACE FUNCTION aq.version()
  RETURNS text
  LANGUAGE sql
@@ -521,6 +552,15 @@ CREATE OR REPLACE VIEW aq.nodes WITH (security_barrier=true) AS
             NULL::timestamp with time zone
            FROM (aq_internal.node_identity i
              CROSS JOIN aq_internal.node_own() o(system_identifier, database_id, timeline, started))) n;
+CREATE OR REPLACE VIEW aq.actions WITH (security_barrier=true) AS
+ SELECT a.done_at,
+    a.role,
+    a.action,
+    a.object,
+    a.number,
+    a.detail
+   FROM aq_internal.action a
+  WHERE ((a.role = SESSION_USER) OR pg_has_role('pg_monitor'::name, 'USAGE'::text));
 CREATE OR REPLACE FUNCTION aq_internal.growths(s aq_internal.span, source text, kind anyelement)
  RETURNS SETOF anyelement
  LANGUAGE sql
@@ -1746,6 +1786,13 @@ force: true also takes it from a reachable node, which keeps consuming its messa
   of this
 For the queue''s owner.
 Errors 22004, 22023, 42501, 42704, 55000';
+COMMENT ON FUNCTION aq.log_action(pg_catalog.text,pg_catalog.text,bigint,pg_catalog.text) IS 'Write what is done in this transaction to the log that aq.actions shows, as the role that has logged in.
+action: what is done
+object: the queue, schedule or message
+number: how many messages it concerns
+detail: arguments
+pgaq console calls it. Rows older than 90 days are removed. Long texts are cut';
+ALTER ROUTINE aq.log_action(pg_catalog.text,pg_catalog.text,bigint,pg_catalog.text) OWNER TO pgaq;
 COMMENT ON FUNCTION aq.version() IS 'Version of the library that the server has loaded, of the extension''s catalog in this database, and
   of the server. The library is the newer one until ALTER EXTENSION pgaq UPDATE.';
 COMMENT ON FUNCTION aq.help(pg_catalog.text) IS 'What can be called.
@@ -1757,6 +1804,15 @@ COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues and on single con
 COMMENT ON COLUMN aq.schedules.state IS 'active; stopped: by aq.stop_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.start_schedule; ended: no time is left';
 COMMENT ON COLUMN aq.nodes.state IS 'this node; copy: this database is a copy of the node, and does not act as it: see aq.reset_node; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small';
 COMMENT ON VIEW aq.nodes IS 'Nodes: this database, and those that were added with aq.add_node and on whose foreign server the current role has USAGE; members of pg_monitor see all';
+COMMENT ON COLUMN aq.actions.detail IS 'arguments';
+COMMENT ON COLUMN aq.actions.number IS 'how many messages it concerned; null: none';
+COMMENT ON COLUMN aq.actions.object IS 'queue, schedule or message';
+COMMENT ON COLUMN aq.actions.action IS 'what was done';
+COMMENT ON COLUMN aq.actions.role IS 'role that had logged in';
+COMMENT ON COLUMN aq.actions.done_at IS 'when';
+COMMENT ON VIEW aq.actions IS 'What was changed through a console in the last 90 days: a role sees what it has done, members of pg_monitor see all';
+REVOKE ALL ON TABLE aq.actions FROM PUBLIC;
+GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.actions TO CURRENT_USER; GRANT SELECT ON TABLE aq.actions TO PUBLIC; GRANT SELECT ON TABLE aq.actions TO pg_monitor;
 COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; backing off: it ended with an error, and is started again after a pause';
 COMMENT ON FUNCTION aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) IS 'Internal: the same as rows of a view';
 REVOKE ALL ON ROUTINE aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) FROM PUBLIC;

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import parse_qsl
 
 
 import pytest
@@ -38,7 +39,7 @@ HOSTILE_PAYLOADS = [
     "x" * 100_000,
 ]
 HOST = "127.0.0.1"
-PATHS = ["/queues", "/queue?name=tales", "/messages?queue=tales", "/dead", "/waits", "/schedules", "/cluster", "/reports"]
+PATHS = ["/queues", "/queue?name=tales", "/messages?queue=tales", "/dead", "/waits", "/schedules", "/cluster", "/reports", "/log"]
 
 
 @pytest.fixture(scope="module")
@@ -386,6 +387,129 @@ def test_live_page_ends_with_the_login(console):
             console._console.logins.log_out(made.cookies["pgaq"])
             assert next(line for line in lines if "event: end" in line)
         assert made.get("/live/queues").status_code == 401
+
+
+# -- changes
+
+
+def act(made, name, expect=303, csrf=None, **parameters):
+    """Asks, and does it; the question."""
+    question = made.get(f"/act/{name}", params=parameters)
+    if question.status_code != 200:
+        assert question.status_code == expect, question.text
+        return question.text
+    token = csrf if csrf is not None else re.search('name="csrf" value="([^"]+)"', question.text)[1]
+    answer = made.post(f"/act/{name}", data={**parameters, "csrf": token})
+    assert answer.status_code == expect, answer.text
+    return question.text if expect == 303 else answer.text
+
+
+def logged(conn):
+    """The newest row."""
+    return conn.execute("SELECT role, action, object, number FROM aq.actions ORDER BY done_at DESC LIMIT 1").fetchone()
+
+
+@pytest.fixture
+def own(server, conn):
+    """A queue of boss with three messages, one of which is a dead letter."""
+    db.execute(conn, "SELECT aq.create_queue('own', max_retries => 5)")
+    db.execute(conn, "SELECT aq.alter_queue('own', new_owner => 'boss')")
+    put(conn, "own", *range(3))
+    (msgid, receipt) = conn.execute("SELECT msgid, receipt FROM aq.dequeue('own', lease => '1 minute')").fetchone()
+    db.execute(conn, "SELECT aq.reject('own', %s, %s, error => %s)", [[msgid], receipt, f"{HOSTILE} %s it's"])
+    until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('own_exceptions')") == 1, "the dead letter")
+    yield "own"
+    db.execute(conn, "SELECT aq.drop_queue('own', force => true)")
+
+
+def test_changes(people, conn, own):
+    """Each asks with its number, runs as the role, and is in the log with what it has done."""
+    boss = people["boss"]
+    assert "2 messages remain" in act(boss, "stop", queue=own, side="")
+    assert logged(conn) == ("boss", "stop", own, 2)
+    assert db.value(conn, "SELECT enqueue_enabled OR dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is False
+    act(boss, "start", queue=own)
+    assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is True
+    act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
+    assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7
+    page = boss.get("/dead").text
+    link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)
+    parameters = dict(parse_qsl(link.replace("&amp;", "&")))
+    assert "1 dead letters go back" in act(boss, "redrive", **parameters)
+    assert logged(conn) == ("boss", "redrive", own, 1) and db.value(conn, "SELECT lag FROM aq.metrics('own')") == 3
+    msgid = db.value(conn, "SELECT msgid::text FROM aq.browse('own') LIMIT 1")
+    assert "1 message is removed" in act(boss, "cancel", queue=own, id=msgid)
+    assert logged(conn) == ("boss", "cancel", own, 1)
+    act(boss, "cancel", 400, queue=own, id=msgid)
+    assert "2 messages are removed" in act(boss, "purge", queue=own, consumer="")
+    assert logged(conn) == ("boss", "purge", own, 2) and db.value(conn, "SELECT lag FROM aq.metrics('own')") == 0
+    act(boss, "snapshot")
+    assert logged(conn)[1] == "snapshot" and "purge" in boss.get("/log").text
+
+
+def test_a_change_that_is_refused_is_not_in_the_log(people, conn, own):
+    before = db.value(conn, "SELECT count(*) FROM aq.actions")
+    for role, name in (("viewer", "purge"), ("viewer", "stop"), ("viewer", "alter"), ("nobody", "purge"), ("viewer", "redrive")):
+        parameters = {"queue": own, "exception_queue": "own_exceptions"}
+        text = act(
+            people[role],
+            name,
+            403 if role == "viewer" else 404,
+            **{key: value for key, value in parameters.items() if name != "alter" or key == "queue"},
+        )
+        assert 'role="alert"' in text
+    assert db.value(conn, "SELECT lag FROM aq.metrics('own')") == 2
+    for csrf in ("", "x", "é"):
+        act(people["boss"], "purge", 403, csrf=csrf, queue=own)
+    with client_without(people["boss"]) as stranger:
+        assert stranger.post("/act/purge", data={"queue": own}).status_code == 303
+    assert people["boss"].post("/act/purge", data={"queue": own, "csrf": "x" * 200_000}).status_code == 403
+    assert db.value(conn, "SELECT lag FROM aq.metrics('own')") == 2
+    assert db.value(conn, "SELECT count(*) FROM aq.actions") == before
+    for path, status in (
+        ("/act/drop?queue=own", 404),
+        ("/act/purge", 404),
+        ("/act/cancel?queue=own&id='", 400),
+        ("/act/redrive?queue=own&most=1e9", 400),
+    ):
+        assert people["boss"].get(path).status_code == status
+    assert people["nobody"].get("/log").text.count("<tr>") <= 1
+
+
+def test_the_log_names_who_has_logged_in(server, conn):
+    """Also under SET ROLE; and others do not see it."""
+    conn.execute("GRANT boss TO nobody")
+    with server.connect(user="nobody", password="sees little") as nobody, server.connect(user="viewer", password="sees it") as viewer:
+        nobody.execute("SET ROLE boss")
+        db.execute(nobody, "SELECT aq.log_action(repeat('x', 1000), 'y', 5)")
+        assert logged(conn) == ("nobody", "x" * 100, "y", 5)
+        nobody.execute("RESET ROLE")
+        conn.execute("REVOKE boss FROM nobody")
+        assert {row[0] for row in nobody.execute("SELECT role FROM aq.actions").fetchall()} == {"nobody"}
+        assert db.value(viewer, "SELECT count(*) FROM aq.actions WHERE role = 'nobody'") >= 1
+        conn.execute("UPDATE aq_internal.action SET done_at = done_at - interval '91 days' WHERE role = 'nobody'")
+        db.execute(viewer, "SELECT aq.log_action('z', 'y')")
+        assert db.value(conn, "SELECT count(*) FROM aq_internal.action WHERE role = 'nobody'") == 0
+        with pytest.raises(db.Error, match="permission denied"):
+            viewer.execute("DELETE FROM aq_internal.action")
+
+
+def client_without(made):
+    return httpx.Client(base_url=made.base_url)
+
+
+def test_read_only_changes_nothing(server, conn, own):
+    made, url, end = serve(Settings(dsn=dsn(server), read_only=True))
+    try:
+        with contextlib.closing(httpx.Client(base_url=url, timeout=30)) as boss:
+            assert log_in(boss, "boss", "of it all").status_code == 303
+            assert boss.get("/act/purge?queue=own").status_code == boss.post("/act/purge", data={"queue": own}).status_code == 403
+            assert "/act/" not in boss.get("/queue?name=own").text
+            login = next(iter(made._console.logins._all.values()))
+            with pytest.raises(db.Error, match="read-only"):
+                login.ask(lambda conn: db.value(conn, "SELECT aq.purge_queue('own')"), change=True)
+    finally:
+        end()
 
 
 # -- the server is away, and comes back

@@ -23,6 +23,8 @@ from starlette.routing import Route
 from pgaq import db, report
 from pgaq.command.common import VERSION, Failure, failure
 from pgaq.console import words
+from pgaq.console.actions import ACTIONS, count, given, perform
+from pgaq.console.actions import Refused as NotDone
 from pgaq.console.logins import Busy, Login, Logins, Refused
 from pgaq.console.pages import PAGES, NotFound, Page, Wrong
 from pgaq.metrics.exporter import Exporter
@@ -184,6 +186,51 @@ class Console:
             headers["Content-Disposition"] = f'attachment; filename="pgaq-report-{"-".join(map(str, snapshots))}.html"'
         return HTMLResponse(report.page(model), headers=headers)
 
+    # -- changes
+
+    async def act(self, request: Request) -> Response:
+        """Asks with the number that it concerns (GET), and does it (POST)."""
+        login = self.login_of(request)
+        if login is None:
+            return self.to_login(request)
+        name = request.path_params["name"]
+        action = ACTIONS.get(name)
+        if action is None:
+            return self.problem(request, 404, "There is no such action.", login=login)
+        if self.settings.read_only:
+            return self.problem(request, 403, "This console changes nothing.", login=login)
+        form = dict(request.query_params) if request.method == "GET" else await _form(request)
+        if request.method == "POST" and not await self.trusted(request, login):
+            return self.problem(request, 403, "The form was not made by this console.", "Load the page again.", login)
+        try:
+            parameters = given(action, form)
+            if request.method == "POST":
+                await run_in_threadpool(login.ask, lambda conn: perform(conn, name, action, parameters), change=True)
+                return RedirectResponse(f"{request.scope.get('root_path', '')}/log", 303)
+            number = await run_in_threadpool(login.ask, lambda conn: count(conn, action, parameters))
+        except (NotFound, Wrong, NotDone) as error:
+            return self.problem(request, 404 if isinstance(error, NotFound) else 400, str(error), login=login)
+        except Busy:
+            return self.problem(request, 503, "All connections of this login are in use.", login=login)
+        except db.Error as error:
+            found = _said(error)
+            return self.problem(request, {3: 503, 5: 403, 6: 404}.get(found.code, 400), found.message, found.do, login)
+        shown = {key: words.shown(value) for key, value in parameters.items()}
+        question = action.question.format(**{**shown, "number": words.shown(number, "count")})
+        back = f"{request.scope.get('root_path', '')}/{action.back or 'schedules?'}{words.quoted(parameters[action.object]) if action.back else ''}"
+        return self.html(
+            request,
+            "ask.html",
+            title=action.title,
+            login=login,
+            live=None,
+            action=action,
+            parameters=parameters,
+            question=question,
+            number=number,
+            back=back,
+        )
+
     # -- login
 
     def to_login(self, request: Request) -> Response:
@@ -273,7 +320,7 @@ class Console:
             if page.live:
                 found.append(Route(f"/live/{path}", self.live(page)))
         return [
-            *found, Route("/report", self.report), Route("/login", self.login, methods=["GET", "POST"]), Route("/logout", self.log_out, methods=["POST"]),
+            *found, Route("/report", self.report), Route("/act/{name}", self.act, methods=["GET", "POST"]), Route("/login", self.login, methods=["GET", "POST"]), Route("/logout", self.log_out, methods=["POST"]),
             Route("/static/{name}", self.file), *(Route(path, self.health) for path in ("/metrics", "/healthz", "/readyz")),
         ]  # fmt: skip
 

@@ -375,6 +375,28 @@ def reports(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict
     return {"snapshots": table, "parameters": listed(conn, PARAMETERS), "server": ask(conn, SERVER)[0]}
 
 
+ACTIONS = Subject(
+    name="actions",
+    title="Changes",
+    text="What was changed through a console.",
+    query="SELECT done_at, role, action, object, number, detail FROM aq.actions ORDER BY done_at DESC LIMIT 200",
+    columns=(
+        Column("done_at", "When", "time", "when it was done"),
+        Column("role", "Who", text="role that had logged in"),
+        Column("action", "What", text="what was done"),
+        Column("object", "On", text="queue, schedule or message"),
+        Column("number", "Messages", "count", "how many messages it concerned"),
+        Column("detail", "Arguments", text="arguments"),
+    ),
+    key="done_at",
+    empty="nothing was changed in the last 90 days by this role",
+)
+
+
+def log(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
+    return {"tables": [listed(conn, ACTIONS)]}
+
+
 PAGES = {
     "queues": Page("Overview", "overview.html", overview),
     "queue": Page("Queue", "queue.html", queue),
@@ -384,5 +406,6 @@ PAGES = {
     "waits": Page("Waits and blockers", "waits.html", waits),
     "schedules": Page("Schedules", "schedules.html", schedules),
     "cluster": Page("Cluster", "cluster.html", cluster),
+    "log": Page("Log", "cluster.html", log),
     "reports": Page("Reports", "reports.html", reports, live=False),
 }

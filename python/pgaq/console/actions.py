@@ -1,0 +1,117 @@
+"""What can be changed, as data: a question with the number that it concerns, and a call of a public function.
+
+It runs as the role that has logged in, and the row of the log is written in the same transaction: neither is there without the other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from pgaq import db
+from pgaq.console import words
+from pgaq.console.pages import NotFound, Wrong
+
+LAG = "SELECT COALESCE(sum(lag), 0)::bigint FROM aq.metrics(%(queue)s)"
+# a group of dead letters, by the columns that Dead letters groups by; its names are also those of a condition of aq.redrive
+LETTERS = """SELECT count(*) FROM aq.dead_letters WHERE exception_queue = %(exception_queue)s AND queue_name = %(queue)s
+    AND (%(reason)s = '' OR reason = %(reason)s) AND (%(by_error)s = '' OR left(last_error, 300) IS NOT DISTINCT FROM NULLIF(%(error)s, ''))"""
+CONDITION = """concat_ws(' AND ', 'true', CASE WHEN %(reason)s <> '' THEN format('dead_letter ->> ''reason'' = %%L', %(reason)s::text) END,
+    CASE WHEN %(by_error)s <> '' THEN format('left(dead_letter ->> ''error'', 300) IS NOT DISTINCT FROM %%L', NULLIF(%(error)s, '')::text) END)"""
+
+
+class Refused(Exception):
+    """It was not done; the transaction is rolled back."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One kind of change."""
+
+    title: str
+    question: str  # with {number} and the parameters
+    object: str  # the parameter that names what is changed
+    run: str  # returns the number of messages that were changed, or anything else
+    hidden: tuple[str, ...] = ()  # further parameters, from the page that led here
+    asked: dict[str, str] = field(default_factory=dict)  # parameters that the form asks for, and their titles
+    count: str = "SELECT NULL::bigint"
+    back: str = ""  # path of the page to return to, with the object at its end
+    dangerous: bool = False
+    good: str = ""  # the only result that is a success
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.object, *self.hidden, *self.asked)
+
+
+QUEUE = "queue?name="
+ACTIONS = {
+    "stop": Action(
+        "Stop the queue", "Enqueue and dequeue are refused from now on. {number} messages remain in it.", "queue",
+        "SELECT aq.stop_queue(%(queue)s, enqueue => %(side)s <> 'dequeue', dequeue => %(side)s <> 'enqueue')::text", hidden=("side",), count=LAG, back=QUEUE,
+    ),
+    "start": Action(
+        "Start the queue", "Enqueue and dequeue are allowed again. {number} messages are in it.", "queue", "SELECT aq.start_queue(%(queue)s)::text", count=LAG, back=QUEUE,
+    ),
+    "purge": Action(
+        "Purge the queue", "{number} messages are removed, and cannot be brought back. Those that are leased or locked remain.", "queue",
+        "SELECT aq.purge_queue(%(queue)s, consumer => NULLIF(%(consumer)s, ''), delivery_mode => 'persistent_or_buffered')", hidden=("consumer",),
+        count=LAG + " WHERE %(consumer)s = '' OR consumer = %(consumer)s", back=QUEUE, dangerous=True,
+    ),
+    "alter": Action(
+        "Change settings", "What is empty remains as it is. {number} messages are in the queue.", "queue",
+        """SELECT aq.alter_queue(%(queue)s, max_retries => NULLIF(%(max_retries)s, '')::int, retry_delay => NULLIF(%(retry_delay)s, '')::interval,
+            retention => NULLIF(%(retention)s, '')::interval, exception_queue => NULLIF(%(exception_queue)s, ''))::text""",
+        asked={"max_retries": "Max retries (-1: no limit)", "retry_delay": "Retry delay", "retention": "Retention", "exception_queue": "Exception queue"}, count=LAG, back=QUEUE,
+    ),
+    "redrive": Action(
+        "Redrive dead letters", "{number} dead letters go back to queue {queue}, as new messages without attempts.", "queue",
+        f"SELECT aq.redrive(%(queue)s, max_messages => NULLIF(%(most)s, '')::int, condition => {CONDITION}, exception_queue => %(exception_queue)s)",
+        hidden=("exception_queue", "reason", "by_error", "error"), asked={"most": "At most"}, count=LETTERS, back=QUEUE,
+    ),
+    "cancel": Action(
+        "Cancel the message", "{number} message is removed for all its consumers, and cannot be brought back.", "queue",
+        "SELECT aq.cancel(%(queue)s, %(id)s::uuid)", hidden=("id",), count="SELECT count(DISTINCT msgid) FROM aq.message(%(queue)s, %(id)s::uuid)",
+        back="messages?queue=", dangerous=True, good="done",
+    ),
+    "stop-schedule": Action("Stop the schedule", "It enqueues nothing until it is started.", "schedule", "SELECT aq.stop_schedule(%(schedule)s)::text"),
+    "start-schedule": Action("Start the schedule", "It continues with its next time.", "schedule", "SELECT aq.start_schedule(%(schedule)s)::text"),
+    "run-schedule": Action("Run the schedule now", "1 message is enqueued now; its times do not change.", "schedule", "SELECT aq.run_schedule(%(schedule)s)::text"),
+    "snapshot": Action("Take a snapshot", "The counters of the server are kept, for reports.", "object", "SELECT 'snapshot ' || aq.take_snapshot()"),
+}  # fmt: skip
+
+
+def given(action: Action, form: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of the action; all are text."""
+    found = {name: form.get(name, "") for name in action.parameters}
+    if not found[action.object] and action.object != "object":
+        raise NotFound(f"No {action.object} is named.")
+    if action.hidden == ("id",) and not words.is_uuid(found["id"]):
+        raise Wrong("id is not the id of a message")
+    for name in ("max_retries", "most"):
+        if found.get(name) and not re.fullmatch(r"-?\d{1,9}", found[name]):
+            raise Wrong(f"{name} is not a number")
+    return found
+
+
+def count(conn: db.Connection, action: Action, parameters: Mapping[str, str]) -> int | None:
+    """How many messages it concerns."""
+    return db.value(conn, action.count, parameters)
+
+
+def perform(conn: db.Connection, name: str, action: Action, parameters: Mapping[str, str]) -> int | None:
+    """Does it, and writes the log."""
+    before = count(conn, action, parameters) if action.good or not action.dangerous else None
+    done = db.value(conn, action.run, parameters)
+    if action.good and done != action.good:
+        raise Refused(
+            f"The server says: {done}. A message that a transaction or a lease holds cannot be changed."
+            if done == "busy"
+            else f"The server says: {done}."
+        )
+    number = done if isinstance(done, int) else before
+    detail = ", ".join(f"{key}: {value}" for key, value in parameters.items() if value and key not in (action.object, "by_error"))
+    result = str(done) if action.object == "object" else detail
+    db.value(conn, "SELECT aq.log_action(%s, %s, %s, %s)", [name, parameters[action.object] or "server", number, result or None])
+    return number
