@@ -112,11 +112,15 @@ CREATE OR REPLACE FUNCTION aq_jms.browse(queue_name text, consumer text DEFAULT 
  RETURNS bytea
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_receive_browse$function$;
-CREATE OR REPLACE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL::bytea)
+CREATE OR REPLACE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL::bytea, affinity text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_send$function$;
-CREATE OR REPLACE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, producer text DEFAULT NULL::text, affinity text DEFAULT NULL::text, options jsonb DEFAULT NULL::jsonb)
+ RETURNS uuid[]
+ LANGUAGE c
+AS 'pgaq', $function$aq_jms_send_enqueue$function$;
+CREATE OR REPLACE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer, affinity text DEFAULT NULL::text)
  RETURNS bytea
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_receive_commit$function$;
@@ -1462,6 +1466,14 @@ RETURN (SELECT format('<!DOCTYPE html>
 </html>
 '::text, min(l.line) FILTER (WHERE (l.n = 1)), string_agg(l.line, '
 '::text ORDER BY l.n)) AS format FROM (SELECT replace(replace(replace(r.t, '&'::text, '&amp;'::text), '<'::text, '&lt;'::text), '>'::text, '&gt;'::text) AS line, r.n FROM aq.report_text(report_html.model) WITH ORDINALITY r(t, n)) l);
+CREATE OR REPLACE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL::bytea, affinity text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_jms_send$function$;
+CREATE OR REPLACE FUNCTION aq.jms_commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer, affinity text DEFAULT NULL::text)
+ RETURNS bytea
+ LANGUAGE c
+AS 'pgaq', $function$aq_jms_receive_commit$function$;
 DROP FUNCTION aq_internal.html_advice(pg_catalog.jsonb);
 DROP FUNCTION aq_internal.html_table(pg_catalog.jsonb);
 DROP FUNCTION aq_internal.html_cell(pg_catalog.jsonb,pg_catalog.jsonb);
@@ -1504,6 +1516,8 @@ DROP FUNCTION aq_internal.report_load_profile(aq_internal.span);
 DROP FUNCTION aq_internal."when"(timestamp with time zone);
 DROP FUNCTION aq_internal."time"(aq_internal.span,pg_catalog.text);
 DROP FUNCTION aq_internal.chart_of(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb);
+DROP FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer);
+DROP FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea);
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
@@ -1625,14 +1639,22 @@ COMMENT ON FUNCTION aq_jms.browse(pg_catalog.text,pg_catalog.text,pg_catalog.tex
 after: continue behind this message (null: from the head)
 max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
-COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea) IS 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
+COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text) IS 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
 acknowledge: the leases, in binary form; null: none
+affinity: a name that chooses the shard (null: the producer does, or the session): messages with the
+  same affinity that are sent one after another, each after the commit of the one before, keep their
+  order across sessions; nothing waits
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
-COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer) IS 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
+COMMENT ON FUNCTION aq_jms.enqueue(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb) IS 'For the Jakarta Messaging provider: aq.enqueue_array with an affinity, for messages that aq_jms.send
+  does not enqueue: those of other payload types, and large ones.
+payloads, priority, delay, expiration, correlation, producer, options: as in aq.enqueue_array
+affinity: as in aq_jms.send
+Errors as in aq.enqueue';
+COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer,pg_catalog.text) IS 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
-messages, acknowledge: as in aq_jms.send
+messages, acknowledge, affinity: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:
@@ -1895,8 +1917,8 @@ COMMENT ON FUNCTION aq.propagate(pg_catalog.text,pg_catalog.text,interval,timest
 COMMENT ON FUNCTION aq.end_propagation(pg_catalog.text,pg_catalog.text,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq.drop_propagation.';
 COMMENT ON PROCEDURE aq.jms_receive(pg_catalog.text[],pg_catalog.text[],pg_catalog.text[],integer[],interval,interval,pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],integer,pg_catalog.bytea) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.receive.';
 COMMENT ON FUNCTION aq.jms_browse(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,integer,integer) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.browse.';
-COMMENT ON FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.send.';
-COMMENT ON FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.commit.';
+COMMENT ON FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.send.';
+COMMENT ON FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer,pg_catalog.text) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.commit.';
 COMMENT ON FUNCTION aq.jms_acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.acknowledge.';
 COMMENT ON FUNCTION aq.jms_extend(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],interval) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.extend.';
 COMMENT ON FUNCTION aq.jms_release(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],interval,pg_catalog.text,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.release.';

@@ -31,7 +31,7 @@ extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *option
 #define AQ_JMS_BUSY(i) (-1 - (i))
 
 /* --- jms_send.c */
-extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command);
+extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int affinity);
 
 /* --- jms_number.c */
 extern bool aq_jms_number_is_function(Oid function);

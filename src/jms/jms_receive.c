@@ -46,7 +46,8 @@ enum
 /* the arguments of aq_jms.commit behind those of aq_jms.send */
 enum
 {
-	COMMIT_QUEUE = 2, COMMIT_CONSUMER, COMMIT_CONDITION, COMMIT_MAX_MESSAGES, COMMIT_LEASE, COMMIT_MAX_BYTES
+	COMMIT_QUEUE = 2, COMMIT_CONSUMER, COMMIT_CONDITION, COMMIT_MAX_MESSAGES, COMMIT_LEASE, COMMIT_MAX_BYTES,
+	COMMIT_AFFINITY
 };
 
 /* the arguments of aq_jms.browse */
@@ -672,7 +673,7 @@ aq_jms_receive_commit(PG_FUNCTION_ARGS)
 {
 	Receiving	receiving = {.taken.pair = -1};
 
-	aq_jms_send_arguments(fcinfo, "aq_jms.commit()");
+	aq_jms_send_arguments(fcinfo, "aq_jms.commit()", COMMIT_AFFINITY);
 	take_ahead(&receiving, fcinfo);
 	PG_RETURN_BYTEA_P(end_writing(&receiving.writing, receiving.taken.pair));
 }

@@ -3,8 +3,9 @@
  * jms_send.c
  *	  aq_jms.send: the messages of a session of the Jakarta Messaging provider,
  *	  and the acknowledgements of the transaction that sends them.
+ *	  aq_jms.enqueue: messages that are not in its binary form.
  *
- * Both are one binary value each, which docs/aq-jms.md describes: a commit of the
+ * The arguments of aq_jms.send are one binary value each, which docs/aq-jms.md describes: a commit of the
  * provider is one statement, and the server reads it without arrays and rows of
  * the executor.
  *
@@ -132,11 +133,25 @@ read_message(StringInfo in, TupleDesc desc)
 	return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
 }
 
+/* --- arguments ----------------------------------------------------------------------------- */
+
+static struct varlena *
+varlena_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
+}
+
+static uint64
+affinity_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return aq_producer_affinity((text *) varlena_arg(fcinfo, arg));
+}
+
 /* --- sending ------------------------------------------------------------------------------- */
 
 /* Messages of one queue with the same options. */
 static void
-send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
+send_group(const char *command, StringInfo in, uint64 affinity, Oid type, TupleDesc desc)
 {
 	AqEnqueue	call = {.command = command, .payload_type = type};
 	int			length,
@@ -150,6 +165,7 @@ send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
 	call.expiration = read_interval(in);
 	call.correlation = (struct varlena *) read_text(in);
 	call.producer = aq_producer_named(read_text(in));
+	call.affinity = affinity;
 	call.delivery_mode = read_string(in, &length);
 	n = read_count(in, MESSAGE_LEAST);
 	payloads = palloc(n * sizeof(Datum) + 1);
@@ -163,7 +179,7 @@ send_group(const char *command, StringInfo in, Oid type, TupleDesc desc)
 }
 
 static void
-send_all(const char *command, StringInfo in)
+send_all(const char *command, StringInfo in, uint64 affinity)
 {
 	Oid			type = aq_payload_jms_type();
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
@@ -171,7 +187,7 @@ send_all(const char *command, StringInfo in)
 	while (in->cursor < in->len)
 	{
 		CHECK_FOR_INTERRUPTS();
-		send_group(command, in, type, desc);
+		send_group(command, in, affinity, type, desc);
 	}
 }
 
@@ -224,9 +240,12 @@ acknowledge_all(const char *command, StringInfo in)
 	}
 }
 
-/* The first two arguments of the command: what to send, and what to acknowledge. */
+/*
+ * The first two arguments of the command: what to send, and what to acknowledge.
+ * affinity: the number of this argument; a catalog of the version before calls without it.
+ */
 void
-aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command)
+aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int affinity)
 {
 	StringInfoData in;
 
@@ -234,7 +253,7 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command)
 	if (!PG_ARGISNULL(0))
 	{
 		in = read_bytes(fcinfo, 0);
-		send_all(command, &in);
+		send_all(command, &in, PG_NARGS() > affinity ? affinity_arg(fcinfo, affinity) : 0);
 	}
 	if (!PG_ARGISNULL(1))
 	{
@@ -243,11 +262,54 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command)
 	}
 }
 
-/* aq_jms.send(messages, acknowledge) */
+/* --- messages of any type ------------------------------------------------------------------ */
+
+enum
+{
+	ARG_QUEUE, ARG_PAYLOADS, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION, ARG_PRODUCER,
+	ARG_AFFINITY, ARG_OPTIONS
+};
+
+static const Interval *
+interval_arg(FunctionCallInfo fcinfo, int arg)
+{
+	return PG_ARGISNULL(arg) ? NULL : PG_GETARG_INTERVAL_P(arg);
+}
+
+/* aq_jms.enqueue(queue_name, payloads, ...) */
+PG_FUNCTION_INFO_V1(aq_jms_send_enqueue);
+Datum
+aq_jms_send_enqueue(PG_FUNCTION_ARGS)
+{
+	AqEnqueue	call = {.command = "aq_jms.enqueue()"};
+	ArrayType  *array;
+	Datum	   *payloads;
+	bool	   *nulls;
+	int			n;
+
+	aq_args_require(fcinfo, ARG_PAYLOADS, "payloads");
+	array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOADS);
+	call.queue = aq_args_name(fcinfo, ARG_QUEUE, "queue_name");
+	call.payload_type = ARR_ELEMTYPE(array);
+	call.priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	call.delay = interval_arg(fcinfo, ARG_DELAY);
+	call.expiration = interval_arg(fcinfo, ARG_EXPIRATION);
+	call.correlation = varlena_arg(fcinfo, ARG_CORRELATION);
+	call.producer = aq_producer_named((text *) varlena_arg(fcinfo, ARG_PRODUCER));
+	call.affinity = affinity_arg(fcinfo, ARG_AFFINITY);
+	aq_args_elements(array, &payloads, &nulls, &n);
+	if (!PG_ARGISNULL(ARG_OPTIONS))
+		call.each = aq_message_options_read(&call, PG_DETOAST_DATUM(PG_GETARG_DATUM(ARG_OPTIONS)), n);
+	PG_RETURN_ARRAYTYPE_P(aq_enqueue_ids_to_array(aq_enqueue_messages(&call, n, payloads, nulls), n));
+}
+
+/* --- calls --------------------------------------------------------------------------------- */
+
+/* aq_jms.send(messages, acknowledge, affinity) */
 PG_FUNCTION_INFO_V1(aq_jms_send);
 Datum
 aq_jms_send(PG_FUNCTION_ARGS)
 {
-	aq_jms_send_arguments(fcinfo, "aq_jms.send()");
+	aq_jms_send_arguments(fcinfo, "aq_jms.send()", 2);
 	PG_RETURN_VOID();
 }

@@ -42,6 +42,7 @@ typedef struct AqEnqueue
 	const char *deviation;
 	const char *delivery_mode;
 	int64		producer;		/* see producer.c; 0: none */
+	uint64		affinity;		/* a hash; 0: none */
 	struct varlena *dead_letter;	/* jsonb: of a message that is put back into an exception queue */
 	const pg_uuid_t *original_id;	/* of a message that comes from another queue */
 	int			held;			/* see AqPutOptions */
@@ -54,6 +55,9 @@ extern pg_uuid_t *aq_enqueue_message(const AqEnqueue *call, Datum payload, bool 
 extern pg_uuid_t **aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull);
 extern ArrayType *aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n);
 extern Oid	aq_enqueue_reading_role(AqQueue *queue);
+
+/* --- message_options.c: options (jsonb) of single messages */
+extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
 
 /*
  * --- dequeue.c

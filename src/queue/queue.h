@@ -831,6 +831,7 @@ typedef enum AqProducerKind
 } AqProducerKind;
 
 extern int64 aq_producer_named(const text *name);
+extern uint64 aq_producer_affinity(const text *name);
 extern int64 aq_producer_own(AqProducerKind kind, uint64 number);
 
 #include "queue/store.h"

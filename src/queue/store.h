@@ -22,6 +22,7 @@ typedef struct AqPutOptions
 {
 	int			priority;
 	int64		producer;		/* used instead of the session's identity; 0: none */
+	uint64		affinity;		/* chooses the shard instead of the session's number; 0: none */
 	TimestampTz ready_at;		/* 0: at once */
 	int64		delay;			/* the delay in ready_at, in microseconds */
 	TimestampTz expires_at;		/* 0: never */

@@ -30,6 +30,20 @@ SELECT aq_jms.send(t.jms_group('java_topic', 2, t.jms_text('both') || t.jms_text
 SELECT c, (m.payload).text FROM unnest(ARRAY['ann', 'bob']) c, aq.dequeue('java_topic', NULL::aq.jms_message, consumer => c, max_messages => 10) m;
 SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('kept in memory'), mode => 'buffered'));
 SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, delivery_mode => 'buffered');
+-- affinity chooses the shard
+SELECT aq.create_queue('java_shards', 'aq.jms_message', shards => 4);
+SELECT count(aq_jms.send(t.jms_group('java_shards', 1, t.jms_text(n)), affinity => n)), sum(cardinality(aq_jms.enqueue('java_shards', ARRAY[aq_jms.text(n)], affinity => n)))
+	FROM (SELECT 'x' || n AS n FROM generate_series(1, 20) n) o;
+SELECT count(aq_jms.commit(t.jms_group('java_shards', 1, t.jms_text(n)), NULL, 'plain', NULL, NULL, 1, NULL, affinity => n)) FROM (SELECT 'x' || n AS n FROM generate_series(1, 20) n) o;
+SELECT count(DISTINCT ((payload::aq.jms_message).text, shard)), count(DISTINCT shard) > 1, count(*) FROM aq.messages WHERE queue_name = 'java_shards';
+SELECT aq.drop_queue('java_shards', force => true);
+-- messages of other types
+SELECT cardinality(aq_jms.enqueue('plain', ARRAY['one', 'two'], 3, '0', '1 hour', 'c', 'p', 'x1', '[{"properties": {"a": 1}}, null]'));
+SELECT payload, priority, correlation, properties FROM aq.dequeue('plain', as_type => NULL::text, max_messages => 10);
+SELECT t.error($$SELECT aq_jms.enqueue(NULL, ARRAY['a'])$$);
+SELECT t.error($$SELECT aq_jms.enqueue('plain', NULL::text[])$$);
+SELECT t.error($$SELECT aq_jms.enqueue('plain', ARRAY['a'], options => '[]')$$);
+SELECT t.error($$SELECT aq_jms.enqueue('plain', ARRAY[1])$$);
 -- nothing at all
 SELECT aq_jms.send(NULL), aq_jms.send(NULL, NULL), aq_jms.send('', ''), aq_jms.send(t.jms_group('java', 0, ''));
 

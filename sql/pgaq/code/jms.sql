@@ -40,22 +40,36 @@ after: continue behind this message (null: from the head)
 max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
-CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL)
+CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL, affinity text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
-COMMENT ON FUNCTION aq_jms.send(bytea, bytea) IS
+COMMENT ON FUNCTION aq_jms.send(bytea, bytea, text) IS
 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
 acknowledge: the leases, in binary form; null: none
+affinity: a name that chooses the shard (null: the producer does, or the session): messages with the
+  same affinity that are sent one after another, each after the commit of the one before, keep their
+  order across sessions; nothing waits
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
+CREATE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL, delay interval DEFAULT NULL,
+	expiration interval DEFAULT NULL, correlation text DEFAULT NULL, producer text DEFAULT NULL, affinity text DEFAULT NULL,
+	options jsonb DEFAULT NULL)
+RETURNS uuid[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send_enqueue';
+COMMENT ON FUNCTION aq_jms.enqueue(text, anycompatiblearray, integer, interval, interval, text, text, text, jsonb) IS
+'For the Jakarta Messaging provider: aq.enqueue_array with an affinity, for messages that aq_jms.send
+  does not enqueue: those of other payload types, and large ones.
+payloads, priority, delay, expiration, correlation, producer, options: as in aq.enqueue_array
+affinity: as in aq_jms.send
+Errors as in aq.enqueue';
+
 CREATE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
-	max_bytes integer DEFAULT NULL)
+	max_bytes integer DEFAULT NULL, affinity text DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
-COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer) IS
+COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer, text) IS
 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
-messages, acknowledge: as in aq_jms.send
+messages, acknowledge, affinity: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 

@@ -24,9 +24,6 @@ extern void aq_lease_calls_check(AqQueue *queue);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
 
-/* --- message_options.c: options (jsonb) of single messages */
-extern AqEnqueue *aq_message_options_read(const AqEnqueue *call, const struct varlena *options, int n);
-
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);

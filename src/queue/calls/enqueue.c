@@ -170,6 +170,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->producer = call->producer;
+	options->affinity = call->affinity;
 	options->priority = call->priority;
 	check_priority(queue, options->priority);
 	read_delay(call, now, options);

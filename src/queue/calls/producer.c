@@ -31,6 +31,16 @@ aq_producer_named(const text *name)
 	return -1 - (int64) (hash_bytes_extended((const unsigned char *) VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), 0) >> 2);
 }
 
+/*
+ * The affinity of this name; 0 if it is null.  A producer of the same name has the same
+ * shard.
+ */
+uint64
+aq_producer_affinity(const text *name)
+{
+	return (uint64) aq_producer_named(name);
+}
+
 /* Of pgaq itself; the number distinguishes producers of the kind. */
 int64
 aq_producer_own(AqProducerKind kind, uint64 number)

@@ -344,14 +344,24 @@ stream_for(AqQueueShm *shm, int number)
 	return aq_stream_make(shm, number);
 }
 
+/* Messages with the same affinity, or else of the same producer or session, share a shard. */
+static int
+shard_for(const AqQueue *queue, const AqPutOptions *options)
+{
+	if (options->held != 0)
+		return options->held;
+	if (options->affinity != 0)
+		return options->affinity % queue->shards;
+	return (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+}
+
 void
 aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 	   const Datum *payloads, const bool *nulls,
 	   Bitmapset *const *targets, pg_uuid_t *ids)
 {
 	int64		session = options->producer ? options->producer : aq_schema_session_identity();
-	int			shard = options->held != 0 ? options->held
-		: (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+	int			shard = shard_for(queue, options);
 	bool		held = options->held != 0;
 	Stream	   *stream = stream_for(queue->shm, stream_number(shard, options->priority, options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0 ? 1 : 0) + (options->expires_at != 0 ? 1 : 0);

@@ -24,6 +24,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.UUID;
 import javax.naming.NamingException;
 import javax.naming.Reference;
 import javax.naming.Referenceable;
@@ -43,6 +44,7 @@ public class PgaqConnectionFactory
     private static final String URL = "url";
     private static final Set<String> CREDENTIALS = Set.of("user", "password");
 
+    private final String origin = "jms:" + UUID.randomUUID();
     private String url;
     private final Properties properties = new Properties();
     private transient DataSource dataSource;
@@ -227,7 +229,7 @@ public class PgaqConnectionFactory
         try {
             // one store for the session and for control: both are used by the caller's thread
             Store store = new SqlStore(connection, false);
-            return new ClientConnection(() -> store, options, true);
+            return new ClientConnection(() -> store, options, true, origin);
         } catch (SQLException e) {
             throw failed(e);
         }
@@ -275,7 +277,12 @@ public class PgaqConnectionFactory
     }
 
     private ClientConnection connect(String user, String password) throws JMSException {
-        return new ClientConnection(stores(user, password), options, false);
+        return new ClientConnection(stores(user, password), options, false, origin);
+    }
+
+    /** Names the factory for the order of what its connections send. */
+    final String origin() {
+        return origin;
     }
 
     StoreFactory stores(String user, String password) throws JMSException {

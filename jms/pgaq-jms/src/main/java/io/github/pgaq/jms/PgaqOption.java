@@ -48,6 +48,12 @@ public enum PgaqOption {
      * subscribers that programs in SQL make, and a client identifier is not needed.
      */
     DURABLE_NAMES("durableNames", "client", "client", "plain"),
+    /**
+     * {@code client}: messages that are sent one after another keep their order, whichever connections of the factory
+     * or of the client identifier, and whichever sessions, send them. {@code session}: those of one session do, and
+     * sessions use all shards of a queue.
+     */
+    SEND_ORDER("sendOrder", "client", "client", "session"),
     /** How often to try to connect again after a connection is lost; 0: not at all; -1: without limit. */
     RECONNECT_ATTEMPTS("reconnectAttempts", 0, -1, Integer.MAX_VALUE),
     /** Milliseconds between two attempts to connect again. */

@@ -90,6 +90,11 @@ public final class PgaqOptions implements Serializable {
         return get(PgaqOption.DURABLE_NAMES).equals("plain");
     }
 
+    /** Whether only the messages of one session keep their order: {@link PgaqOption#SEND_ORDER}. */
+    public boolean ordersBySession() {
+        return get(PgaqOption.SEND_ORDER).equals("session");
+    }
+
     /** {@link PgaqOption#RECONNECT_ATTEMPTS}. */
     public int reconnectAttempts() {
         return (int) number(PgaqOption.RECONNECT_ATTEMPTS);

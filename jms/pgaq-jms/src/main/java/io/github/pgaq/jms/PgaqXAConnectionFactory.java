@@ -109,7 +109,7 @@ public class PgaqXAConnectionFactory extends PgaqConnectionFactory
     private XaConnection connectXa(String user, String password) throws JMSException {
         StoreFactory factory = stores(user, password);
 
-        return new XaConnection(factory, getOptions(), source(user, password), this::inBranches);
+        return new XaConnection(factory, getOptions(), source(user, password), this::inBranches, origin());
     }
 
     /** A store on a connection for XA, whose transactions others end. */

@@ -61,6 +61,19 @@ class SpringTest extends ServerTest {
         pool.destroy();
     }
 
+    /** Each send opens a connection of its own. */
+    @Test
+    void aTemplateWithoutAPoolSendsInOrder() throws Exception {
+        String queue = newQueue();
+        JmsTemplate alone = new JmsTemplate(new PgaqConnectionFactory(url()));
+        List<String> sent = IntStream.range(0, 20).mapToObj(Integer::toString).toList();
+        List<Object> received = new ArrayList<>();
+        sent.forEach(text -> alone.convertAndSend(queue, text));
+        assertEquals("1", value("SELECT count(DISTINCT shard) FROM aq.messages WHERE queue_name = '" + queue + "'"));
+        sent.forEach(text -> received.add(template.receiveAndConvert(queue)));
+        assertEquals(sent, received);
+    }
+
     @Test
     void templateSendsAndReceives() throws Exception {
         String queue = newQueue();

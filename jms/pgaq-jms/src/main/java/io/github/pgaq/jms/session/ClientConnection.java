@@ -48,6 +48,7 @@ public class ClientConnection implements PgaqConnection {
     private final StoreFactory factory;
     private final PgaqOptions options;
     private final boolean callers;
+    private final String origin;
     private final String id = UUID.randomUUID().toString();
     private final Control control;
     private final LeaseKeeper keeper;
@@ -86,11 +87,14 @@ public class ClientConnection implements PgaqConnection {
      *
      * @param factory opens the connections to the server
      * @param callers whether the factory returns the caller's JDBC connection; then there is one session
+     * @param origin names the connection factory: a program can open a connection for each message
      */
-    public ClientConnection(StoreFactory factory, PgaqOptions options, boolean callers) throws JMSException {
+    public ClientConnection(StoreFactory factory, PgaqOptions options, boolean callers, String origin)
+            throws JMSException {
         this.factory = factory;
         this.options = options;
         this.callers = callers;
+        this.origin = origin;
         this.control = new Control(factory, options, new Watcher(), id);
         this.keeper = new LeaseKeeper(control, options);
         this.subscriptions = new Subscriptions(control, id, options.plainDurableNames());
@@ -195,6 +199,12 @@ public class ClientConnection implements PgaqConnection {
     String name() {
         String client = clientId;
         return client == null ? id : client;
+    }
+
+    /** The affinity of what its sessions send, see {@link io.github.pgaq.jms.store.Outgoing}. */
+    String affinity() {
+        String client = clientId;
+        return options.ordersBySession() ? null : client == null ? origin : "jms:" + client;
     }
 
     /** Makes a thread of this connection; unless the options say so, it does not keep the program running. */

@@ -239,7 +239,14 @@ class Producer implements MessageProducer {
                 ? connection.messages().toBody(own)
                 : connection.messages().toPlainBody(own, description.payloadType(), correlation != null);
         return new Outgoing(
-                to.serverName(), body, 9 - priority, delay, expiration, correlation, session.producer(), false);
+                to.serverName(),
+                body,
+                9 - priority,
+                delay,
+                expiration,
+                correlation,
+                session.producer(),
+                connection.affinity());
     }
 
     /** Oracle's property, in seconds, goes before the delay of the producer. */

@@ -177,7 +177,7 @@ final class Settlement {
                         expiration,
                         m.correlation(),
                         m.producer(),
-                        m.buffered()));
+                        m.affinity()));
             }
         }
         return aged;

@@ -18,9 +18,10 @@ final class Contents {
     /** SQLSTATE: input/output error. */
     private static final String IO_ERROR = "58030";
 
-    private static final String ENQUEUE = "SELECT aq.enqueue(?, ROW(?, ?::jsonb, ?::jsonb, ?::jsonb, NULL, NULL)"
-            + "::aq.jms_message, priority => ?, delay => make_interval(secs => ?), "
-            + "expiration => make_interval(secs => ?), correlation => ?, producer => ?)";
+    private static final String ENQUEUE =
+            "SELECT (aq_jms.enqueue(?, ARRAY[ROW(?, ?::jsonb, ?::jsonb, ?::jsonb, NULL, NULL)"
+                    + "::aq.jms_message], priority => ?, delay => make_interval(secs => ?), "
+                    + "expiration => make_interval(secs => ?), correlation => ?, producer => ?, affinity => ?))[1]";
 
     private static final String WRITE = "SELECT aq_jms.write_chunk(?, ?, ?, ?)";
 
@@ -46,6 +47,7 @@ final class Contents {
         statement.setObject(8, Payloads.seconds(message.expiration()), Types.DOUBLE);
         statement.setString(9, message.correlation());
         statement.setString(10, message.producer());
+        statement.setString(11, message.affinity());
         UUID msgid;
         try (ResultSet row = statement.executeQuery()) {
             msgid = row.next() ? row.getObject(1, UUID.class) : null;

@@ -10,9 +10,9 @@ import java.util.List;
 /** Enqueues payloads of other types than {@code aq.jms_message}, with the properties of the server. */
 final class Payloads {
 
-    private static final String ENQUEUE = "SELECT aq.enqueue_array(?, ?, priority => ?, "
+    private static final String ENQUEUE = "SELECT aq_jms.enqueue(?, ?, priority => ?, "
             + "delay => make_interval(secs => ?), expiration => make_interval(secs => ?), correlation => ?, "
-            + "producer => ?, options => ?::jsonb)";
+            + "producer => ?, affinity => ?, options => ?::jsonb)";
 
     private final Connection connection;
     private final Statements statements;
@@ -42,7 +42,8 @@ final class Payloads {
         statement.setObject(5, seconds(common.expiration()), Types.DOUBLE);
         statement.setString(6, common.correlation());
         statement.setString(7, common.producer());
-        statement.setString(8, options(messages));
+        statement.setString(8, common.affinity());
+        statement.setString(9, options(messages));
         try {
             SqlStore.run(statement);
         } finally {

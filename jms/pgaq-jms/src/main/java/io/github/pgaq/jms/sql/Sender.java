@@ -14,9 +14,11 @@ import java.util.Objects;
 /** Enqueues messages, and acknowledges others in the same transaction: however many, in one round trip. */
 final class Sender {
 
-    private static final String SEND = "SELECT aq_jms.send(?, ?)";
+    private static final String SEND = "SELECT aq_jms.send(?, ?, affinity => ?)";
 
-    private static final String SEND_AND_TAKE = "SELECT aq_jms.commit(?, ?, ?, ?, ?, ?, make_interval(secs => ?), ?)";
+    private static final String SEND_AND_TAKE = "SELECT aq_jms.commit(?, ?, affinity => ?, "
+            + "queue_name => ?, consumer => ?, condition => ?, max_messages => ?, "
+            + "lease => make_interval(secs => ?), max_bytes => ?)";
 
     private final Statements statements;
 
@@ -41,12 +43,12 @@ final class Sender {
     Received sendAndTake(List<Outgoing> messages, List<Lease> acknowledge, Ahead ahead) throws SQLException {
         PreparedStatement statement = prepare(SEND_AND_TAKE, messages, acknowledge);
         Source from = ahead.source();
-        statement.setString(3, from.queue());
-        statement.setString(4, from.consumer());
-        statement.setString(5, from.condition());
-        statement.setInt(6, from.max());
-        statement.setDouble(7, SqlStore.seconds(ahead.lease()));
-        Receiver.limit(statement, 8, from.maxBytes());
+        statement.setString(4, from.queue());
+        statement.setString(5, from.consumer());
+        statement.setString(6, from.condition());
+        statement.setInt(7, from.max());
+        statement.setDouble(8, SqlStore.seconds(ahead.lease()));
+        Receiver.limit(statement, 9, from.maxBytes());
         try {
             Rows rows = Receiver.rows(statement);
             rows.undone(List.of());
@@ -61,6 +63,8 @@ final class Sender {
         PreparedStatement statement = statements.get(sql);
         statement.setBytes(1, messages.isEmpty() ? null : messages(messages));
         statement.setBytes(2, acknowledge.isEmpty() ? null : leases(acknowledge));
+        // messages of one call are those of one connection
+        statement.setString(3, messages.isEmpty() ? null : messages.get(0).affinity());
         return statement;
     }
 
@@ -78,7 +82,7 @@ final class Sender {
             out.number(common.expiration());
             out.text(common.correlation());
             out.text(common.producer());
-            out.text(common.buffered() ? "buffered" : null);
+            out.text(null);
             out.number(next - first);
             for (Outgoing message : messages.subList(first, next)) {
                 body(out, message.body());
@@ -102,9 +106,9 @@ final class Sender {
                 && one.priority() == other.priority()
                 && one.delay() == other.delay()
                 && one.expiration() == other.expiration()
-                && one.buffered() == other.buffered()
                 && Objects.equals(one.correlation(), other.correlation())
-                && Objects.equals(one.producer(), other.producer());
+                && Objects.equals(one.producer(), other.producer())
+                && Objects.equals(one.affinity(), other.affinity());
     }
 
     private static byte[] leases(List<Lease> leases) {

@@ -10,7 +10,8 @@ package io.github.pgaq.jms.store;
  * @param expiration milliseconds from then until it expires; 0: never
  * @param correlation the server's property {@code correlation}, or null
  * @param producer messages with the same producer keep their order across sessions; null: the order of this session
- * @param buffered whether it is kept in memory only
+ * @param affinity messages with the same affinity that are sent one after another keep their order across sessions,
+ *     without waiting for each other; null: none
  */
 public record Outgoing(
         String queue,
@@ -20,4 +21,4 @@ public record Outgoing(
         long expiration,
         String correlation,
         String producer,
-        boolean buffered) {}
+        String affinity) {}

@@ -18,10 +18,11 @@ public final class XaConnection extends ClientConnection implements XAQueueConne
      * @param factory opens the connections of ordinary sessions, and for control
      * @param source opens the connections of XA sessions
      * @param stores makes the stores of XA sessions
+     * @param origin names the connection factory
      */
-    public XaConnection(StoreFactory factory, PgaqOptions options, XaSource source, XaStores stores)
+    public XaConnection(StoreFactory factory, PgaqOptions options, XaSource source, XaStores stores, String origin)
             throws JMSException {
-        super(factory, options, false);
+        super(factory, options, false, origin);
         this.source = source;
         this.stores = stores;
     }

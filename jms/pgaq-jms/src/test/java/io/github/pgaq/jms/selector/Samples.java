@@ -197,7 +197,7 @@ final class Samples {
     }
 
     static Outgoing outgoing(String queue, PgaqMessage message) throws JMSException {
-        return new Outgoing(queue, MESSAGES.toBody(message), 9 - message.getJMSPriority(), 0, 0, null, null, false);
+        return new Outgoing(queue, MESSAGES.toBody(message), 9 - message.getJMSPriority(), 0, 0, null, null, null);
     }
 
     // --- selectors ---

@@ -66,7 +66,7 @@ class CommitsTest extends SessionFixture {
 
     private static Outgoing message(String text, Content content) {
         Body body = new Body("text", "{}", null, null, text, null, content);
-        return new Outgoing("q", body, 5, 0, 0, null, null, false);
+        return new Outgoing("q", body, 5, 0, 0, null, null, null);
     }
 
     private Future<Void> commit(Commits to, String text, List<Lease> leases, Runnable deciding) throws JMSException {
@@ -336,7 +336,7 @@ class CommitsTest extends SessionFixture {
         assertNotEquals(one, other);
         assertNull(connection.createSession(Session.AUTO_ACKNOWLEDGE).producer(), "its own connection sends");
         FakeStore store = server.open();
-        try (ClientConnection callers = new ClientConnection(() -> store, options, true)) {
+        try (ClientConnection callers = new ClientConnection(() -> store, options, true, null)) {
             assertNull(callers.createSession(Session.SESSION_TRANSACTED).producer());
         }
     }

@@ -80,7 +80,8 @@ class ConnectionTest extends SessionFixture {
                     return server.open();
                 },
                 options,
-                true);
+                true,
+                null);
         connection[0].createSession().close();
         connection[0].createSession();
         connection[0].close();
@@ -721,7 +722,8 @@ class ConnectionTest extends SessionFixture {
                     return store;
                 },
                 options,
-                false);
+                false,
+                null);
         assertThrows(IllegalStateException.class, made[0]::createSession);
         assertTrue(server.stores.stream().allMatch(store -> store.closed), "each store is closed");
     }

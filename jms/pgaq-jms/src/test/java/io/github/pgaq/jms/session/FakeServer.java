@@ -187,7 +187,7 @@ final class FakeServer {
 
     /** Sends a text message with a priority of JMS. */
     void text(String queue, String text, int priority) throws SQLException {
-        add(new Outgoing(queue, new Body("text", "{}", null, null, text, null), 9 - priority, 0, 0, null, null, false));
+        add(new Outgoing(queue, new Body("text", "{}", null, null, text, null), 9 - priority, 0, 0, null, null, null));
     }
 
     void text(String queue, String... texts) throws SQLException {
@@ -199,7 +199,7 @@ final class FakeServer {
     /** Sends a bytes message whose body is a large one. */
     void large(String queue) throws SQLException {
         String headers = "{\"content_length\": 1}";
-        add(new Outgoing(queue, new Body("bytes", headers, null, null, null, null), 5, 0, 0, null, null, false));
+        add(new Outgoing(queue, new Body("bytes", headers, null, null, null, null), 5, 0, 0, null, null, null));
     }
 
     static String key(String queue, String consumer) {

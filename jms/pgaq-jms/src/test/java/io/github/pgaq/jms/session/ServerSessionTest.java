@@ -3,6 +3,7 @@ package io.github.pgaq.jms.session;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -31,6 +32,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -39,6 +41,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -98,6 +101,88 @@ class ServerSessionTest extends ServerTest {
         assertEquals(List.of("a", "b", "c", "d", "e"), receive(consumer, 5));
         assertNull(consumer.receiveNoWait());
         assertNull(consumer.receive(10));
+    }
+
+    /** Each by another session of the server, as pools and templates without a pool send. */
+    private void sendOneAfterAnother(String queue, PgaqConnectionFactory other, int count) throws Exception {
+        for (int i = 0; i < count; i++) {
+            String text = Integer.toString(i);
+            switch (i % 4) {
+                case 0 -> sendAlone(connection.createSession(), queue, text);
+                case 1 -> sendAlone(connection.createSession(Session.SESSION_TRANSACTED), queue, text);
+                case 2 -> {
+                    try (PgaqConnection another = other.createConnection()) {
+                        sendAlone(another.createSession(), queue, text);
+                    }
+                }
+                default -> {
+                    try (Connection jdbc = connect();
+                            PgaqConnection joined = other.createConnection(jdbc)) {
+                        jdbc.setAutoCommit(false);
+                        sendAlone(joined.createSession(), queue, text);
+                        jdbc.commit();
+                    }
+                }
+            }
+        }
+    }
+
+    private static void sendAlone(Session session, String queue, String text) throws JMSException {
+        session.createProducer(session.createQueue(queue)).send(session.createTextMessage(text));
+        if (session.getTransacted()) {
+            session.commit();
+        }
+        session.close();
+    }
+
+    private static String shards(String queue) throws SQLException {
+        return value("SELECT count(DISTINCT shard) FROM aq.messages WHERE queue_name = '" + queue + "'");
+    }
+
+    private static List<String> numbers(int count) {
+        return IntStream.range(0, count).mapToObj(Integer::toString).toList();
+    }
+
+    @Test
+    void messagesSentOneAfterAnotherKeepTheirOrder() throws Exception {
+        sendOneAfterAnother(name, factory, 24);
+        assertEquals("1", shards(name));
+        Session session = connection.createSession();
+        assertEquals(numbers(24), receive(session.createConsumer(session.createQueue(name)), 24));
+        String plain = newName("plain");
+        execute("SELECT aq.create_queue('" + plain + "', 'text')");
+        sendOneAfterAnother(plain, factory, 24);
+        assertEquals(numbers(24), receive(session.createConsumer(session.createQueue(plain)), 24));
+        execute("SELECT aq.drop_queue('" + plain + "', force => true)");
+    }
+
+    @Test
+    void messagesOfAClientIdentifierKeepTheirOrder() throws Exception {
+        String client = newName("client");
+        for (String text : numbers(12)) {
+            PgaqConnectionFactory another = new PgaqConnectionFactory(url());
+            another.setClientId(client);
+            try (PgaqConnection one = another.createConnection()) {
+                sendAlone(one.createSession(), name, text);
+            }
+        }
+        assertEquals("1", shards(name));
+        Session session = connection.createSession();
+        assertEquals(numbers(12), receive(session.createConsumer(session.createQueue(name)), 12));
+    }
+
+    @Test
+    void sessionsUseAllShardsIfTheyNeedNoCommonOrder() throws Exception {
+        factory.setOption(PgaqOption.SEND_ORDER, "session");
+        connection.close();
+        connection = factory.createConnection();
+        connection.start();
+        sendOneAfterAnother(name, factory, 24);
+        assertNotEquals("1", shards(name));
+        Session session = connection.createSession();
+        List<String> received = receive(session.createConsumer(session.createQueue(name)), 24);
+        received.sort(Comparator.comparing(Integer::valueOf));
+        assertEquals(numbers(24), received);
     }
 
     @Test

@@ -33,7 +33,7 @@ abstract class SessionFixture {
             PgaqOptions.DEFAULTS.with(PgaqOption.RECONNECT_DELAY, "0").with(PgaqOption.PREFETCH_IDLE, "60000");
 
     ClientConnection connect() throws JMSException {
-        ClientConnection connection = new ClientConnection(server::open, options, false);
+        ClientConnection connection = new ClientConnection(server::open, options, false, null);
         connections.add(connection);
         return connection;
     }

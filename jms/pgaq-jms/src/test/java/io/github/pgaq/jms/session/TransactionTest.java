@@ -296,7 +296,7 @@ class TransactionTest extends SessionFixture {
     void onTheCallersConnectionTheSessionHasNoLeases() throws Exception {
         server.text("q", "a");
         FakeStore store = server.open();
-        try (ClientConnection connection = new ClientConnection(() -> store, options, true)) {
+        try (ClientConnection connection = new ClientConnection(() -> store, options, true, null)) {
             connection.start();
             ClientSession session = connection.createSession();
             store.begin();

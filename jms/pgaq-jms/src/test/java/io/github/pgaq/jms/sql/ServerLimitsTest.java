@@ -60,7 +60,7 @@ class ServerLimitsTest extends ServerTest {
     }
 
     private Outgoing message() {
-        return new Outgoing(queue, new Body("text", "{}", null, null, "a", null), 4, 0, 0, null, null, false);
+        return new Outgoing(queue, new Body("text", "{}", null, null, "a", null), 4, 0, 0, null, null, null);
     }
 
     private interface Preparation {

@@ -68,16 +68,16 @@ class SqlStoreTest extends ServerTest {
     }
 
     private static Outgoing text(String queue, String text) {
-        return new Outgoing(queue, new Body("text", "{}", null, null, text, null), 4, 0, 0, null, null, false);
+        return new Outgoing(queue, new Body("text", "{}", null, null, text, null), 4, 0, 0, null, null, null);
     }
 
     private static Outgoing colored(String queue, String text, String color) {
         Body body = new Body("text", "{}", "{\"color\": \"" + color + "\"}", null, text, null);
-        return new Outgoing(queue, body, 4, 0, 0, null, null, false);
+        return new Outgoing(queue, body, 4, 0, 0, null, null, null);
     }
 
     private static Outgoing urgent(String queue, String text, int priority) {
-        return new Outgoing(queue, text(queue, text).body(), priority, 0, 0, null, null, false);
+        return new Outgoing(queue, text(queue, text).body(), priority, 0, 0, null, null, null);
     }
 
     private static Source all(String queue) {
@@ -209,7 +209,7 @@ class SqlStoreTest extends ServerTest {
         Body body =
                 new Body("bytes", "{\"message_id\": \"ID:1\"}", "{\"a\": 1}", "{\"a\": \"short\"}", "ä\"\\\n", bytes);
         long before = System.currentTimeMillis();
-        store.send(List.of(new Outgoing(queue, body, 7, 0, 60_000, "c", null, false)));
+        store.send(List.of(new Outgoing(queue, body, 7, 0, 60_000, "c", null, null)));
         Delivery got = take(all(queue)).messages().get(0);
         assertEquals("bytes", got.body().type());
         assertEquals(body.headers(), got.body().headers());
@@ -240,7 +240,7 @@ class SqlStoreTest extends ServerTest {
         for (int i = 0; i < 12; i++) {
             Body body = new Body(
                     "bytes", "{}", null, null, i % 2 == 0 ? null : "t" + i, ("b" + i).getBytes(StandardCharsets.UTF_8));
-            messages.add(new Outgoing(i % 3 == 0 ? other : queue, body, i < 6 ? 4 : 1, 0, 0, null, null, false));
+            messages.add(new Outgoing(i % 3 == 0 ? other : queue, body, i < 6 ? 4 : 1, 0, 0, null, null, null));
         }
         store.send(messages);
         assertEquals(
@@ -257,9 +257,9 @@ class SqlStoreTest extends ServerTest {
 
     @Test
     void sendsWithADelay() throws SQLException {
-        store.send(List.of(new Outgoing(queue, text(queue, "much later").body(), 4, 3_600_000, 0, null, null, false)));
+        store.send(List.of(new Outgoing(queue, text(queue, "much later").body(), 4, 3_600_000, 0, null, null, null)));
         assertEquals(List.of(), take(all(queue)).messages());
-        store.send(List.of(new Outgoing(queue, text(queue, "later").body(), 4, 300, 0, null, null, false)));
+        store.send(List.of(new Outgoing(queue, text(queue, "later").body(), 4, 300, 0, null, null, null)));
         Received received = store.receive(List.of(all(queue)), Duration.ofSeconds(20), null, List.of());
         assertEquals(List.of("later"), texts(received));
         assertTrue(received.messages().get(0).readyTime()
@@ -432,7 +432,7 @@ class SqlStoreTest extends ServerTest {
             throw new OutOfMemoryError("made to fail");
         };
         Body body = new Body("bytes", "{\"content_length\": 5000000}", null, null, null, null, content);
-        Outgoing large = new Outgoing(queue, body, 4, 0, 0, null, null, false);
+        Outgoing large = new Outgoing(queue, body, 4, 0, 0, null, null, null);
         assertThrows(OutOfMemoryError.class, () -> store.send(List.of(text(queue, "a"), large)));
         store.send(List.of(text(queue, "b")));
         assertEquals(List.of("b"), texts(lease(newStore(), all(queue))));
