@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgaq import db, demo_cluster, places, report, text
+from pgaq import db, demo_cluster, demo_console, places, report, text
 from pgaq.load import machine
 from pgaq.load.drivers import DRIVERS, Driver, Shape
 from pgaq.load.ledger import Report
@@ -380,6 +380,15 @@ def cluster(given: argparse.Namespace) -> int:
     return demo_cluster.run(_home(), DATABASE, given.seconds or demo_cluster.SECONDS)
 
 
+def console(given: argparse.Namespace) -> int:
+    """./demo console: the console on a load that runs."""
+    home = places.private_directory(HOME)
+    server = prepare(home, given.port or _saved_port(home) or free_port(), DRIVERS["pgaq"])
+    code = demo_console.run(server, DATABASE, home, given.listen)
+    print(connect_hints(server, home))
+    return code
+
+
 def stop(_: argparse.Namespace) -> int:
     if not HOME.exists():
         print("There is no demo here.")
@@ -426,10 +435,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, default=16, help="producers, and consumers (16)")
     parser.add_argument("--port", type=int, help="listen on 127.0.0.1 too; without it the server has a Unix socket only")
     parser.add_argument("--driver", choices=sorted(DRIVERS), default="pgaq", help=argparse.SUPPRESS)  # to test the demo itself
-    actions = parser.add_subparsers(dest="action", metavar="{cluster,jms,stop,remove,psql}")
+    actions = parser.add_subparsers(dest="action", metavar="{console,cluster,jms,stop,remove,psql}")
     nodes = actions.add_parser("cluster", help="one queue on three servers, one of which is killed")
     nodes.add_argument("--seconds", type=float, default=argparse.SUPPRESS, help=f"how long the load runs ({demo_cluster.SECONDS})")
     nodes.set_defaults(function=cluster)
+    browser = actions.add_parser("console", help="the console in the browser, on a load that runs until Ctrl-C")
+    browser.add_argument("--listen", default="127.0.0.1:8410", metavar="HOST:PORT", help="address of the console (127.0.0.1:8410)")
+    browser.set_defaults(function=console)
     actions.add_parser("jms", help="a shop with Spring Boot: orders, messages and parcels in transactions").set_defaults(function=jms)
     actions.add_parser("stop", help="stop the servers").set_defaults(function=stop)
     actions.add_parser("remove", help="stop the servers and remove everything").set_defaults(function=remove)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from conftest import ROOT, put, take, until
-from pgaq import db
+from pgaq import db, demo_console
 
 httpx = pytest.importorskip("httpx", reason="missing: python3-httpx")
 pytest.importorskip("starlette", reason="missing: python3-starlette")
@@ -510,6 +510,20 @@ def test_read_only_changes_nothing(server, conn, own):
                 login.ask(lambda conn: db.value(conn, "SELECT aq.purge_queue('own')"), change=True)
     finally:
         end()
+
+
+def test_what_the_demo_shows(people, server, conn):
+    demo_console.furnish(conn)
+    demo_console.furnish(conn)  # a second run begins again
+    try:
+        until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('payments_exceptions')") == 24, "the dead letters")
+        conn.execute("GRANT pg_read_all_data TO viewer")
+        assert db.value(conn, "SELECT lag FROM aq.metrics('payments')") == 6
+        assert "Monday to Friday at 07:30" in people["viewer"].get("/schedules").text
+    finally:
+        conn.execute("REVOKE pg_read_all_data FROM viewer")
+        db.execute(conn, "SELECT aq.unschedule('every morning')")
+        db.execute(conn, "SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['payments', 'mails']) q")
 
 
 # -- the server is away, and comes back

@@ -86,7 +86,7 @@ WHERE s.pid <> pg_backend_pid() AND (s.attached OR s.active OR a.wait_event_type
 ORDER BY s.active DESC, s.wait_us DESC NULLS LAST, s.pid LIMIT 200"""
 OLDEST = """
 SELECT * FROM (
-    SELECT 'session' AS kind, pid::text AS name, concat_ws(', ', usename, application_name, state) AS what, query,
+    SELECT 'session' AS kind, pid::text AS name, concat_ws(', ', usename, NULLIF(application_name, ''), state) AS what, query,
            GREATEST(age(backend_xmin), age(backend_xid)) AS age, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
     FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
     UNION ALL SELECT 'prepared transaction', gid, concat_ws(', ', owner, database), NULL, age(transaction), extract(epoch FROM clock_timestamp() - prepared)::float8
