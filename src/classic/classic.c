@@ -79,9 +79,16 @@ classic_define_parameters(void)
 	aq_store_register(&classic_store);
 }
 
+static void
+classic_shmem_init(void *area, bool found)
+{
+	aq_classic_area_init(area, found);
+	aq_retry_list_init();
+}
+
 const AqPart aq_classic_part = {
 	.name = "classic",
 	.define_parameters = classic_define_parameters,
 	.shmem_size = aq_classic_area_size,
-	.shmem_init = aq_classic_area_init,
+	.shmem_init = classic_shmem_init,
 };

@@ -49,12 +49,6 @@ static int	cursor;				/* index of the note found last */
 
 /* --- retries to be written ------------------------------------------------------------ */
 
-static bool
-is_put(const Note *note)
-{
-	return note->effect.kind == NOTE_PUT || note->effect.kind == NOTE_PUT_LATER;
-}
-
 /* Does a rollback of the note end attempts? */
 static bool
 is_attempt(const Note *note)
@@ -115,27 +109,47 @@ pass_count(Note *note, TransactionId doubt)
 
 /*
  * Restores the note of a prepared transaction after a restart, while the queue
- * is being loaded.  alone: it has no other note of dequeued messages.
+ * is being loaded.  alone: it has dequeued no other message.  What it has
+ * enqueued is passed by aq_prepared_counts_pass.
  */
 void
 aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 {
-	Note		note = {.shm = shm, .xids = {1, {{doubt->xid, doubt->xid}}},
-		.lowest = doubt->lowest, .highest = doubt->highest,
-		.effect = {.kind = doubt->put ? NOTE_PUT : NOTE_REMOVE, .position = doubt->position, .n = Max(doubt->n, 0), .consumed = doubt->consumed}};
+	Note		note = {.shm = shm, .xids = doubt->xids, .lowest = doubt->lowest, .highest = doubt->highest,
+		.effect = {.kind = NOTE_REMOVE, .position = doubt->position, .n = Max(doubt->n, 0), .consumed = doubt->consumed}};
 
-	note.retry = aq_retry_list_reserve();
-	if (note.retry == 0)
-		return;
 	if (doubt->put)
-		pass_count(&note, aq_classic_doubts_top(doubt->xid));
-	else
-		pass_retry(&note, aq_classic_doubts_top(doubt->xid), alone && doubt->n == 1);
+	{
+		aq_prepared_counts_add(shm, NOTE_PUT, doubt->position, note.effect.n, doubt->role, aq_retry_list_reserve);
+		return;
+	}
+	note.retry = aq_retry_list_reserve(doubt->role);
+	if (note.retry != 0)
+		pass_retry(&note, doubt->top, alone && doubt->n == 1);
 }
 
-/* --- prepared transactions ---------------------------------------------------------------- */
-
 /* --- noting ------------------------------------------------------------------------------------ */
+
+/* The role whose transaction it is: also in functions that run as their owner. */
+static Oid
+caller(void)
+{
+	return aq_job_in_worker() ? InvalidOid : GetOuterUserId();
+}
+
+static uint32
+reserve_retry(Oid role)
+{
+	uint32		index;
+
+	aq_retry_list_check_share(role);
+	index = aq_retry_list_reserve(role);
+	if (index == 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_LIMIT_REACHED, "too many queues are in use by running transactions"),
+				errhint("Let transactions dequeue from fewer queues and consumers, or raise \"max_connections\"."));
+	return index;
+}
 
 /* With room for nxids ranges of ids. */
 static Note *
@@ -172,13 +186,7 @@ new_note(AqQueueShm *shm, int position, NoteKind kind, SubTransactionId subid)
 	note->effect.kind = kind;
 	note->subid = subid;
 	if (kind == NOTE_REMOVE || kind == NOTE_LEASE)
-	{
-		note->retry = aq_retry_list_reserve();
-		if (note->retry == 0)
-			ereport(ERROR,
-					aq_error(AQ_ERR_LIMIT_REACHED, "too many queues are in use by running transactions"),
-					errhint("Let transactions dequeue from fewer queues and consumers, or raise \"max_connections\"."));
-	}
+		note->retry = reserve_retry(caller());
 	cursor = nnotes++;
 	return note;
 }
@@ -325,8 +333,8 @@ count_done(AqQueueShm *shm, const Effect *effect)
 }
 
 /* Counts the effects of a committed transaction.  Never raises an error. */
-void
-aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
+static void
+count_effect(AqQueueShm *shm, const Effect *effect)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -381,6 +389,20 @@ aq_classic_notes_count(AqQueueShm *shm, const Effect *effect)
 	}
 }
 
+/* Counts those of a prepared transaction that has committed. */
+void
+aq_classic_notes_count(AqQueueShm *shm, const Retry *retry)
+{
+	Effect		effect = retry->effect;
+
+	if (!only_numbers(effect.kind))
+		count_effect(shm, &effect);
+	else
+		for (effect.position = 0; effect.position < AQ_MAX_CONSUMERS; effect.position++)
+			if (retry->consumers[effect.position / 64] >> (effect.position % 64) & 1)
+				count_effect(shm, &effect);
+}
+
 static void
 wake_for_commit(const Note *note)
 {
@@ -409,7 +431,7 @@ settle_commits(void)
 		 */
 		if (notes[i].effect.kind == NOTE_MESSAGES)
 			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
-		aq_classic_notes_count(notes[i].shm, &notes[i].effect);
+		count_effect(notes[i].shm, &notes[i].effect);
 	}
 	for (int i = 0; i < nnotes; i++)
 	{
@@ -438,11 +460,11 @@ settle_abort(Note *note, bool whole)
 	note->retry = 0;
 }
 
-/* Does the note matter only if the transaction commits? */
+/* Does the note matter only if the transaction commits?  For those with numbers only, see prepared_counts.c. */
 static bool
 counts_at_end(const Note *note)
 {
-	return is_put(note) || note->effect.kind == NOTE_MOVE || note->effect.kind == NOTE_PURGE || note->effect.kind == NOTE_MESSAGES || is_of_lease(note);
+	return note->effect.kind == NOTE_MOVE || note->effect.kind == NOTE_MESSAGES;
 }
 
 static void
@@ -483,12 +505,12 @@ add_doubts(void)
 		if (notes[i].effect.n == 0)
 			continue;
 
-		/*
-		 * if none is free, the consumer's lag or the queue's count becomes
-		 * wrong
-		 */
-		if (counts_at_end(&notes[i]) && notes[i].retry == 0)
-			notes[i].retry = aq_retry_list_reserve();
+		/* without an entry, the consumer's lag or the queue's count would become wrong */
+		if (only_numbers(notes[i].effect.kind))
+			aq_prepared_counts_add(notes[i].shm, notes[i].effect.kind, notes[i].effect.position, notes[i].effect.n,
+								   caller(), reserve_retry);
+		else if (counts_at_end(&notes[i]) && notes[i].retry == 0)
+			notes[i].retry = reserve_retry(caller());
 		if (notes[i].shm == last)
 			continue;
 		last = notes[i].shm;
@@ -536,6 +558,7 @@ prepare(void)
 	aq_takers_end();
 	for (int i = 0; i < nnotes; i++)
 		settle_prepare(&notes[i], xid);
+	aq_prepared_counts_pass(xid);
 	nnotes = 0;
 	preparing = false;
 }
@@ -552,6 +575,7 @@ abort_transaction(void)
 		if (preparing)
 			aq_work_post(notes[i].shm, AQ_WORK_DOUBT);
 	}
+	aq_prepared_counts_forget();
 	nnotes = 0;
 	preparing = false;
 }
@@ -601,6 +625,7 @@ subabort(SubTransactionId subid)
 	for (int i = 0; i < nnotes; i++)
 		if (notes[i].subid == subid)
 			settle_abort(&notes[i], false);
+	aq_prepared_counts_forget();	/* a load has failed */
 	for (int i = nnotes - 1; i >= 0; i--)
 		if (notes[i].subid == subid)
 		{

@@ -184,18 +184,42 @@ typedef struct Effect
 	AqConsumed	consumed;		/* NOTE_REMOVE */
 } Effect;
 
-/* A rolled back dequeue whose retry counts the worker must write. */
+/*
+ * A rolled back dequeue whose retry counts the worker must write; or what a
+ * prepared transaction has done, to be counted when it commits.  If only numbers
+ * of messages matter, it is for many consumers: see prepared_counts.c.
+ *
+ * An entry counts for the share of the role whose transaction has reserved it,
+ * until it is free again: see share.c.  So no role can use up those of the others.
+ */
 typedef struct Retry
 {
 	uint32		next;			/* in the queue's or the free list; 0: end */
+	Oid			role;			/* invalid: free, or reserved by a worker */
 	TransactionId doubt;		/* prepared transaction, which may not have ended; else invalid */
-	Xids		taken;			/* transactions and subtransactions that took the rows */
-	Xids		tried;			/* transactions of the worker that failed to count them */
-	Key			lowest,			/* the rows taken are between these keys, ends included */
-				highest;
 	Effect		effect;			/* if in doubt: effect of the commit */
-	bool		alone;			/* the only message of the queue that was rolled back */
+	union
+	{
+		struct
+		{
+			Xids		taken;	/* transactions and subtransactions that took the rows */
+			Xids		tried;	/* transactions of the worker that failed to count them */
+			Key			lowest, /* the rows taken are between these keys, ends included */
+						highest;
+			bool		alone;	/* the only message of the queue that was rolled back */
+		};
+		/* if only_numbers(effect.kind): a bitmap of those with effect.n messages each */
+		uint64		consumers[AQ_MAX_CONSUMERS / 64];
+	};
 } Retry;
+
+/* Does the effect consist of numbers of messages, by consumer? */
+static inline bool
+only_numbers(NoteKind kind)
+{
+	return kind == NOTE_PUT || kind == NOTE_PUT_LATER || kind == NOTE_PURGE ||
+		(kind >= NOTE_ACKNOWLEDGE && kind <= NOTE_REJECT);
+}
 
 typedef struct ClassicQueue
 {
@@ -294,7 +318,9 @@ extern bool aq_takers_announce(TransactionId xid);
 /* maximum number of entries of one round */
 #define RETRIES_MAX 256
 
-extern uint32 aq_retry_list_reserve(void);
+extern void aq_retry_list_init(void);
+extern void aq_retry_list_check_share(Oid role);
+extern uint32 aq_retry_list_reserve(Oid role);
 extern bool aq_retry_list_has_plenty(void);
 extern void aq_retry_list_free(uint32 index);
 extern void aq_retry_list_add(AqQueueShm *shm, uint32 index);
@@ -303,6 +329,12 @@ extern int	aq_retry_list_read(AqQueueShm *shm, uint32 *indexes);
 extern void aq_retry_list_try(AqQueueShm *shm, Retry *retry);
 extern bool aq_retry_list_is_of(const Retry *retry, TransactionId xid);
 extern bool aq_retry_list_pending(AqQueueShm *shm, int position, const Key *key, TransactionId xid);
+
+/* --- prepared_counts.c: numbers of messages of a transaction that is being prepared */
+extern void aq_prepared_counts_add(AqQueueShm *shm, NoteKind kind, int position, uint32 n, Oid role,
+								   uint32 (*reserve) (Oid role));
+extern void aq_prepared_counts_pass(TransactionId doubt);
+extern void aq_prepared_counts_forget(void);
 
 /* --- table_index.c: the indexes of the tables */
 typedef enum TableIndexKind
@@ -412,11 +444,16 @@ extern void aq_commit_order_forget(void);
 
 /* --- classic_notes.c: what the transaction has enqueued and taken */
 
-/* The uses of a queue by a prepared transaction, found after a restart. */
+/*
+ * What a prepared transaction and its subtransactions have done for a consumer,
+ * found after a restart.
+ */
 typedef struct InDoubt
 {
 	int			position;
-	TransactionId xid;
+	TransactionId top;
+	Oid			role;			/* which has prepared the transaction */
+	Xids		xids;
 	bool		put;			/* enqueued; false: taken, or finished with its lease */
 	int32		n;
 	AqConsumed	consumed;
@@ -433,7 +470,7 @@ extern bool aq_classic_notes_have_takes(const AqQueueShm *shm);
 extern void aq_classic_notes_mark_last(AqQueueShm *shm, int position);
 extern bool aq_classic_notes_have_last(const AqQueueShm *shm);
 extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone);
-extern void aq_classic_notes_count(AqQueueShm *shm, const Effect *effect);
+extern void aq_classic_notes_count(AqQueueShm *shm, const Retry *retry);
 extern uint64 aq_classic_notes_enqueued(AqQueueShm *shm);
 
 /* --- leased_row.c: rows that are leased */

@@ -13,6 +13,7 @@
 #include "access/tableam.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -63,6 +64,25 @@ count_messages(AqQueue *queue, AqQueueShm *shm)
 
 /* --- prepared transactions --------------------------------------------- */
 
+typedef struct Prepared
+{
+	TransactionId xid;
+	Oid			role;
+} Prepared;
+
+/* The one to which xid belongs; NULL: none. */
+static const Prepared *
+prepared_of(const List *prepared, TransactionId xid)
+{
+	TransactionId top = aq_classic_doubts_top(xid);
+	ListCell   *lc;
+
+	foreach(lc, prepared)
+		if (((const Prepared *) lfirst(lc))->xid == top)
+			return lfirst(lc);
+	return NULL;
+}
+
 /* Does a prepared transaction hold a lock on the table? */
 static bool
 any_locks(Oid table)
@@ -73,7 +93,7 @@ any_locks(Oid table)
 
 /* Finds or adds the entry for this row. */
 static InDoubt *
-doubt_of(List **found, int position, TransactionId xid, bool put)
+doubt_of(List **found, int position, const Prepared *prepared, TransactionId xid, bool put)
 {
 	ListCell   *lc;
 	InDoubt    *doubt;
@@ -81,13 +101,18 @@ doubt_of(List **found, int position, TransactionId xid, bool put)
 	foreach(lc, *found)
 	{
 		doubt = lfirst(lc);
-		if (doubt->position == position && doubt->xid == xid && doubt->put == put)
+		if (doubt->position == position && doubt->top == prepared->xid && doubt->put == put)
+		{
+			aq_xids_add(&doubt->xids, xid, xid);
 			return doubt;
+		}
 	}
 	doubt = palloc0(sizeof(InDoubt));
 	doubt->position = position;
-	doubt->xid = xid;
+	doubt->top = prepared->xid;
+	doubt->role = prepared->role;
 	doubt->put = put;
+	aq_xids_add(&doubt->xids, xid, xid);
 	doubt->lowest = KEY_LAST;
 	doubt->highest = KEY_FIRST;
 	*found = lappend(*found, doubt);
@@ -109,21 +134,36 @@ enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const K
 	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
 }
 
-/* Has the prepared transaction taken messages for no other consumer, and none in other subtransactions? */
+/* Has the prepared transaction taken messages for no other consumer? */
 static bool
 is_only_take(const List *found, const InDoubt *doubt)
 {
-	TransactionId top = aq_classic_doubts_top(doubt->xid);
 	ListCell   *lc;
 
 	foreach(lc, found)
 	{
 		const InDoubt *other = lfirst(lc);
 
-		if (other != doubt && !other->put && aq_classic_doubts_top(other->xid) == top)
+		if (other != doubt && !other->put && other->top == doubt->top)
 			return false;
 	}
 	return true;
+}
+
+/* Of all consumers: what it has enqueued for them has common entries. */
+static void
+restore(AqQueueShm *shm, const List *found, TransactionId top)
+{
+	ListCell   *lc;
+
+	foreach(lc, found)
+	{
+		const InDoubt *doubt = lfirst(lc);
+
+		if (doubt->top == top)
+			aq_classic_notes_restore(shm, doubt, is_only_take(found, doubt));
+	}
+	aq_prepared_counts_pass(top);
 }
 
 /*
@@ -131,7 +171,7 @@ is_only_take(const List *found, const InDoubt *doubt)
  * a restart.
  */
 static void
-find_uses(AqQueue *queue, AqQueueShm *shm)
+find_uses(AqQueue *queue, AqQueueShm *shm, const List *prepared)
 {
 	Oid			table = queue->multi ? queue->table.consumers : queue->table.messages;
 	Relation	rel;
@@ -155,10 +195,11 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 		TransactionId xid = put ? dirty.xmin : dirty.xmax;
 		int			position;
 		TimestampTz enqueued;
+		const Prepared *transaction;
 		InDoubt    *doubt;
 		Key			key;
 
-		if (!TransactionIdIsValid(xid) || !aq_classic_doubts_has(xid))
+		if (!TransactionIdIsValid(xid) || (transaction = prepared_of(prepared, xid)) == NULL)
 			continue;
 		key = aq_table_row_key(slot);
 		position = DatumGetInt16(slot->tts_values[COL_POSITION]);
@@ -171,10 +212,10 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 		if (put && !slot->tts_isnull[COL_RECEIPT])
 		{
 			/* leased, extended or given back: it is not new, and its old version is not gone */
-			doubt_of(&found, position, xid, false)->n--;
+			doubt_of(&found, position, transaction, xid, false)->n--;
 			continue;
 		}
-		doubt = doubt_of(&found, position, xid, put);
+		doubt = doubt_of(&found, position, transaction, xid, put);
 		doubt->n++;
 		enqueued = put ? 0 : enqueue_time_of(queue, &messages, slot, &key);
 		if (enqueued != 0)
@@ -188,8 +229,8 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, AccessShareLock);
 	aq_row_scan_close(&messages, true);
-	foreach(lc, found)
-		aq_classic_notes_restore(shm, lfirst(lc), is_only_take(found, lfirst(lc)));
+	foreach(lc, prepared)
+		restore(shm, found, ((const Prepared *) lfirst(lc))->xid);
 }
 
 /*
@@ -199,17 +240,26 @@ find_uses(AqQueue *queue, AqQueueShm *shm)
 static void
 find_doubts(AqQueue *queue, AqQueueShm *shm)
 {
-	bool		any;
+	MemoryContext context = CurrentMemoryContext;
+	List	   *prepared = NIL;
 
-	aq_sql_run("SELECT transaction FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()",
+	aq_sql_run(psprintf("SELECT transaction, ownerid FROM pg_catalog.pg_prepared_xact() WHERE dbid = %u", MyDatabaseId),
 			   0, NULL, NULL, NULL, true);
-	any = SPI_processed > 0;
 	for (uint64 i = 0; i < SPI_processed; i++)
-		aq_classic_doubts_add(DatumGetTransactionId(result_value(i, 1)), shm->object->index);
+	{
+		MemoryContext spi = MemoryContextSwitchTo(context);
+		Prepared   *one = palloc(sizeof(Prepared));
+
+		one->xid = DatumGetTransactionId(result_value(i, 1));
+		one->role = DatumGetObjectId(result_value(i, 2));
+		prepared = lappend(prepared, one);
+		MemoryContextSwitchTo(spi);
+		aq_classic_doubts_add(one->xid, shm->object->index);
+	}
 	SPI_finish();
-	if (!any)
+	if (prepared == NIL)
 		return;
-	find_uses(queue, shm);
+	find_uses(queue, shm, prepared);
 	aq_work_post(shm, AQ_WORK_DOUBT);
 }
 

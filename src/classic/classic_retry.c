@@ -160,7 +160,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 		Retry	   *retry = &aq_classic_area_retries[indexes[i]];
 
 		committed[i] = TransactionIdIsValid(retry->doubt) && TransactionIdDidCommit(retry->doubt);
-		done[i] = committed[i] || count_retry(&scans, retry);
+		done[i] = committed[i] || only_numbers(retry->effect.kind) || count_retry(&scans, retry);
 		/* so that the next entry sees the new versions of the rows */
 		CommandCounterIncrement();
 	}
@@ -172,7 +172,7 @@ aq_classic_retry_job(int32 id, AqQueueShm *shm)
 		if (done[i])
 		{
 			if (committed[i])
-				aq_classic_notes_count(shm, &aq_classic_area_retries[indexes[i]].effect);
+				aq_classic_notes_count(shm, &aq_classic_area_retries[indexes[i]]);
 			aq_retry_list_remove(shm, indexes[i]);
 		}
 		else

@@ -22,8 +22,38 @@
  */
 #define RETRY_DOUBTS 32
 
+static int	total;
+
+static void
+count_roles(AqShareUse *use)
+{
+	for (int i = 1; i <= total; i++)
+	{
+		Oid			role = ((volatile Retry *) aq_classic_area_retries)[i].role;
+
+		if (OidIsValid(role))
+			aq_share_add_role(use, role, 1);
+	}
+}
+
+void
+aq_retry_list_init(void)
+{
+	total = (int) aq_classic_area_max_retries();
+	aq_share_register(AQ_SHARE_DEQUEUES, &total, count_roles);
+}
+
+/* Raises an error if the role has used up its share. */
+void
+aq_retry_list_check_share(Oid role)
+{
+	if (OidIsValid(role) && aq_share_is_scarce(AQ_SHARE_DEQUEUES, total - (int) aq_classic_area->nfree_retries + 1))
+		aq_share_check_role(AQ_SHARE_DEQUEUES, role, 1);
+}
+
+/* For a transaction of the role; invalid: for a worker.  Returns 0 if none is free. */
 uint32
-aq_retry_list_reserve(void)
+aq_retry_list_reserve(Oid role)
 {
 	uint32		index;
 
@@ -33,6 +63,7 @@ aq_retry_list_reserve(void)
 	{
 		aq_classic_area->free_retry = aq_classic_area_retries[index].next;
 		aq_classic_area->nfree_retries--;
+		aq_classic_area_retries[index].role = role;
 	}
 	aq_latch_free(&aq_classic_area->latch);
 	return index;
@@ -51,6 +82,7 @@ aq_retry_list_free(uint32 index)
 	if (index == 0)
 		return;
 	aq_latch_get(&aq_classic_area->latch, AQ_EXCLUSIVE, AQ_LOC_CLASSIC_RETRY);
+	aq_classic_area_retries[index].role = InvalidOid;
 	aq_classic_area_retries[index].next = aq_classic_area->free_retry;
 	aq_classic_area->free_retry = index;
 	aq_classic_area->nfree_retries++;
@@ -141,7 +173,7 @@ aq_retry_list_is_of(const Retry *retry, TransactionId xid)
 static bool
 covers(const Retry *retry, int position, const Key *key, TransactionId xid)
 {
-	return retry->effect.position == position &&
+	return !only_numbers(retry->effect.kind) && retry->effect.position == position &&
 		key_compare(&retry->lowest, key) <= 0 && key_compare(key, &retry->highest) <= 0 &&
 		(TransactionIdIsValid(xid) ? aq_retry_list_is_of(retry, xid) : !TransactionIdIsValid(retry->doubt));
 }

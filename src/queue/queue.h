@@ -535,7 +535,7 @@ struct AqQueueShm
 /* --- share.c: the share of a role in what all queues have in common */
 typedef enum AqShare
 {
-#define X(id, name, parameter, too_much, advice) AQ_SHARE_##id,
+#define X(id, name, parameter, users, too_much, advice) AQ_SHARE_##id,
 #include "queue/memory/share_list.h"
 #undef X
 	AQ_SHARES
@@ -543,14 +543,16 @@ typedef enum AqShare
 
 typedef struct AqShareUse AqShareUse;
 
-/* Calls aq_share_add for each queue that has some of it, or several times. */
+/* Calls aq_share_add for each queue, or aq_share_add_role for each role, that has some of it, or several times. */
 typedef void (*AqShareCount) (AqShareUse *use);
 
 extern void aq_share_register(AqShare share, const int *total, AqShareCount count);
 extern void aq_share_add(AqShareUse *use, uint32 queue, int64 n);
+extern void aq_share_add_role(AqShareUse *use, Oid role, int64 n);
 extern bool aq_share_is_scarce(AqShare share, int64 used);
 extern bool aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n);
 extern void aq_share_check(AqShare share, const AqQueueShm *shm, int64 n);
+extern void aq_share_check_role(AqShare share, Oid role, int64 n);
 
 static inline void
 aq_traffic_add(AqQueueShm *shm, AqTraffic item, uint64 n)

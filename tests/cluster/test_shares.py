@@ -267,3 +267,88 @@ def test_queues_that_are_in_memory(server, conn, hog, other):
     assert take(other, "one") == [1]
     for n in range(1, 41):
         db.execute(hog, "SELECT aq.drop_queue(%s)", [f"warm{n}"])
+
+
+# --- dequeues from queue tables
+
+
+@pytest.fixture()
+def tables(server, conn, roles):
+    """A queue of each role, with messages, and a topic with 600 consumers, in queue tables."""
+    for name in ("theirs", "hogs", "wide"):
+        db.execute(conn, "SELECT aq.create_queue_table(%s, multiple_consumers => %s)", [name + "_t", name == "wide"])
+        db.execute(conn, "SELECT aq.create_queue(%s, queue_table => %s)", [name, name + "_t"])
+        db.execute(conn, "SELECT aq.grant_queue(%s, %s, 'all')", [name, "other" if name == "theirs" else "hog"])
+    db.execute(conn, "SELECT aq.subscribe('wide', 'c' || n) FROM generate_series(1, 600) n")
+    put_many(conn, "theirs", 1, 10)
+    yield
+    with server.connect() as end:  # the server may have been killed meanwhile
+        for name in ("theirs", "hogs", "wide"):
+            db.execute(end, "SELECT aq.drop_queue_table(%s, force => true)", [name + "_t"])
+
+
+def test_dequeues_below_savepoints(conn, hog, other, tables):
+    """A rollback to each savepoint would be an attempt of its own."""
+    put_many(conn, "hogs", 1, 1000)
+    hog.execute("BEGIN")
+    with pytest.raises(db.Error) as error:
+        for n in range(1000):
+            hog.execute(f"SAVEPOINT s{n}")
+            assert take(hog, "hogs", number=1) == [n + 1]
+    assert error.value.sqlstate == "53400" and 'transactions of role "hog"' in str(error.value), error.value
+    assert "max_connections" in error.value.diag.message_hint and "pgaq.role_share" in error.value.diag.message_hint
+    assert (
+        usage(conn, "dequeues") == n == db.value(conn, "SELECT role_limit FROM aq.role_usage WHERE resource = 'dequeues' AND role = 'hog'")
+    )
+    assert take(other, "theirs", number=1) == [1]
+    hog.execute("ROLLBACK")
+    until(lambda: usage(conn, "dequeues") == 0, "all attempts counted")
+    attempts = "SELECT attempts, count(*)::int FROM aq.messages WHERE queue_name = 'hogs' GROUP BY 1 ORDER BY 1"
+    assert [tuple(row) for row in conn.execute(attempts)] == [(0, 1000 - n), (1, n)]
+    assert db.rows(conn, "SELECT * FROM aq.check()") == []
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize("how", ["nothing", "kill"])
+def test_prepared_for_many_consumers(server, hog, tables, how, end):
+    """A transaction with ten messages for each of 600 consumers and one more for some needs a few entries."""
+    hog.execute("BEGIN")
+    db.execute(hog, "SELECT aq.enqueue('wide', to_jsonb(n)) FROM generate_series(1, 10) n")
+    db.execute(hog, "SELECT aq.enqueue('wide', '11', recipients => '{c1,c2,c3}')")
+    hog.execute("PREPARE TRANSACTION 'wide'")
+    if how == "kill":
+        server.kill()
+        server.start()
+    with server.connect() as conn:
+        assert db.rows(conn, "SELECT * FROM aq.browse('wide', 'c1')") == []
+        # ten, eleven, and the queue's own
+        assert usage(conn, "dequeues") <= 4
+        conn.execute(f"{end} PREPARED 'wide'")
+        until(lambda: usage(conn, "dequeues") == 0, "what is committed counted")
+        number = {"COMMIT": [10, 11], "ROLLBACK": [0, 0]}[end]
+        lags = "SELECT lag FROM aq.metrics() WHERE queue_name = 'wide' AND consumer = %s"
+        assert [db.value(conn, lags, [consumer]) for consumer in ("c600", "c3")] == number
+        assert db.rows(conn, "SELECT * FROM aq.check()") == []
+
+
+def test_prepared_with_many_savepoints(server, hog, tables):
+    """After a restart, a prepared transaction has one entry for all that it has dequeued for a consumer."""
+    with server.connect() as conn:
+        put_many(conn, "hogs", 1, 300)
+        hog.execute("BEGIN")
+        for n in range(1, 251):
+            hog.execute("SAVEPOINT s")
+            assert take(hog, "hogs", number=1) == [n]
+            conn.execute("SELECT pg_current_xact_id()")
+            hog.execute("RELEASE s")
+        hog.execute("PREPARE TRANSACTION 'deep'")
+    server.kill()
+    server.start()
+    with server.connect() as conn:
+        assert take(conn, "hogs", number=1) == []  # behind those in doubt
+        assert usage(conn, "dequeues") == 1
+        conn.execute("ROLLBACK PREPARED 'deep'")
+        until(lambda: usage(conn, "dequeues") == 0, "all attempts counted")
+        attempts = "SELECT attempts, count(*)::int FROM aq.messages WHERE queue_name = 'hogs' GROUP BY 1 ORDER BY 1"
+        assert [tuple(row) for row in conn.execute(attempts)] == [(0, 50), (1, 250)]
+        assert db.rows(conn, "SELECT * FROM aq.check()") == []

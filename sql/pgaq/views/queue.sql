@@ -338,8 +338,8 @@ FROM (SELECT * FROM aq_internal.role_usage()
 	GROUP BY r.role, r.resource, r.role_limit, r.parameter, a.rolsuper) u
 WHERE pg_catalog.pg_has_role(u.role, 'USAGE') OR pg_catalog.pg_has_role('pg_monitor', 'USAGE');
 COMMENT ON VIEW aq.role_usage IS 'What the queues of each role use of the memory that all queues share, in all databases, and how many schedules, propagation schedules, sources and registrations it has in this one. Members of pg_monitor see all roles, others those that they are members of';
-COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules';
-COMMENT ON COLUMN aq.role_usage.resource IS 'queues: those in use, which are in memory, not those that exist (aq.queues lists these, with their owners); streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; schedules, propagations, registrations; sources: propagation schedules of other databases that send messages as the role';
+COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules; for dequeues: role of the transactions';
+COMMENT ON COLUMN aq.role_usage.resource IS 'queues: those in use, which are in memory, not those that exist (aq.queues lists these, with their owners); streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; dequeues: entries of running and prepared transactions that dequeue from queue tables; schedules, propagations, registrations; sources: propagation schedules of other databases that send messages as the role';
 COMMENT ON COLUMN aq.role_usage.used IS 'use by the queues of the role';
 COMMENT ON COLUMN aq.role_usage.role_limit IS 'limit of the role; of a superuser: the total, or null';
 COMMENT ON COLUMN aq.role_usage.used_by_all IS 'use by all roles; of the memory, the last eighth of the total is only for roles that use less than one part in 64';

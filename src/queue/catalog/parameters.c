@@ -135,7 +135,8 @@ aq_parameters_define(void)
 							"Largest share of a role in the memory of all queues, in percent.",
 							"The queues of a role that is not a superuser can use at most this percentage of "
 							"pgaq.max_queues, pgaq.max_streams, pgaq.max_partitions and, for messages of running "
-							"transactions, of pgaq.message_cache_size. The view aq.role_usage shows the use.",
+							"transactions, of pgaq.message_cache_size, and its transactions of the entries for "
+							"dequeues from queue tables. The view aq.role_usage shows the use.",
 							&aq_parameters_role_share,
 							75, 1, 100,
 							PGC_SIGHUP, 0,

@@ -9,9 +9,10 @@
  * each resource; a call that needs more fails.  The last eighth is reserved for roles
  * that use little, so that several roles together do not use up everything either.
  *
- * What a queue uses is charged to its owner, who has granted its use to others.  The
- * queues of superusers have no limit, except for the part of the message cache that
- * transactions of other roles keep for them.
+ * What a queue uses is charged to its owner, who has granted its use to others; what
+ * only transactions use, such as the entries for dequeues from queue tables, to their
+ * role.  The queues of superusers have no limit, except for the part of the message
+ * cache that transactions of other roles keep for them.
  *
  * There are no counters that could be left behind by the end of a session, a change of
  * owner or a dropped queue: the use of a role is computed from what exists in shared
@@ -38,6 +39,7 @@ typedef struct Resource
 {
 	const char *name;
 	const char *parameter;
+	const char *users;
 	const char *too_much;
 	const char *advice;
 	const int  *total;
@@ -45,7 +47,7 @@ typedef struct Resource
 } Resource;
 
 static Resource resources[AQ_SHARES] = {
-#define X(id, name, parameter, too_much, advice) {name, parameter, too_much, advice},
+#define X(id, name, parameter, users, too_much, advice) {name, parameter, users, too_much, advice},
 #include "queue/memory/share_list.h"
 #undef X
 };
@@ -64,12 +66,10 @@ typedef struct OwnerUse
 	int64		n;
 } OwnerUse;
 
-/* The queue with this index uses n more. */
+/* The role uses n more. */
 void
-aq_share_add(AqShareUse *use, uint32 queue, int64 n)
+aq_share_add_role(AqShareUse *use, Oid owner, int64 n)
 {
-	Oid			owner = aq_shm_by_index(queue)->owner;
-
 	use->all += n;
 	if (owner == use->owner)
 		use->own += n;
@@ -80,6 +80,13 @@ aq_share_add(AqShareUse *use, uint32 queue, int64 n)
 
 		entry->n = found ? entry->n + n : n;
 	}
+}
+
+/* The queue with this index uses n more. */
+void
+aq_share_add(AqShareUse *use, uint32 queue, int64 n)
+{
+	aq_share_add_role(use, aq_shm_by_index(queue)->owner, n);
 }
 
 static void
@@ -118,21 +125,21 @@ aq_share_is_scarce(AqShare share, int64 used)
 	return used > Min(limit_of(resource), *resource->total - *resource->total / RESERVED);
 }
 
-/* May the owner of the queue have n more?  *use: what it and all others have. */
+/* May the role have n more?  *use: what it and all others have. */
 static bool
-allows(AqShare share, const AqQueueShm *shm, int64 n, AqShareUse *use)
+allows(AqShare share, Oid owner, int64 n, AqShareUse *use)
 {
 	const Resource *resource = &resources[share];
 	int64		total = *resource->total;
 
-	*use = (AqShareUse) {.owner = shm->owner};
+	*use = (AqShareUse) {.owner = owner};
 	resource->count(use);
 	if (use->own == 0 || use->own + n <= 1)
 		return true;			/* the first one, however small the share is */
 	if (use->own + n <= limit_of(resource) && (use->all + n <= total - total / RESERVED || use->own + n <= total / LITTLE))
 		return true;
 	/* what a transaction keeps is its own doing: a role that may enqueue must not use up what a superuser may */
-	return superuser_arg(shm->owner) && (share != AQ_SHARE_MESSAGE_CACHE || superuser() || aq_job_in_worker());
+	return superuser_arg(owner) && (share != AQ_SHARE_MESSAGE_CACHE || superuser() || aq_job_in_worker());
 }
 
 /* Called in a transaction, without latches; also the next one. */
@@ -141,26 +148,32 @@ aq_share_allows(AqShare share, const AqQueueShm *shm, int64 n)
 {
 	AqShareUse	use;
 
-	return allows(share, shm, n, &use);
+	return allows(share, shm->owner, n, &use);
 }
 
-/* The same, but raises an error if not. */
+/* Raises an error if the role may not have n more. */
 void
-aq_share_check(AqShare share, const AqQueueShm *shm, int64 n)
+aq_share_check_role(AqShare share, Oid owner, int64 n)
 {
 	const Resource *resource = &resources[share];
 	AqShareUse	use;
 	char	   *role;
 
-	if (allows(share, shm, n, &use))
+	if (allows(share, owner, n, &use))
 		return;
-	role = GetUserNameFromId(shm->owner, true);
+	role = GetUserNameFromId(owner, true);
 	ereport(ERROR,
-			aq_error(AQ_ERR_ROLE_LIMIT, "queues of role \"%s\" use %s", role != NULL ? role : "", resource->too_much),
-			errdetail("They use " INT64_FORMAT " of %d, all queues together " INT64_FORMAT "; the share of a role is " INT64_FORMAT ".",
-					  use.own, *resource->total, use.all, limit_of(resource)),
+			aq_error(AQ_ERR_ROLE_LIMIT, "%s of role \"%s\" use %s", resource->users, role != NULL ? role : "", resource->too_much),
+			errdetail("They use " INT64_FORMAT " of %d, all %s together " INT64_FORMAT "; the share of a role is " INT64_FORMAT ".",
+					  use.own, *resource->total, resource->users, use.all, limit_of(resource)),
 			errhint("%s; or raise pgaq.role_share (now %d percent), or raise %s and restart the server.",
 					resource->advice, aq_parameters_role_share, resource->parameter));
+}
+
+void
+aq_share_check(AqShare share, const AqQueueShm *shm, int64 n)
+{
+	aq_share_check_role(share, shm->owner, n);
 }
 
 static void
