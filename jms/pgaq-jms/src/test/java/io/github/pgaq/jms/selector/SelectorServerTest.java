@@ -157,9 +157,12 @@ class SelectorServerTest extends ServerTest {
         for (String conforming : new String[] {"on", "off"})
             try (Connection connection = connect();
                     Statement statement = connection.createStatement()) {
-                statement.execute("SET standard_conforming_strings = " + conforming);
+                // from 19 on it is always on
+                if (connection.getMetaData().getDatabaseMajorVersion() < 19) {
+                    statement.execute("SET standard_conforming_strings = " + conforming);
+                    statement.execute("SET escape_string_warning = on");
+                }
                 statement.execute("SET backslash_quote = off");
-                statement.execute("SET escape_string_warning = on");
                 Store store = new SqlStore(connection, false);
                 for (String attack : attacks) {
                     PgaqMessage message = Samples.MESSAGES.createMessage();
