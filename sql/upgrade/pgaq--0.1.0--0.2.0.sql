@@ -25,14 +25,16 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalo
 -- The log of a console.
 CREATE TABLE aq_internal.action (
 	done_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	role text NOT NULL,
+	role text COLLATE "C" NOT NULL,
 	action text NOT NULL,
 	object text NOT NULL,
 	number bigint,
 	detail text
 );
 CREATE INDEX action_done_at ON aq_internal.action (done_at);
-COMMENT ON TABLE aq_internal.action IS 'What people have changed through a console; of the last 90 days, and in no dump';
+CREATE INDEX action_role ON aq_internal.action (role, done_at);
+ALTER TABLE aq_internal.action REPLICA IDENTITY FULL;
+COMMENT ON TABLE aq_internal.action IS 'What people have changed through a console; of the last 90 days, 10,000 rows of a role at most, and in no dump';
 COMMENT ON COLUMN aq_internal.action.done_at IS 'when';
 COMMENT ON COLUMN aq_internal.action.role IS 'role that had logged in';
 COMMENT ON COLUMN aq_internal.action.action IS 'what was done';
@@ -334,7 +336,15 @@ CREATE OR REPLACE FUNCTION aq.log_action(action text, object text, number bigint
  SET search_path TO 'pg_catalog', 'pg_temp'
 BEGIN ATOMIC
  DELETE FROM aq_internal.action
-   WHERE (action.done_at < (clock_timestamp() - '90 days'::interval));
+   WHERE (action.ctid IN ( SELECT a.ctid
+            FROM aq_internal.action a
+           WHERE ((a.done_at < (clock_timestamp() - '90 days'::interval)) OR ((a.role = SESSION_USER) AND (a.done_at <= ( SELECT b.done_at
+                    FROM aq_internal.action b
+                   WHERE (b.role = SESSION_USER)
+                   ORDER BY b.done_at DESC
+                  OFFSET 9999
+                  LIMIT 1))))
+          FOR UPDATE OF a SKIP LOCKED));
  INSERT INTO aq_internal.action (role, action, object, number, detail)
    VALUES (SESSION_USER, "left"(log_action.action, 100), "left"(log_action.object, 500), log_action.number, "left"(log_action.detail, 2000));
 END;
@@ -1813,7 +1823,8 @@ action: what is done
 object: the queue, schedule or message
 number: how many messages it concerns
 detail: arguments
-pgaq console calls it. Rows older than 90 days are removed. Long texts are cut';
+pgaq console calls it. Rows older than 90 days are removed, and all but the newest 10,000 of a
+role. Long texts are cut';
 ALTER ROUTINE aq.log_action(pg_catalog.text,pg_catalog.text,bigint,pg_catalog.text) OWNER TO pgaq;
 COMMENT ON FUNCTION aq.version() IS 'Version of the library that the server has loaded, of the extension''s catalog in this database, and
   of the server. The library is the newer one until ALTER EXTENSION pgaq UPDATE.';

@@ -487,6 +487,12 @@ def test_the_log_names_who_has_logged_in(server, conn):
         conn.execute("REVOKE boss FROM nobody")
         assert {row[0] for row in nobody.execute("SELECT role FROM aq.actions").fetchall()} == {"nobody"}
         assert db.value(viewer, "SELECT count(*) FROM aq.actions WHERE role = 'nobody'") >= 1
+        conn.execute(
+            "INSERT INTO aq_internal.action (done_at, role, action, object) SELECT now() - i * interval '1 s', 'nobody', 'x', 'y' FROM generate_series(1, 10000) i"
+        )
+        db.execute(nobody, "SELECT aq.log_action('last', 'y')")
+        assert db.value(conn, "SELECT count(*) FROM aq_internal.action WHERE role = 'nobody'") == 10000
+        assert nobody.execute("SELECT action FROM aq.actions ORDER BY done_at DESC LIMIT 1").fetchone() == ("last",)
         conn.execute("UPDATE aq_internal.action SET done_at = done_at - interval '91 days' WHERE role = 'nobody'")
         db.execute(viewer, "SELECT aq.log_action('z', 'y')")
         assert db.value(conn, "SELECT count(*) FROM aq_internal.action WHERE role = 'nobody'") == 0

@@ -78,7 +78,7 @@ SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_pr
 WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosqlbody IS NULL AND p.prosrc LIKE '%aq\_internal.%' AND NOT p.prosecdef AND p.proname <> 'dump_rows'
 	AND (has_function_privilege('public', p.oid, 'EXECUTE') OR has_function_privilege('regress_aq_watcher', p.oid, 'EXECUTE') OR has_function_privilege('aq_administrator_role', p.oid, 'EXECUTE'));
 DROP ROLE regress_aq_watcher;
--- none of them has the rights of the extension's owner, but that for settings that a view shows, and those that draw a report
+-- none of them has the rights of the extension's owner, but those for settings that a view shows, for the log of actions, and for reports
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 WHERE d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'pgaq%') AND p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE');
 
