@@ -456,6 +456,7 @@ def test_not_settled_by_the_session_that_finishes(points_server, how):
         assert arrived(conn, "q", 3) == [1, 2, 3]
 
 
+@pytest.mark.sharded("a queue table lists its transactions in doubt elsewhere")
 def test_producer_goes_on_before_its_prepared_transaction_is_settled(points_server):
     """COMMIT PREPARED releases the producer's lock before it settles the enqueued messages: the next message still
     comes later."""
