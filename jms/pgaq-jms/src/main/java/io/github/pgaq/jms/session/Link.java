@@ -154,13 +154,15 @@ final class Link {
             return;
         }
         int allowed = options.reconnectAttempts();
+        boolean tried = false;
         while ((allowed < 0 || attempts < allowed) && pause(until)) {
-            if (!next.isOver()) {
+            if (!next.isOver() || tried && until.isOver()) {
                 throw Errors.of("connection to the server is lost; it is tried again", loss);
             }
             if (attempt()) {
                 return;
             }
+            tried = true;
         }
         String reason = allowed == 0 ? " (reconnectAttempts is 0)" : "";
         failure = Errors.of("connection to the server is lost" + reason, loss);
