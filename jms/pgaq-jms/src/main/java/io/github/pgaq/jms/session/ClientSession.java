@@ -121,13 +121,19 @@ public class ClientSession extends MessageMaker {
         }
     }
 
-    /** Connects. */
+    /** Connects; a session that fails to keeps no connection. */
     void open() throws JMSException {
-        link.open();
-        link.call("could not open a session", store -> {
-            register(store);
-            return null;
-        });
+        try {
+            link.open();
+            link.call("could not open a session", store -> {
+                register(store);
+                return null;
+            });
+        } catch (JMSException e) {
+            link.close();
+            connection.checkOpen();
+            throw e;
+        }
     }
 
     private void register(Store store) throws SQLException {

@@ -608,11 +608,12 @@ class ConnectionTest extends SessionFixture {
         assertEquals(List.of("a"), all(started().createSession().createConsumer(queue)));
     }
 
-    @Test
-    void aCallWaitsForALostConnectionAsLongAsTheOptionsSay() throws Exception {
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "60"})
+    void aCallWaitsForALostConnectionAsLongAsTheOptionsSay(String delay) throws Exception {
         options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1")
                 .with(PgaqOption.RECONNECT_WAIT, "20")
-                .with(PgaqOption.RECONNECT_DELAY, "60");
+                .with(PgaqOption.RECONNECT_DELAY, delay);
         ClientConnection connection = started();
         Session session = connection.createSession();
         MessageConsumer consumer = session.createConsumer(queue);
@@ -710,8 +711,10 @@ class ConnectionTest extends SessionFixture {
         assertEquals(0, server.subscribers.size());
     }
 
-    @Test
-    void aSessionThatIsMadeWhileTheConnectionClosesIsClosed() throws Exception {
+    @ParameterizedTest
+    @ValueSource(strings = {"", "c"})
+    void aSessionThatIsMadeWhileTheConnectionClosesIsClosed(String client) throws Exception {
+        options = options.with(PgaqOption.CLIENT_ID, client);
         ClientConnection[] made = new ClientConnection[1];
         made[0] = new ClientConnection(
                 () -> {
@@ -726,6 +729,23 @@ class ConnectionTest extends SessionFixture {
                 null);
         assertThrows(IllegalStateException.class, made[0]::createSession);
         assertTrue(server.stores.stream().allMatch(store -> store.closed), "each store is closed");
+    }
+
+    @Test
+    void aSessionThatCannotBeOpenedKeepsNoConnection() throws Exception {
+        options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1")
+                .with(PgaqOption.RECONNECT_WAIT, "1")
+                .with(PgaqOption.RECONNECT_DELAY, "5");
+        ClientConnection connection = named("c");
+        server.kill(server.stores.get(0));
+        ClientConnection other = named("c");
+        for (int i = 0; i < 3; i++) {
+            assertThrows(JMSException.class, connection::createSession);
+        }
+        assertEquals(1, server.stores.stream().filter(store -> !store.closed).count());
+        other.close();
+        connection.control().ping();
+        connection.createSession();
     }
 
     @ParameterizedTest
