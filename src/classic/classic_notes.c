@@ -27,6 +27,7 @@
 
 #include "access/transam.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "storage/ipc.h"
 
 typedef struct Note
@@ -130,11 +131,19 @@ aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone)
 
 /* --- noting ------------------------------------------------------------------------------------ */
 
-/* The role whose transaction it is: also in functions that run as their owner. */
+/*
+ * The role whose transaction it is: also in functions that run as their owner.  In
+ * that of a superuser, which has no limit, the role whose rights the code has: a
+ * rule can be of anybody.
+ */
 static Oid
 caller(void)
 {
-	return aq_job_in_worker() ? InvalidOid : GetOuterUserId();
+	Oid			role = GetOuterUserId();
+
+	if (aq_job_in_worker())
+		return InvalidOid;
+	return superuser_arg(role) && !superuser() ? GetUserId() : role;
 }
 
 static uint32

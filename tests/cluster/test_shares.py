@@ -308,6 +308,26 @@ def test_dequeues_below_savepoints(conn, hog, other, tables):
     assert db.rows(conn, "SELECT * FROM aq.check()") == []
 
 
+def test_dequeues_of_a_rule(server, conn, hog, tables):
+    """What a rule dequeues in a superuser's transaction is its author's: a superuser has no limit."""
+    db.execute(conn, "CREATE SCHEMA lair AUTHORIZATION hog")
+    db.execute(conn, "GRANT USAGE ON SCHEMA lair TO PUBLIC")
+    db.execute(conn, "SELECT aq.enqueue('wide', '1')")
+    hog.execute(
+        "CREATE FUNCTION lair.eat() RETURNS boolean LANGUAGE plpgsql AS "
+        "'BEGIN FOR n IN 1..600 LOOP PERFORM aq.dequeue(''wide'', ''c'' || n); END LOOP; RETURN true; END'"
+    )
+    db.execute(hog, "SELECT aq.create_queue('trap', multiple_consumers => true)")
+    db.execute(hog, "SELECT aq.subscribe('trap', 'spider', rule => 'lair.eat()')")
+    conn.execute("BEGIN")
+    db.execute(conn, "SELECT aq.enqueue('trap', '1')")
+    assert (usage(conn, "dequeues"), usage(conn, "dequeues", "postgres")) == (600, 0)
+    conn.execute("ROLLBACK")
+    until(lambda: usage(conn, "dequeues") == 0, "all attempts counted")
+    db.execute(hog, "SELECT aq.drop_queue('trap', force => true)")
+    db.execute(conn, "DROP SCHEMA lair CASCADE")
+
+
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("how", ["nothing", "kill"])
 def test_prepared_for_many_consumers(server, hog, tables, how, end):

@@ -11,8 +11,9 @@
  *
  * What a queue uses is charged to its owner, who has granted its use to others; what
  * only transactions use, such as the entries for dequeues from queue tables, to their
- * role.  The queues of superusers have no limit, except for the part of the message
- * cache that transactions of other roles keep for them.
+ * role, or in a transaction of a superuser to the role as which code runs.  The queues
+ * of superusers have no limit, except for the part of the message cache that
+ * transactions of other roles keep for them.
  *
  * There are no counters that could be left behind by the end of a session, a change of
  * owner or a dropped queue: the use of a role is computed from what exists in shared
