@@ -474,18 +474,19 @@ public class ClientConnection implements PgaqConnection {
         return "session:" + id;
     }
 
-    /** Lets a connection that takes over the client identifier end this one of a session. */
+    /** Lets a connection that takes over the client identifier end this one of a session; {@link #checkClaim} follows. */
     void registerSession(Store store) throws SQLException {
         String id = clientId;
-        if (id == null) {
-            return;
+        if (id != null) {
+            store.claim(sessionClaim(id), true);
         }
-        store.claim(sessionClaim(id), true);
-        try {
+    }
+
+    /** Fails if the connection no longer has its client identifier. */
+    void checkClaim() throws JMSException {
+        if (clientId != null) {
             checkNotSuspended();
             control.check();
-        } catch (JMSException e) {
-            throw new SQLException(e.getMessage(), e.getErrorCode(), e);
         }
     }
 

@@ -97,7 +97,14 @@ public class ClientSession extends MessageMaker {
         /** The server has ended the leases, unless it has not noticed yet that the connection is lost. */
         @Override
         public void restored(Store store) throws SQLException {
-            register(store);
+            if (!callers) {
+                connection.registerSession(store);
+                try {
+                    connection.checkClaim();
+                } catch (JMSException e) {
+                    throw new SQLException(e.getMessage(), e.getErrorCode(), e);
+                }
+            }
             try {
                 store.release(unseen, null, null, false);
             } catch (SQLException e) {
@@ -125,20 +132,17 @@ public class ClientSession extends MessageMaker {
     void open() throws JMSException {
         try {
             link.open();
-            link.call("could not open a session", store -> {
-                register(store);
-                return null;
-            });
+            if (!callers) {
+                link.call("could not open a session", store -> {
+                    connection.registerSession(store);
+                    return null;
+                });
+                connection.checkClaim();
+            }
         } catch (JMSException e) {
             link.close();
             connection.checkOpen();
             throw e;
-        }
-    }
-
-    private void register(Store store) throws SQLException {
-        if (!callers) {
-            connection.registerSession(store);
         }
     }
 

@@ -732,6 +732,21 @@ class ConnectionTest extends SessionFixture {
     }
 
     @Test
+    void aSessionThatCannotBeOpenedIsNoLossOfItsOwn() throws Exception {
+        ClientConnection connection = named("c");
+        BlockingQueue<JMSException> reports = reports(connection);
+        server.kill(server.stores.get(0));
+        assertThrows(JMSException.class, () -> connection.control().ping());
+        for (int i = 0; i < 3; i++) {
+            assertThrows(JMSException.class, connection::createSession);
+        }
+        // after what was reported before
+        connection.report(new JMSException("last"));
+        assertTrue(next(reports).getErrorCode().startsWith("08"));
+        assertEquals("last", next(reports).getMessage());
+    }
+
+    @Test
     void aSessionThatCannotBeOpenedKeepsNoConnection() throws Exception {
         options = options.with(PgaqOption.RECONNECT_ATTEMPTS, "-1")
                 .with(PgaqOption.RECONNECT_WAIT, "1")
