@@ -474,7 +474,7 @@ public class ClientConnection implements PgaqConnection {
         return "session:" + id;
     }
 
-    /** Lets a connection that takes over the client identifier end this one of a session; {@link #checkClaim} follows. */
+    /** Lets one that takes over the client identifier end this connection of a session; {@link #checkClaim} follows. */
     void registerSession(Store store) throws SQLException {
         String id = clientId;
         if (id != null) {
