@@ -20,7 +20,7 @@ except ImportError as error:  # pragma: no cover - says what to do
 
 __all__ = [
     "Canceled", "Connection", "Error", "OperationalError", "connect", "conninfo", "rows", "row", "value", "execute", "keep_digits", "parts", "said", "sql", "used_password",
-    "versions",
+    "password_refused", "versions",
 ]  # fmt: skip
 
 Connection = psycopg.Connection
@@ -107,6 +107,11 @@ def value(conn: psycopg.Connection, query: Any, parameters: Any = None) -> Any:
 def execute(conn: psycopg.Connection, query: Any, parameters: Any = None) -> None:
     """Run a statement whose result does not matter."""
     conn.execute(query, parameters)
+
+
+def password_refused(error: psycopg.Error) -> bool:
+    """Whether a connection failed after the server had demanded its password."""
+    return error.pgconn is not None and bool(error.pgconn.used_password)
 
 
 def used_password(conn: psycopg.Connection) -> bool:

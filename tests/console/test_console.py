@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import html
 import os
 import re
 import subprocess
@@ -210,13 +211,104 @@ def test_who_guesses_waits(console):
         for _ in range(logins.FAILURES):
             assert "Login failed." in log_in(made, "boss", "wrong").text
         assert "Too many failed logins" in log_in(made, "boss", "of it all").text
+
+
+def guess(made, role, password, address):
+    with pytest.raises(Refused) as error:
+        made.log_in(role, password, address)
+    return str(error.value)
+
+
+def test_a_stranger_cannot_keep_a_role_from_logging_in(server, monkeypatch):
+    server.expect_log("password authentication failed")
+    made = Logins(dsn(server))
+    with contextlib.closing(made):
+        for _ in range(logins.FAILURES):
+            assert guess(made, "boss", "wrong", "192.0.2.1") == "Login failed."
+        assert "Too many" in guess(made, "boss", "of it all", "192.0.2.1") and "Too many" in guess(
+            made, "boss", "of it all", "::ffff:192.0.2.1"
+        )
+        assert made.log_in("boss", "of it all", "192.0.2.2") and made.log_in("viewer", "sees it", "192.0.2.1")
+        # what succeeds takes nothing from the count of others, but from its own
+        for _ in range(2):
+            assert guess(made, "viewer", "wrong", "192.0.2.1") == "Login failed."
+            assert made.log_in("viewer", "sees it", "192.0.2.1")
+        assert made.guard._tries.keys() == {"role boss at 192.0.2.1", "address 192.0.2.1", "role boss", "role viewer"}
+        monkeypatch.setattr(logins, "FAILURES_OF_ROLE", logins.FAILURES + 2)
+        for host in range(2):  # one network of IPv6 counts as one address
+            assert guess(made, "boss", "wrong", f"2001:db8::{host}") == "Login failed."
+        assert {key for key in made.guard._tries if "2001" in key} == {"role boss at 2001:db8::/64", "address 2001:db8::/64"}
+        assert "Too many" in guess(made, "boss", "of it all", "192.0.2.2")
+        monkeypatch.setattr(logins, "FAILURES_OF_ADDRESS", logins.FAILURES)
+        assert "Too many" in guess(made, "nobody", "sees little", "192.0.2.1") and "Login failed." in guess(
+            made, "x" * 64, "x", "192.0.2.3"
+        )
+
+
+def test_many_guesses_at_once_are_not_more(server):
+    server.expect_log("password authentication failed")
+    with contextlib.closing(Logins(dsn(server))) as made, ThreadPoolExecutor(20) as pool:
+        said = list(pool.map(lambda i: guess(made, "boss", f"wrong {i}", "192.0.2.1"), range(40)))
+    assert said.count("Login failed.") == logins.FAILURES
+
+
+def test_guesses_count_in_each_language_of_the_server(server, monkeypatch):
+    server.expect_log("password authentication failed")
+
+    class Translated(db.Error):
+        pass
+
+    real = db.connect
+
+    def connect(*arguments, **more):
+        try:
+            return real(*arguments, **more)
+        except db.Error as error:
+            raise Translated("FATAL:  Passwort-Authentifizierung fehlgeschlagen", pgconn=error.pgconn) from None
+
+    monkeypatch.setattr(db, "connect", connect)
+    with contextlib.closing(Logins(dsn(server))) as made:
+        for _ in range(logins.FAILURES):
+            assert guess(made, "boss", "wrong", "192.0.2.1") == "Login failed."
+        assert "Too many" in guess(made, "boss", "wrong", "192.0.2.1")
+
+
+def test_the_guard_forgets_the_oldest(monkeypatch):
+    monkeypatch.setattr(logins, "REMEMBERED", 10)
     guard = Guard()
-    for _ in range(logins.FAILURES):
-        assert guard.wait("address a") == 0
-        guard.failed("address a", "role r")
-    assert guard.wait("address b", "role r") > 0 and guard.wait("address b") == 0
-    guard.passed("role r")
-    assert guard.wait("role r") == 0
+    for i in range(100):
+        assert guard.begin({f"address {i}": 1}) == 0
+    assert len(guard._tries) == 10 and guard.begin({"address 99": 1}) > 0 and guard.begin({"address 1": 1}) == 0
+
+
+def test_a_password_is_forgotten_without_a_further_request(server, monkeypatch):
+    monkeypatch.setattr(logins, "SWEEP", 0.01)
+    with contextlib.closing(Logins(dsn(server))) as made:
+        login = made.find(made.log_in("viewer", "sees it", "here"))
+        monkeypatch.setattr(logins, "IDLE", -1)
+        until(lambda: login.ended and not made._all, "the end of the login")
+        assert login.pool._idle == []
+
+
+def test_a_role_cannot_use_up_the_logins(server, monkeypatch):
+    monkeypatch.setattr(logins, "LOGINS_OF_ROLE", 2)
+    monkeypatch.setattr(logins, "LOGINS", 3)
+    with contextlib.closing(Logins(dsn(server))) as made:
+        cookies = [made.log_in("nobody", "sees little", "here") for _ in range(4)]
+        assert [made.find(cookie) is not None for cookie in cookies] == [False, False, True, True]
+        assert made.log_in("viewer", "sees it", "here")
+        assert "Too many people" in guess(made, "boss", "of it all", "here")
+
+
+def test_what_cannot_be_read_is_refused(console):
+    """Not an error of the console with a traceback in its log, also for strangers."""
+    with client(console) as made:
+        assert made.get("/login", headers={"Host": "["}).status_code == 400
+        token = re.search('name="token" value="([^"]+)"', made.get("/login").text)[1]
+        form = {"token": token, "role": "viewer", "password": "sees it"}
+        assert made.post("/login", data={f"a{i}": "x" for i in range(200)}).status_code == 403
+        assert made.post("/login", data=form, headers={"Origin": "http://["}).status_code == 403
+        assert log_in(made, "viewer", "sees it", params={"next": "//["}).headers["location"] == "/"
 
 
 def test_a_login_ends(server, monkeypatch):
@@ -311,7 +403,7 @@ def test_schedule_in_words(people):
 @pytest.mark.parametrize(
     "path, status",
     [
-        ("/queues?sort=queue;drop", 400), ("/queues?page=x", 400), ("/queues?page=99999999999999999", 400), ("/queues?page=-5", 200),
+        ("/queues?sort=queue;drop", 400), ("/queues?page=x", 400), ("/queues?page=99999999999999999", 400), ("/queues?page=-5", 200), ("/queues?page=--5", 400),
         ("/queues?q=%27%22%3Cscript%3E%25", 200), ("/queue?name=", 404), ("/queue", 404), ("/messages?queue=tales&state=X'", 400),
         ("/messages?queue=tales&priority=1e9", 400), ("/messages?queue=tales&text=%27%25_", 200), ("/message?queue=tales&id='", 400),
         ("/message?queue=tales&id=00000000-0000-0000-0000-000000000000", 404), ("/report?s=1", 400), ("/report?s=a&s=b", 400), ("/report?s=998&s=999", 500),
@@ -398,8 +490,10 @@ def act(made, name, expect=303, csrf=None, **parameters):
     if question.status_code != 200:
         assert question.status_code == expect, question.text
         return question.text
-    token = csrf if csrf is not None else re.search('name="csrf" value="([^"]+)"', question.text)[1]
-    answer = made.post(f"/act/{name}", data={**parameters, "csrf": token})
+    # as a browser: the fields of the form, with the line ends of the network, to the address of the page
+    fields = {key: html.unescape(value) for key, value in re.findall('<input[^>]* name="([^"]+)" value="([^"]*)"', question.text)}
+    fields |= {"csrf": csrf} if csrf is not None else {}
+    answer = made.post(question.url, data={key: re.sub("\r\n|\r|\n", "\r\n", value) for key, value in fields.items()})
     assert answer.status_code == expect, answer.text
     return question.text if expect == 303 else answer.text
 
@@ -416,7 +510,7 @@ def own(server, conn):
     db.execute(conn, "SELECT aq.alter_queue('own', new_owner => 'boss')")
     put(conn, "own", *range(3))
     (msgid, receipt) = conn.execute("SELECT msgid, receipt FROM aq.dequeue('own', lease => '1 minute')").fetchone()
-    db.execute(conn, "SELECT aq.reject('own', %s, %s, error => %s)", [[msgid], receipt, f"{HOSTILE} %s it's"])
+    db.execute(conn, "SELECT aq.reject('own', %s, %s, error => %s)", [[msgid], receipt, f"{HOSTILE} %s it's\n\tat line\r\n2\r"])
     until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('own_exceptions')") == 1, "the dead letter")
     yield "own"
     db.execute(conn, "SELECT aq.drop_queue('own', force => true)")
@@ -434,7 +528,7 @@ def test_changes(people, conn, own):
     assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7
     page = boss.get("/dead").text
     link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)
-    parameters = dict(parse_qsl(link.replace("&amp;", "&")))
+    parameters = dict(parse_qsl(html.unescape(link)))
     assert "1 dead letters go back" in act(boss, "redrive", **parameters)
     assert logged(conn) == ("boss", "redrive", own, 1) and db.value(conn, "SELECT lag FROM aq.metrics('own')") == 3
     msgid = db.value(conn, "SELECT msgid::text FROM aq.browse('own') LIMIT 1")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
 from typing import Any, AsyncIterator, Awaitable, Callable
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 import jinja2
 from markupsafe import Markup
@@ -40,6 +40,7 @@ HEADERS = {
 EVERY = 2.0  # seconds between refreshes of a live page
 STREAMS = 6  # live pages of a login
 LARGEST = 64 * 1024  # bytes of a form
+PATIENCE = 20.0  # seconds in which it must arrive
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -133,7 +134,7 @@ class Console:
 
     def live(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def stream(request: Request) -> Response:
-            login = self.login_of(request)
+            login = self.login_of(request, touch=False)
             if login is None:
                 return PlainTextResponse("no login\n", 401)
             if login.streams >= STREAMS:
@@ -178,6 +179,10 @@ class Console:
             return self.problem(request, 400, "A report takes two snapshots, a comparison four.", login=login)
         try:
             model = login.ask(lambda conn: db.value(conn, f"SELECT {function}", snapshots))
+        except Busy:
+            return self.problem(request, 503, "All connections of this login are in use.", login=login)
+        except Refused as error:
+            return self.problem(request, 503, str(error), login=login)
         except db.Error as error:
             found = _said(error)
             return self.problem(request, 500, found.message, found.do, login)
@@ -199,7 +204,8 @@ class Console:
             return self.problem(request, 404, "There is no such action.", login=login)
         if self.settings.read_only:
             return self.problem(request, 403, "This console changes nothing.", login=login)
-        form = dict(request.query_params) if request.method == "GET" else await _form(request)
+        # what names the messages stays in the address: browsers change line ends in the fields of a form, and errors have some
+        form = {**request.query_params, **(await _form(request) if request.method == "POST" else {})}
         if request.method == "POST" and not await self.trusted(request, login):
             return self.problem(request, 403, "The form was not made by this console.", "Load the page again.", login)
         try:
@@ -212,6 +218,8 @@ class Console:
             return self.problem(request, 404 if isinstance(error, NotFound) else 400, str(error), login=login)
         except Busy:
             return self.problem(request, 503, "All connections of this login are in use.", login=login)
+        except Refused as error:
+            return self.problem(request, 503, str(error), login=login)
         except db.Error as error:
             found = _said(error)
             return self.problem(request, {3: 503, 5: 403, 6: 404}.get(found.code, 400), found.message, found.do, login)
@@ -337,7 +345,7 @@ class Headers:
             return
         hosts = self.console.settings.hosts
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        if hosts and (urlsplit(f"//{host}").hostname or "") not in hosts:
+        if hosts and (_parts(f"//{host}").hostname or "") not in hosts:
             await PlainTextResponse("this host is not served here\n", 400)(scope, receive, send)
             return
 
@@ -393,9 +401,17 @@ def _event(name: str, body: str) -> str:
     return f"event: {name}\n" + "".join(f"data: {line}\n" for line in body.splitlines()) + "\n"
 
 
+def _parts(url: str) -> SplitResult:
+    """The parts of a URL; none of what cannot be one."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
 def _inside(path: str) -> str:
     """A path of this console; anything else is its first page."""
-    parts = urlsplit(path)
+    parts = _parts(path)
     good = (
         path.startswith("/")
         and not path.startswith(("//", "/\\"))
@@ -412,17 +428,23 @@ def _same_origin(request: Request, settings: Settings) -> bool:
     origin = request.headers.get("origin")
     if origin is None:
         return True
-    return urlsplit(origin).netloc == request.headers.get("host")
+    return _parts(origin).netloc == request.headers.get("host")
 
 
 async def _form(request: Request) -> dict[str, str]:
     """The fields of a form; read once."""
     if not hasattr(request.state, "form"):
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST:
-                body = b""
-                break
-        request.state.form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100))
+        body, complete = b"", False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > LARGEST:
+                        break
+                else:
+                    complete = True
+        request.state.form = {}
+        if complete:
+            with contextlib.suppress(ValueError):  # too many fields
+                request.state.form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100))
     return request.state.form

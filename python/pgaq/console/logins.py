@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from pgaq import db
 
@@ -23,8 +24,14 @@ LOGINS = 500  # at a time
 IDLE = 30 * 60.0  # seconds without a request after which a login ends
 LONGEST = 12 * 3600.0
 LIMIT = "15s"  # of a statement of a page
-FAILURES, WINDOW = 5, 300.0  # failed logins of an address or as a role within this time; then it must wait
+LOGINS_OF_ROLE = 20  # at a time; the one that has been unused for longest ends
+SWEEP = 30.0  # seconds between looks for logins whose time is over
+WINDOW = 300.0  # seconds in which failed logins are counted
+FAILURES = 5  # as a role from one address; then this address must wait
+FAILURES_OF_ADDRESS = 20  # as any roles
+FAILURES_OF_ROLE = 100  # from all addresses: a few cannot lock a role out, many cannot guess without limit
 REMEMBERED = 10_000  # addresses and roles with failures
+NAME = 63  # bytes of the name of a role
 
 
 class Refused(Exception):
@@ -65,10 +72,14 @@ class Pool:
                 conn.close()
             self._free.release()
 
-    def close(self) -> None:
-        self._closed = True
+    def clear(self) -> None:
+        """Closes what is not in use."""
         while self._idle:
             self._idle.pop().close()
+
+    def close(self) -> None:
+        self._closed = True
+        self.clear()
 
 
 def _lives(conn: db.Connection) -> bool:
@@ -102,8 +113,7 @@ class Login:
         except db.OperationalError as error:
             if change or db.said(error)[0] not in (None, "57P01", "57P02", "57P03"):
                 raise
-            self.pool.close()
-            self.pool._closed = False
+            self.pool.clear()
             return self._once(work, change)
 
     def _once(self, work: Callable[[db.Connection], Any], change: bool) -> Any:
@@ -119,31 +129,56 @@ class Login:
 
 
 class Guard:
-    """Counts failed logins by address and by role."""
+    """Counts failed logins within the last minutes.  A try counts before it is made: many at once are not more than one after another."""
 
     def __init__(self) -> None:
-        self._failures: dict[str, deque[float]] = {}
+        self._tries: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
-    def wait(self, *keys: str) -> int:
-        """Seconds that these must wait; 0: they may try."""
+    def begin(self, limits: Mapping[str, int]) -> int:
+        """Counts a try under each key, and returns 0; if that would exceed a limit, returns the seconds to wait."""
         now = time.monotonic()
         with self._lock:
-            found = [self._failures[key] for key in keys if key in self._failures]
-            return max((int(each[0] + WINDOW - now) + 1 for each in found if len(each) >= FAILURES and now - each[0] < WINDOW), default=0)
+            waits = []
+            for key, limit in limits.items():
+                tries = self._tries.get(key, ())
+                if len(tries) >= limit and now - tries[-limit] < WINDOW:
+                    waits.append(int(tries[-limit] + WINDOW - now) + 1)
+            if waits:
+                return max(waits)
+            for key, limit in limits.items():
+                # the newest at the end, so that the oldest are forgotten
+                tries = self._tries.pop(key, None) or deque(maxlen=limit)
+                tries.append(now)
+                self._tries[key] = tries
+            while len(self._tries) > REMEMBERED:
+                self._tries.pop(next(iter(self._tries)))
+        return 0
 
-    def failed(self, *keys: str) -> None:
-        now = time.monotonic()
+    def take_back(self, keys: Iterable[str]) -> None:
+        """The try was no wrong guess."""
         with self._lock:
-            if len(self._failures) > REMEMBERED:
-                self._failures = {key: each for key, each in self._failures.items() if now - each[-1] < WINDOW}
             for key in keys:
-                self._failures.setdefault(key, deque(maxlen=FAILURES)).append(now)
+                tries = self._tries.get(key)
+                if tries:
+                    tries.pop()
+                if not tries:
+                    self._tries.pop(key, None)
 
-    def passed(self, *keys: str) -> None:
+    def forget(self, key: str) -> None:
         with self._lock:
-            for key in keys:
-                self._failures.pop(key, None)
+            self._tries.pop(key, None)
+
+
+def network(address: str) -> str:
+    """What one person has: an address of IPv4, 2^64 addresses of IPv6."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 6 and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 class Logins:
@@ -155,29 +190,38 @@ class Logins:
         self._key = secrets.token_bytes(32)
         self._all: dict[str, Login] = {}
         self._lock = threading.Lock()
+        self._sweeper: threading.Thread | None = None
 
     def log_in(self, role: str, password: str, address: str) -> str:
         """The value of the cookie."""
-        keys = (f"address {address}", f"role {role}")
-        wait = self.guard.wait(*keys)
-        if wait:
-            raise Refused(f"Too many failed logins. Try again in {wait} s.")
         if not role or not password or "\0" in role + password:
             raise Refused("Name a role and its password.")
+        if len(role.encode()) > NAME:
+            raise Refused("Login failed.")  # the server would cut the name, so it would be another one for the guard
+        address = network(address)
+        limits = {f"role {role} at {address}": FAILURES, f"address {address}": FAILURES_OF_ADDRESS, f"role {role}": FAILURES_OF_ROLE}
+        wait = self.guard.begin(limits)
+        if wait:
+            raise Refused(f"Too many failed logins. Try again in {wait} s.")
         pool = Pool(lambda: self._connect(role, password))
+        wrong = False
         try:
             with pool.borrow() as (conn, _):
                 if db.value(conn, "SELECT 1 FROM pg_extension WHERE extname = 'pgaq'") is None:
                     raise Refused("The database does not have the extension pgaq.")
         except db.Error as error:
-            # before the authentication there is no SQLSTATE, only words
-            if 'database "' in str(error):
-                raise Refused("The database does not exist, or does not let this role connect.") from None
-            if "authentication failed" in str(error) or "does not exist" in str(error) or "not permitted" in str(error):
-                self.guard.failed(*keys)
+            # before the authentication there is no SQLSTATE, only words, in the language of the server
+            said = str(error)
+            wrong = "authentication failed" in said or 'database "' not in said and db.password_refused(error)
+            if wrong or 'role "' in said and "does not exist" in said:
                 raise Refused("Login failed.") from None
+            if 'database "' in said:
+                raise Refused("The database does not exist, or does not let this role connect.") from None
             raise Refused("The database does not answer, or does not let this role connect.") from None
-        self.guard.passed(*keys)
+        finally:
+            if not wrong:
+                self.guard.take_back(limits)
+        self.guard.forget(f"role {role} at {address}")
         return self._remember(Login(role, pool, self.read_only))
 
     def _connect(self, role: str, password: str) -> db.Connection:
@@ -199,9 +243,17 @@ class Logins:
         self.sweep()
         name = secrets.token_urlsafe(24)
         with self._lock:
+            own = [(each.seen, name) for name, each in self._all.items() if each.role == login.role]
+        if len(own) >= LOGINS_OF_ROLE:
+            self._end(min(own)[1])
+        with self._lock:
             if len(self._all) >= LOGINS:
+                login.pool.close()
                 raise Refused("Too many people are logged in.")
             self._all[name] = login
+            if self._sweeper is None:
+                self._sweeper = threading.Thread(target=self._sweep_on, daemon=True, name="pgaq console logins")
+                self._sweeper.start()
         return f"{name}.{self.sign(name)}"
 
     def find(self, cookie: str | None, touch: bool = True) -> Login | None:
@@ -219,8 +271,11 @@ class Logins:
         return login
 
     def log_out(self, cookie: str | None) -> None:
+        self._end((cookie or "").partition(".")[0])
+
+    def _end(self, name: str) -> None:
         with self._lock:
-            login = self._all.pop((cookie or "").partition(".")[0], None)
+            login = self._all.pop(name, None)
         if login:
             login.ended = True
             login.kept.clear()
@@ -232,11 +287,21 @@ class Logins:
         with self._lock:
             over = [name for name, login in self._all.items() if login.ends(now)]
         for name in over:
-            self.log_out(name)
+            self._end(name)
+
+    def _sweep_on(self) -> None:
+        """In a thread as long as there are logins: a password is forgotten in time, even if no further request arrives."""
+        while True:
+            time.sleep(SWEEP)
+            self.sweep()
+            with self._lock:
+                if not self._all:
+                    self._sweeper = None
+                    return
 
     def sign(self, word: str) -> str:
         return hmac.new(self._key, word.encode(), hashlib.sha256).hexdigest()
 
     def close(self) -> None:
         for name in list(self._all):
-            self.log_out(name)
+            self._end(name)

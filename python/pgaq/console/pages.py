@@ -171,7 +171,7 @@ def number(given: Mapping[str, str], name: str, default: int | None = None) -> i
     word = given.get(name, "")
     if not word:
         return default
-    if not word.lstrip("-").isdecimal() or len(word) > 9:
+    if not word.removeprefix("-").isdecimal() or len(word) > 9:
         raise Wrong(f"{name} is not a number")
     return int(word)
 
