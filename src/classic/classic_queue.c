@@ -9,6 +9,7 @@
  */
 #include "classic/classic_private.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "executor/spi.h"
@@ -134,6 +135,16 @@ enqueue_time_of(AqQueue *queue, RowScan *messages, TupleTableSlot *slot, const K
 	return DatumGetTimestampTz(slot_getattr(slot, COL_ENQUEUE_TIME + 1, &isnull));
 }
 
+/* Has the prepared transaction taken the row that it has enqueued? */
+static bool
+is_own_take(const List *prepared, const Prepared *transaction, TupleTableSlot *slot)
+{
+	HeapTupleHeader header = aq_table_row_header(slot);
+
+	return (header->t_infomask & HEAP_XMAX_INVALID) == 0 && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
+		prepared_of(prepared, HeapTupleHeaderGetUpdateXid(header)) == transaction;
+}
+
 /* Has the prepared transaction taken messages for no other consumer? */
 static bool
 is_only_take(const List *found, const InDoubt *doubt)
@@ -215,6 +226,8 @@ find_uses(AqQueue *queue, AqQueueShm *shm, const List *prepared)
 			doubt_of(&found, position, transaction, xid, false)->n--;
 			continue;
 		}
+		if (put && is_own_take(prepared, transaction, slot))
+			doubt_of(&found, position, transaction, xid, false)->n++;
 		doubt = doubt_of(&found, position, transaction, xid, put);
 		doubt->n++;
 		enqueued = put ? 0 : enqueue_time_of(queue, &messages, slot, &key);

@@ -195,6 +195,8 @@ def test_own_message_taken_in_the_same_transaction(server, queue, how, finish, s
             assert arrived(conn, queue, 1) == [2]
         else:
             assert not ready(conn, queue, timeout="0.2 s")
+        lag = "SELECT lag FROM aq.subscribers WHERE queue_name = %s"
+        until(lambda: db.value(conn, lag, [queue]) == 0, "a lag without the own message")
 
 
 @pytest.mark.parametrize("finish", FINISH)
