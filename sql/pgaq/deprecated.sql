@@ -1,4 +1,4 @@
--- Names of the previous version. Each is a function with the arguments, the body and the privileges of the one that replaces it, and is dropped in the next
+-- Names of the previous version. Each is a function with the arguments of that version, the body and the privileges of the one that replaces it, and is dropped in the next
 -- version. Rules of subscribers (aq_internal.subscriber) can call those of aq_jms by these names: the script that drops them must change the rules.
 DO $$
 DECLARE
@@ -13,10 +13,10 @@ BEGIN
 			('reclaim_unit', 'break_lease')) n (name, old) ON n.name = p.proname
 		WHERE p.pronamespace = 'aq_jms'::regnamespace AND p.proname <> 'enqueue' OR p.pronamespace = 'aq'::regnamespace AND n.old IS NOT NULL
 		ORDER BY 1 LOOP
-		-- in its body, arguments can be qualified with the function's name
-		definition := regexp_replace(pg_get_functiondef(function.oid), '\m' || function.name || '\.', function.old || '.', 'g');
+		-- in its body, arguments can be qualified with the function's name; affinity is newer than the old names
+		definition := regexp_replace(replace(pg_get_functiondef(function.oid), ', affinity text DEFAULT NULL::text', ''), '\m' || function.name || '\.', function.old || '.', 'g');
 		EXECUTE regexp_replace(definition, '^CREATE OR REPLACE (\w+) [^(]*\(', format('CREATE \1 aq.%s(', function.old));
-		signature := format('ROUTINE aq.%s(%s)', function.old, pg_get_function_identity_arguments(function.oid));
+		signature := format('ROUTINE aq.%s(%s)', function.old, replace(pg_get_function_identity_arguments(function.oid), ', affinity text', ''));
 		EXECUTE format('COMMENT ON %s IS ''Deprecated since 0.2.0, removed in 0.3.0: use %s.''', signature, function.oid::regproc);
 		IF NOT has_function_privilege('public', function.oid, 'EXECUTE') THEN
 			EXECUTE format('REVOKE EXECUTE ON %s FROM PUBLIC', signature);

@@ -1476,14 +1476,6 @@ RETURN (SELECT format('<!DOCTYPE html>
 </html>
 '::text, min(l.line) FILTER (WHERE (l.n = 1)), string_agg(l.line, '
 '::text ORDER BY l.n)) AS format FROM (SELECT replace(replace(replace(r.t, '&'::text, '&amp;'::text), '<'::text, '&lt;'::text), '>'::text, '&gt;'::text) AS line, r.n FROM aq.report_text(report_html.model) WITH ORDINALITY r(t, n)) l);
-CREATE OR REPLACE FUNCTION aq.jms_send(messages bytea, acknowledge bytea DEFAULT NULL::bytea, affinity text DEFAULT NULL::text)
- RETURNS void
- LANGUAGE c
-AS 'pgaq', $function$aq_jms_send$function$;
-CREATE OR REPLACE FUNCTION aq.jms_commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer, affinity text DEFAULT NULL::text)
- RETURNS bytea
- LANGUAGE c
-AS 'pgaq', $function$aq_jms_receive_commit$function$;
 DROP FUNCTION aq_internal.html_advice(pg_catalog.jsonb);
 DROP FUNCTION aq_internal.html_table(pg_catalog.jsonb);
 DROP FUNCTION aq_internal.html_cell(pg_catalog.jsonb,pg_catalog.jsonb);
@@ -1526,8 +1518,6 @@ DROP FUNCTION aq_internal.report_load_profile(aq_internal.span);
 DROP FUNCTION aq_internal."when"(timestamp with time zone);
 DROP FUNCTION aq_internal."time"(aq_internal.span,pg_catalog.text);
 DROP FUNCTION aq_internal.chart_of(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb);
-DROP FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer);
-DROP FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea);
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
@@ -1930,8 +1920,8 @@ COMMENT ON FUNCTION aq.propagate(pg_catalog.text,pg_catalog.text,interval,timest
 COMMENT ON FUNCTION aq.end_propagation(pg_catalog.text,pg_catalog.text,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq.drop_propagation.';
 COMMENT ON PROCEDURE aq.jms_receive(pg_catalog.text[],pg_catalog.text[],pg_catalog.text[],integer[],interval,interval,pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],integer,pg_catalog.bytea) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.receive.';
 COMMENT ON FUNCTION aq.jms_browse(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,integer,integer) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.browse.';
-COMMENT ON FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.send.';
-COMMENT ON FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer,pg_catalog.text) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.commit.';
+COMMENT ON FUNCTION aq.jms_send(pg_catalog.bytea,pg_catalog.bytea) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.send.';
+COMMENT ON FUNCTION aq.jms_commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.commit.';
 COMMENT ON FUNCTION aq.jms_acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.acknowledge.';
 COMMENT ON FUNCTION aq.jms_extend(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],interval) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.extend.';
 COMMENT ON FUNCTION aq.jms_release(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],interval,pg_catalog.text,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq_jms.release.';

@@ -1,4 +1,4 @@
--- Deprecated names have the arguments, results and privileges of the functions that replace them.
+-- Deprecated names have the arguments, results and privileges of the functions that replace them, except for arguments that are newer.
 \pset format unaligned
 \pset tuples_only on
 CREATE TEMPORARY TABLE deprecated AS

@@ -442,13 +442,14 @@ public class ClientConnection implements PgaqConnection {
 
     private void claim(String id) throws JMSException {
         String claim = "client:" + id;
-        boolean claimed = control.call(
-                CLAIM_CLIENT,
-                store -> store.claim(claim, false) || options.clientIdTakeover() && takeOver(store, claim));
+        // one of the caller's belongs to a transaction, and would end those that work beside it
+        boolean takes = options.clientIdTakeover() && !callers;
+        boolean claimed =
+                control.call(CLAIM_CLIENT, store -> store.claim(claim, false) || takes && takeOver(store, claim));
         if (!claimed) {
             throw new InvalidClientIDException("client identifier \"" + id + "\" is in use");
         }
-        if (options.clientIdTakeover()) {
+        if (takes) {
             try {
                 // also if the identifier was free: sessions can outlive their control connection for a while
                 control.run(CLAIM_CLIENT, store -> store.endClaimants(sessionClaim(id)));

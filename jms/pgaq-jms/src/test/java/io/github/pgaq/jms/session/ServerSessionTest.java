@@ -683,6 +683,9 @@ class ServerSessionTest extends ServerTest {
                 taker.start();
                 assertThrows(JMSException.class, first::acknowledge);
                 Session other = taker.createSession();
+                try (Connection jdbc = connect()) {
+                    assertThrows(InvalidClientIDException.class, () -> takes.createConnection(jdbc));
+                }
                 assertEquals(List.of("a", "b"), receive(other.createConsumer(other.createQueue(name)), 2));
             }
         }
