@@ -281,7 +281,7 @@ def test_durations_are_named(pgaq: Callable[..., Result]) -> None:
     look(main.typer.main.get_command(main.app), "")
     assert found == {
         "queue create": ["--retention", "--retry-delay"], "send": ["--delay", "--expires"], "receive": ["--lease", "--wait"], "report ash": ["--last"], "status": ["--last"], "top": ["--every"],
-            "schedule create": ["--delay", "--expires"], "schedule alter": ["--delay", "--expires"],
+            "console": ["--timeout"], "metrics": ["--timeout"], "schedule create": ["--delay", "--expires"], "schedule alter": ["--delay", "--expires"],
     }  # fmt: skip
     for name in found:
         shown = " ".join(pgaq(*name.split(), "--help").out.split())
