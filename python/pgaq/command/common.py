@@ -194,6 +194,16 @@ def command(app: typer.Typer, name: str, **more: Any) -> Callable[[Callable[...,
 # -- the connection
 
 
+def conninfo() -> str:
+    """Where the option -d says the server is; empty: where libpq's environment says it."""
+    try:
+        return db.conninfo(chosen().dbname) if chosen().dbname else ""
+    except db.Error as error:
+        raise Failure(
+            " ".join(str(error).split()), "Name the server with -d, or with PGHOST, PGDATABASE, PGSERVICE and so on", USAGE
+        ) from None
+
+
 def connect(*, extension: bool = True, **parameters: Any) -> db.Connection:
     """A connection by libpq's rules; the database must have the extension."""
     try:

@@ -9,8 +9,8 @@ from typing import Any, Optional
 
 import typer
 
-from pgaq import db, text
-from pgaq.command.common import USAGE, Failure, chosen, command
+from pgaq import text
+from pgaq.command.common import USAGE, Failure, command, conninfo
 from pgaq.command.metrics import LIMIT, TIMEOUT, address, at, exporter, listen
 
 
@@ -58,15 +58,9 @@ def console(
             f"the console cannot be loaded: {error}",
             "apt-get install python3-starlette python3-uvicorn python3-jinja2, or pip install 'pgaq[console]'",
         ) from None
-    try:
-        dsn = db.conninfo(chosen().dbname) if chosen().dbname else ""
-    except db.Error as error:
-        raise Failure(
-            " ".join(str(error).split()), "Name the server with -d, or with PGHOST, PGDATABASE, PGSERVICE and so on", USAGE
-        ) from None
     local: tuple[str, ...] = () if behind_proxy or certificate else ("localhost", "127.0.0.1", "::1", host)
     settings: Any = Settings(
-        dsn=dsn, read_only=read_only, secure=bool(certificate) or behind_proxy, behind_proxy=behind_proxy, hosts=tuple(hosts or local),
+        dsn=conninfo(), read_only=read_only, secure=bool(certificate) or behind_proxy, behind_proxy=behind_proxy, hosts=tuple(hosts or local),
         exporter=exporter(timeout, limit) if metrics else None,
     )  # fmt: skip
     try:

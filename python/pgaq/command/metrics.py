@@ -11,7 +11,7 @@ import click
 import typer
 
 from pgaq import db, text
-from pgaq.command.common import USAGE, VERSION, Failure, chosen, command, duration, span
+from pgaq.command.common import VERSION, Failure, command, conninfo, duration, span
 from pgaq.metrics.exporter import Exporter
 from pgaq.metrics.serve import Server
 
@@ -43,12 +43,7 @@ def listen(default: str, help: str) -> Any:
 
 def exporter(timeout: str, limit: int) -> Exporter:
     """It opens its connections itself, by libpq's rules and the option -d, whenever it needs one."""
-    try:
-        info = db.conninfo(chosen().dbname) if chosen().dbname else ""
-    except db.Error as error:
-        raise Failure(
-            " ".join(str(error).split()), "Name the server with -d, or with PGHOST, PGDATABASE, PGSERVICE and so on", USAGE
-        ) from None
+    info = conninfo()
 
     def connect(seconds: float) -> db.Connection:
         more = {"client_encoding": "UTF8", "fallback_application_name": "pgaq metrics", "prepare_threshold": None}

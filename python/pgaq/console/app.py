@@ -78,7 +78,7 @@ class Console:
 
     def html(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         login = values.get("login")
-        more = {"root": request.scope.get("root_path", ""), "login": login, "path": request.url.path, "given": dict(request.query_params), "read_only": self.settings.read_only}  # fmt: skip
+        more = {"root": _root(request), "login": login, "path": request.url.path, "given": dict(request.query_params), "read_only": self.settings.read_only}  # fmt: skip
         return HTMLResponse(self.templates.get_template(template).render({"with_query": _with_query(request), **more, **values}), status)
 
     def problem(self, request: Request, status: int, said: str, do: str = "", login: Login | None = None) -> HTMLResponse:
@@ -95,7 +95,7 @@ class Console:
             if login is None:
                 return self.to_login(request)
             status, body, values = self.fragment(page, login, request)
-            live = f"{request.scope.get('root_path', '')}/live{request.url.path.removeprefix(request.scope.get('root_path', ''))}?{request.url.query}"
+            live = f"{_root(request)}/live{_path(request)}?{request.url.query}"
             title = values.get("heading") or page.title
             return self.html(
                 request, "page.html", status, title=title, body=body, login=login, live=live if page.live and status in (200, 503) else None
@@ -106,26 +106,14 @@ class Console:
     def fragment(self, page: Page, login: Login, request: Request) -> tuple[int, Markup, dict[str, Any]]:
         """Status and HTML of what is in the page, without its frame."""
         given = dict(request.query_params)
-        root = request.scope.get("root_path", "")
+        root = _root(request)
         common = {"root": root, "given": given, "login": login, "with_query": _with_query(request), "read_only": self.settings.read_only}
         try:
             values = login.ask(lambda conn: page.show(conn, login, given))
             status, template = 200, page.template
-        except NotFound as error:
-            status, template, values = 404, "said.html", {"said": str(error), "do": ""}
-        except Wrong as error:
-            status, template, values = 400, "said.html", {"said": str(error), "do": ""}
-        except Busy:
-            status, template, values = (
-                503,
-                "said.html",
-                {"said": "All connections of this login are in use.", "do": "Close a page that is open twice."},
-            )
-        except Refused as error:
-            status, template, values = 503, "said.html", {"said": str(error), "do": ""}
-        except db.Error as error:
-            found = _said(error)
-            status, template, values = (503 if found.code == 3 else 500), "said.html", {"said": found.message, "do": found.do}
+        except FAILURES as error:
+            status, said, do = _failed(error, {3: 503}, 500, "Close a page that is open twice.")
+            template, values = "said.html", {"said": said, "do": do}
         values["now"] = datetime.now().astimezone()
         body = self.templates.get_template(template).render({**common, **values})
         return status, Markup(body), values
@@ -179,13 +167,8 @@ class Console:
             return self.problem(request, 400, "A report takes two snapshots, a comparison four.", login=login)
         try:
             model = login.ask(lambda conn: db.value(conn, f"SELECT {function}", snapshots))
-        except Busy:
-            return self.problem(request, 503, "All connections of this login are in use.", login=login)
-        except Refused as error:
-            return self.problem(request, 503, str(error), login=login)
-        except db.Error as error:
-            found = _said(error)
-            return self.problem(request, 500, found.message, found.do, login)
+        except FAILURES as error:
+            return self.problem(request, *_failed(error, {}, 500), login)
         headers = {"Content-Security-Policy": REPORT_POLICY}
         if request.query_params.get("download"):
             headers["Content-Disposition"] = f'attachment; filename="pgaq-report-{"-".join(map(str, snapshots))}.html"'
@@ -212,20 +195,13 @@ class Console:
             parameters = given(action, form)
             if request.method == "POST":
                 await run_in_threadpool(login.ask, lambda conn: perform(conn, name, action, parameters), change=True)
-                return RedirectResponse(f"{request.scope.get('root_path', '')}/log", 303)
+                return RedirectResponse(f"{_root(request)}/log", 303)
             number = await run_in_threadpool(login.ask, lambda conn: count(conn, action, parameters))
-        except (NotFound, Wrong, NotDone) as error:
-            return self.problem(request, 404 if isinstance(error, NotFound) else 400, str(error), login=login)
-        except Busy:
-            return self.problem(request, 503, "All connections of this login are in use.", login=login)
-        except Refused as error:
-            return self.problem(request, 503, str(error), login=login)
-        except db.Error as error:
-            found = _said(error)
-            return self.problem(request, {3: 503, 5: 403, 6: 404}.get(found.code, 400), found.message, found.do, login)
+        except FAILURES as error:
+            return self.problem(request, *_failed(error, {3: 503, 5: 403, 6: 404}, 400), login)
         shown = {key: words.shown(value) for key, value in parameters.items()}
         question = action.question.format(**{**shown, "number": words.shown(number, "count")})
-        back = f"{request.scope.get('root_path', '')}/{action.back or 'schedules?'}{words.quoted(parameters[action.object]) if action.back else ''}"
+        back = f"{_root(request)}/{action.back or 'schedules?'}{words.quoted(parameters[action.object]) if action.back else ''}"
         return self.html(
             request,
             "ask.html",
@@ -242,8 +218,8 @@ class Console:
     # -- login
 
     def to_login(self, request: Request) -> Response:
-        root = request.scope.get("root_path", "")
-        here = request.url.path.removeprefix(root) + (f"?{request.url.query}" if request.url.query else "")
+        root = _root(request)
+        here = _path(request) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{root}/login?{urlencode({'next': here})}" if here != "/" else f"{root}/login", 303)
 
     async def login(self, request: Request) -> Response:
@@ -259,7 +235,7 @@ class Console:
             cookie = await run_in_threadpool(self.logins.log_in, form.get("role", ""), form.get("password", ""), self.client(request))
         except Refused as error:
             return self.login_form(request, str(error), 403)
-        root = request.scope.get("root_path", "")
+        root = _root(request)
         response = RedirectResponse(root + _inside(request.query_params.get("next", "/")), 303)
         self.logins.log_out(request.cookies.get(self.cookie)) if self.login_of(request) else None
         response.set_cookie(self.cookie, cookie, **self.cookie_options(request))
@@ -279,7 +255,7 @@ class Console:
             if not await self.trusted(request, login):
                 return self.problem(request, 403, "The form was not made by this console.", "Load the page again.", login)
             self.logins.log_out(request.cookies.get(self.cookie))
-        response = RedirectResponse(f"{request.scope.get('root_path', '')}/login", 303)
+        response = RedirectResponse(f"{_root(request)}/login", 303)
         response.delete_cookie(self.cookie, path=self.cookie_path(request))
         return response
 
@@ -289,7 +265,7 @@ class Console:
         return hmac.compare_digest(form.get("csrf", "").encode(), login.csrf.encode()) and _same_origin(request, self.settings)
 
     def cookie_path(self, request: Request) -> str:
-        return "/" if self.settings.secure else request.scope.get("root_path", "") + "/"
+        return "/" if self.settings.secure else _root(request) + "/"
 
     def cookie_options(self, request: Request) -> dict[str, Any]:
         return {
@@ -315,14 +291,14 @@ class Console:
         return Response(self.static[name], media_type=STATIC["." + name.rpartition(".")[2]], headers={"Cache-Control": "max-age=3600"})
 
     def health(self, request: Request) -> Response:
-        path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+        path = _path(request)
         if self.settings.exporter is None:
             return PlainTextResponse("ok\n" if path == "/healthz" else "not found\n", 200 if path == "/healthz" else 404)
         status, kind, text = answer(self.settings.exporter, path)
         return Response(text, status, media_type=None, headers={"Content-Type": kind})
 
     def routes(self) -> list[Route]:
-        found = [Route("/", lambda request: RedirectResponse(f"{request.scope.get('root_path', '')}/queues", 303))]
+        found = [Route("/", lambda request: RedirectResponse(f"{_root(request)}/queues", 303))]
         for path, page in PAGES.items():
             found.append(Route(f"/{path}", self.page(page)))
             if page.live:
@@ -385,6 +361,29 @@ def _said(error: db.Error) -> Failure:
     if found.code == 3:
         return Failure("The database does not answer.", "The page comes back when it does.", 3)
     return found
+
+
+FAILURES = (NotFound, Wrong, NotDone, Busy, Refused, db.Error)
+
+
+def _failed(error: Exception, statuses: dict[int, int], other: int, busy: str = "") -> tuple[int, str, str]:
+    """Status of the answer, what is said, and what to do; statuses: of errors of the server, by the exit code of the command."""
+    if isinstance(error, db.Error):
+        found = _said(error)
+        return statuses.get(found.code, other), found.message, found.do
+    if isinstance(error, Busy):
+        return 503, "All connections of this login are in use.", busy
+    return 404 if isinstance(error, NotFound) else 503 if isinstance(error, Refused) else 400, str(error), ""
+
+
+def _root(request: Request) -> str:
+    """Where the console is mounted; empty: at the host's root."""
+    return request.scope.get("root_path", "")
+
+
+def _path(request: Request) -> str:
+    """The path of the request in the console."""
+    return request.url.path.removeprefix(_root(request))
 
 
 def _with_query(request: Request) -> Callable[..., str]:
