@@ -243,7 +243,7 @@ aq_send_counted_text(StringInfo buffer, const char *string, int length)
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);
 
-/* What is left of suspended time limits, in milliseconds; 0: not suspended. */
+/* Suspended time limits: the remaining time in milliseconds; 0: not suspended. */
 typedef struct AqTimeLimits
 {
 	int			statement,

@@ -73,11 +73,11 @@ public class ClientConnection implements PgaqConnection {
 
     private volatile String clientId;
     private volatile ExceptionListener exceptionListener;
-    /** What it is not told yet; each has a thread that tells one. */
+    /** Reports that the exception listener has not got yet; for each there is a thread that passes one on. */
     private final java.util.Queue<JMSException> untold = new ConcurrentLinkedQueue<>();
-    /** Held while it is told. */
+    /** Held during each call of the exception listener. */
     private final ReentrantLock telling = new ReentrantLock();
-    /** When it was told of a loss last, by System.nanoTime(); before that, when the connection was made. */
+    /** Time of the latest report of a loss, by System.nanoTime(); before the first one, the start of the connection. */
     private final AtomicLong lastLoss = new AtomicLong(System.nanoTime());
     /** Why the sessions neither send nor receive, for now or for good; null: they do. */
     private volatile JMSException suspension;
