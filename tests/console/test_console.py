@@ -443,6 +443,24 @@ def test_blockers(people, server):
         one.execute("DROP TABLE contended")
 
 
+def test_sessions_of_a_queue(people, server):
+    """A session that waits for messages is on the page of its queue and among the waits, with the queue's name in the wait."""
+    with server.connect() as waiter, server.connect() as conn, ThreadPoolExecutor() as pool:
+        pid = db.value(waiter, "SELECT pg_backend_pid()")
+        db.execute(conn, "SELECT aq.create_queue('awaited')")
+        call = pool.submit(waiter.execute, "SELECT * FROM aq.dequeue('awaited', wait => '5 minutes')")
+        try:
+            for path in ("/queue?name=awaited", "/waits"):
+                row = until(
+                    lambda: re.search(f"<tr[^>]*><td>{pid}</td>.*?</tr>", people["viewer"].get(path).text, re.DOTALL), "the session"
+                )[0]
+                assert "waiting for messages" in row and "<small>queue awaited," in row
+        finally:
+            db.execute(conn, "SELECT aq.enqueue('awaited', 'null'::jsonb)")
+        call.result(60)
+        db.execute(conn, "SELECT aq.drop_queue('awaited', force => true)")
+
+
 def test_tree_with_a_cycle():
     def session(pid, blocker):
         return {"pid": pid, "blocker": blocker}

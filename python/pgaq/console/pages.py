@@ -330,24 +330,25 @@ def dead(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[st
 
 
 def _sessions(conn: db.Connection) -> tuple[list[dict[str, Any]], str]:
+    """Sessions of pgaq, with the parameters of their waits in words."""
     try:
         with conn.transaction():
-            return db.rows(conn, SESSIONS), ""
+            sessions = db.rows(conn, SESSIONS)
     except db.Error as error:
         if db.said(error)[0] != "42501":
             raise
         return [], "Permission denied; it takes membership in pg_monitor."
+    ids = {each[name] for each in sessions for name in ("p1", "p2", "p3") if each[f"{name}_meaning"] == "queue id"}
+    names = (
+        dict(conn.execute("SELECT queue_id, queue_name FROM aq.queues WHERE queue_id = ANY (%s)", [list(ids)]).fetchall()) if ids else {}
+    )
+    for each in sessions:
+        each["parameters"] = words.parameters(each, names)
+    return sessions, ""
 
 
 def waits(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
     sessions, note = _sessions(conn)
-    names = (
-        {row["queue_id"]: row["queue_name"] for row in db.rows(conn, "SELECT queue_id, queue_name FROM aq.queues LIMIT 10000")}
-        if sessions
-        else {}
-    )
-    for each in sessions:
-        each["parameters"] = words.parameters(each, names)
     return {
         "sessions": sessions, "note": note, "tree": words.tree(sessions), "oldest": db.rows(conn, OLDEST),
         "tables": [listed(conn, WAITS, limit=15), listed(conn, LATCHES, limit=10), listed(conn, MUTEXES)],
