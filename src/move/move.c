@@ -271,7 +271,7 @@ put(Moving *moving)
 {
 	AqEnqueue	call = {.command = "propagation", .queue = pstrdup(moving->move->destination),
 		.payload_type = moving->target_type, .priority = AQ_DEFAULT_PRIORITY, .each = moving->calls,
-		.producer = moving->move->producer};
+		.producer = moving->move->producer, .enqueued_before = true};
 	pg_uuid_t **ids;
 
 	if (moving->transformation != NULL)

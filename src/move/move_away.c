@@ -389,7 +389,8 @@ aq_move_away_put(const AqMove *move, const AqMoved *moved)
 	Coming		coming = {.move = move, .n = moved->n};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
 	AqEnqueue	call = {.command = "aq.propagation_put()", .queue = pstrdup(move->destination),
-		.priority = AQ_DEFAULT_PRIORITY, .each = each, .producer = move->producer, .held = move->unit};
+		.priority = AQ_DEFAULT_PRIORITY, .each = each, .producer = move->producer, .held = move->unit,
+		.enqueued_before = true};
 
 	read_arrays(&coming, moved);
 	read_target(&coming, moved);

@@ -154,7 +154,8 @@ static void
 put_back(Redrive *redrive, Oid payload_type)
 {
 	AqEnqueue	call = {.command = "aq.redrive()", .queue = pstrdup(redrive->name), .payload_type = payload_type,
-		.priority = AQ_DEFAULT_PRIORITY, .each = redrive->n > 0 ? redrive->calls : NULL};
+		.priority = AQ_DEFAULT_PRIORITY, .each = redrive->n > 0 ? redrive->calls : NULL,
+		.enqueued_before = true};
 	pg_uuid_t **ids;
 
 	for (int i = 0; i < redrive->n; i++)

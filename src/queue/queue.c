@@ -53,6 +53,7 @@ static void
 queue_define_parameters(void)
 {
 	aq_parameters_define();
+	aq_trace_context_define();
 	aq_store_register(&aq_convert_store);
 	aq_handle_on_pressure(aq_pins_give_back);
 	aq_share_init();

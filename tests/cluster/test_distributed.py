@@ -17,6 +17,8 @@ from test_prepare import FINISH, disturb, prepare
 pytestmark = pytest.mark.test_build
 
 POINTS = "ab"
+TRACED = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ELSEWHERE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 _numbers = itertools.count(1)
 
 
@@ -114,6 +116,26 @@ def test_properties(nodes, queue):
         queue.lend(b)
         queue.holds(b, 1)
         assert there.execute(query, [queue.name]).fetchall() == sent
+
+
+def test_trace_context(nodes, queue):
+    """A message has the trace context of the session that enqueued it, not that of the role of a link."""
+    a, b, c = nodes
+    query = "SELECT payload, properties ->> 'traceparent' FROM aq.messages WHERE queue_name = %s ORDER BY payload"
+    with a.connect() as here, b.connect() as there:
+        there.execute(f"ALTER DATABASE {there.info.dbname} SET pgaq.traceparent = '{ELSEWHERE}'")
+        try:
+            there.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+            )
+            put(here, queue.name, 1)
+            here.execute("SELECT set_config('pgaq.traceparent', %s, false)", [TRACED])
+            put(here, queue.name, 2)
+            queue.lend(b)
+            queue.holds(b, 2)
+            assert there.execute(query, [queue.name]).fetchall() == [("1", None), ("2", TRACED)]
+        finally:
+            there.execute(f"ALTER DATABASE {there.info.dbname} RESET pgaq.traceparent")
 
 
 def test_client_encoding(nodes, queue):

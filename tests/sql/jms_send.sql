@@ -25,6 +25,13 @@ SELECT aq_jms.send(t.jms_group('java', 2, t.jms_text('one') || t.jms_text('täxt
 SELECT priority, correlation, (payload).type, (payload).headers, (payload).properties, (payload).property_types, (payload).text, (payload).bytes
 	FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10);
 SELECT state, ready_at - enqueue_time > '59 minutes' FROM aq.messages WHERE queue_name = 'java' AND state = 'WAITING';
+-- the trace context of the session, unless the message has one
+BEGIN;
+SET LOCAL pgaq.traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+SELECT aq_jms.send(t.jms_group('java', 2, t.jms_text('traced', properties => '{"a": 1}')
+	|| t.jms_text('has its own', properties => '{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}')));
+COMMIT;
+SELECT (payload).text, (payload).properties, properties FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10, condition => $$payload.properties ? 'traceparent'$$);
 -- a topic: rules apply; a message without a subscriber is dropped silently
 SELECT aq_jms.send(t.jms_group('java_topic', 2, t.jms_text('both') || t.jms_text('ann only')));
 SELECT c, (m.payload).text FROM unnest(ARRAY['ann', 'bob']) c, aq.dequeue('java_topic', NULL::aq.jms_message, consumer => c, max_messages => 10) m;

@@ -338,12 +338,27 @@ class _Stop:
                 os.killpg(self.process.pid, signal.SIGTERM if self.kills == 1 else signal.SIGKILL)
 
 
+def _trace_context(properties: str | None) -> dict[str, str | None]:
+    """The variables for the program: those of the message, not those of this process."""
+    try:
+        found = json.loads(properties) if properties else None
+    except RecursionError:  # nested deeper than this interpreter reads
+        found = None
+    given = found if isinstance(found, dict) else {}
+    values = {name: given.get(name) for name in ("traceparent", "tracestate")}
+    return {name.upper(): value if isinstance(value, str) and len(value) < LARGE else None for name, value in values.items()}
+
+
 def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | None, str]:
     """Exit code of the program, and what it said last; null: it could not be started, so the attempt has failed, and the next message has its turn."""
     environment = {
         **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
         "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
     }  # fmt: skip
+    for name, value in _trace_context(message["properties"]).items():
+        environment.pop(name, None)
+        if value is not None:
+            environment[name] = value
     values = {"PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_PROPERTIES": message["properties"] or ""}
     large = {name: value.encode() for name, value in values.items() if len(value.encode()) > LARGE}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import sys
@@ -22,6 +23,8 @@ Message = Tuple[bytes, Dict[str, Any], str]
 # keys of a message in the form of pgaq receive --json that are options of its own
 OWN = ("priority", "correlation", "properties")
 SETTABLE = {*OWN, "delay", "run_at", "expiration", "recipients", "exception_queue"}
+
+TRACEPARENT = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # of W3C Trace Context
 
 
 def add_to(app: typer.Typer) -> None:
@@ -65,6 +68,15 @@ def send(
     producer: Optional[str] = typer.Option(
         None, "--producer", help="Name by which messages of several sessions keep their order.", show_default=False
     ),
+    traceparent: Optional[str] = typer.Option(
+        None,
+        "--traceparent",
+        help="Trace context of messages that have none: 00-TRACE-PARENT-FLAGS, as in W3C Trace Context.",
+        show_default="the variable TRACEPARENT",
+    ),
+    tracestate: Optional[str] = typer.Option(
+        None, "--tracestate", help="Further trace context, with --traceparent.", show_default="the variable TRACESTATE"
+    ),
     buffered: bool = typer.Option(False, "--buffered", help="Not logged: faster, and lost in a crash."),
     rate: Optional[float] = typer.Option(None, "--rate", min=0.001, help="Maximum number of messages per second.", show_default=False),
     batch: int = typer.Option(100, "--batch", min=1, help="Messages per transaction."),
@@ -86,6 +98,7 @@ def send(
     number = 0
     with asking() as conn:
         kind = common.queue_type(conn, queue)["payload_type"]
+        _set_trace_context(conn, traceparent, tracestate)
         source = _source(payloads or [], files or [], lines or [], messages or [], kind)
         try:
             for chunk in _chunks(source, _step(rate, batch), rate):
@@ -107,6 +120,23 @@ def send(
     elif not print_ids:
         more = f"; no subscriber wants {unwanted} of them" if unwanted else ""
         text.say(f"Sent {number} message{'' if number == 1 else 's'} to {queue}{more}.")
+
+
+def _set_trace_context(conn: db.Connection, traceparent: str | None, tracestate: str | None) -> None:
+    """For all messages of the session.  An invalid one is an error as an option, and none in the environment."""
+    given = [("traceparent", traceparent), ("tracestate", tracestate)]
+    if traceparent is None and tracestate is None:
+        given = [(name, os.environ.get(name.upper())) for name, _ in given]
+        if not TRACEPARENT.fullmatch(given[0][1] or ""):
+            return
+    for name, value in given:
+        if value is None:
+            continue
+        try:
+            db.execute(conn, "SELECT set_config(%s, %s, false)", [f"pgaq.{name}", value])
+        except db.Error:
+            if traceparent is not None or tracestate is not None:
+                raise
 
 
 def _json(word: str | None, option: str) -> Any:

@@ -28,6 +28,11 @@ extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, Aq
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);
 
+/* --- trace_context.c */
+extern void aq_trace_context_define(void);
+extern void aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, AqPutOptions *options, int noptions,
+								 int n, Datum *values, const bool *nulls);
+
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);

@@ -661,6 +661,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 		read_options(call, queue, &now, &options);
 		if (!isnull)
 			value = from_text ? text_to_payload(queue, payload) : payload;
+		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
 	} while (!aq_flow_admits(queue, targets, 1, &wait));
@@ -719,6 +720,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 			nulls[i] = isnull[i];
 			values[i] = from_text && !isnull[i] ? text_to_payload(queue, payloads[i]) : payloads[i];
 		}
+		aq_trace_context_add(call, queue, own != NULL ? own : &common, own != NULL ? n : 1, n, values, nulls);
 		queue = side_to_put(call, queue);
 		targets = own != NULL ? choose_for_each(call->each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);

@@ -51,14 +51,16 @@
 
 /*
  * settings that the helper takes over from the session: search_path, other
- * settings on which expressions depend, and limits
+ * settings on which expressions depend, limits, and the trace context
  */
 const char *const aq_autonomous_settings[] = {
 	"search_path",
 #define X(id, name, value, has_it, of_text) name,
 #include "queue/catalog/setting_list.h"
 #undef X
-	"pgaq.buffered_message_limit"
+	"pgaq.buffered_message_limit",
+	"pgaq.traceparent",
+	"pgaq.tracestate"
 };
 const int	aq_autonomous_nsettings = lengthof(aq_autonomous_settings);
 
