@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Where tools/setup keeps what it has unpacked: PgBouncer, drivers, psycopg_c.
 UNPACKED = (Path("/usr/local/lib") if os.getuid() == 0 else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "pgaq"
 DRIVERS = UNPACKED / "drivers/usr/share"
+OPENTELEMETRY = UNPACKED / "opentelemetry"  # its SDK for Python, for tests
 PSYCOPG_C = UNPACKED / "psycopg-c"  # psycopg_c, with which psycopg takes half the processor time
 
 
