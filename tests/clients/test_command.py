@@ -518,37 +518,6 @@ def test_exec(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path:
     assert pgaq("receive", queue).out == '"bad"\n'
 
 
-def test_trace_context(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The messages get that of the options, or else of the environment; a program gets that of its message, and no other."""
-    one, two, three = (f"00-{digit * 32}-{digit * 16}-01" for digit in "123")
-    pgaq("send", queue, "0")
-    pgaq("send", queue, "1", "--traceparent", one, "--tracestate", "a=1")
-    monkeypatch.setenv("TRACEPARENT", two)
-    pgaq("send", queue, "2")
-    monkeypatch.setenv("TRACESTATE", "b=2")
-    pgaq("send", queue, "3", "--properties", '{"k": 1}')
-    pgaq("send", queue, "4", "--properties", f'{{"traceparent": "{three}"}}')
-    monkeypatch.setenv("TRACESTATE", "?")
-    pgaq("send", queue, "5")
-    monkeypatch.setenv("TRACEPARENT", "?")
-    pgaq("send", queue, "6")
-    assert 'invalid value for parameter "pgaq.traceparent"' in pgaq("send", queue, "7", "--traceparent", "?", ok=False).err
-    assert (
-        'invalid value for parameter "pgaq.tracestate"' in pgaq("send", queue, "7", "--traceparent", one, "--tracestate", "?", ok=False).err
-    )
-    got = pgaq("browse", queue, "--json").json
-    expected = [
-        None, {"traceparent": one, "tracestate": "a=1"}, {"traceparent": two}, {"k": 1, "traceparent": two, "tracestate": "b=2"}, {"traceparent": three},
-        {"traceparent": two}, None,
-    ]  # fmt: skip
-    assert [row["properties"] for row in sorted(got, key=lambda row: int(row["payload"]))] == expected
-    with server.connect() as conn:
-        put(conn, queue, 7, properties='{"traceparent": 1, "tracestate": ["a"]}')
-    pgaq("receive", queue, "--all", "--exec", f"""echo "$(cat) ${{TRACEPARENT-unset}} ${{TRACESTATE-unset}}" >> {tmp_path}/said""")
-    said = [f"{n} {(each or {}).get('traceparent', 'unset')} {(each or {}).get('tracestate', 'unset')}" for n, each in enumerate(expected)]
-    assert sorted((tmp_path / "said").read_text().splitlines()) == [*said, "7 unset unset"]
-
-
 def test_exec_with_long_values(pgaq: Callable[..., Result], server: Server, queue: str, tmp_path: Path) -> None:
     """What does not fit into an environment is in files, which are gone afterwards."""
     long, deep = "A" * 140_000, "[" * 2000 + "]" * 2000
