@@ -6,7 +6,10 @@
     tools/upgrade --freeze      keeps the complete scripts of this version in tests/released: for the commit of a release
 
 What changes tables, types and sequences is written by hand, above the line that the generated part begins with. A view with other columns, or a function
-with other parameters, is dropped and created again, with the members that depend on it.
+with another result, is dropped and created again, with the members that depend on it.
+
+A function with more parameters is another function: the old one is dropped first, because calls that suit both are ambiguous, and the new one gets the
+privileges that were granted on it. Members that call it in a body that was parsed at creation are created again: by hand, give each another body before.
 """
 
 from __future__ import annotations
@@ -165,21 +168,111 @@ BEGIN
 END $$"""
 
 
-def generate(old: dict[str, catalog.Member], new: dict[str, catalog.Member], dependents: list[tuple[str, str]]) -> Iterator[str]:
+RENEWED = """-- These functions get more arguments, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
+DO $$
+DECLARE
+	users text;
+BEGIN
+	SELECT string_agg(DISTINCT pg_describe_object(u.classid, u.objid, 0), ', ') INTO users
+	FROM pg_depend d LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid,
+		LATERAL (SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS classid, coalesce(w.ev_class, d.objid) AS objid) u
+	WHERE d.refclassid = 'pg_proc'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[
+		{old}]::regprocedure[])
+		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = u.classid AND e.objid = u.objid AND e.deptype = 'e');
+	IF users IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "{extension}" that get more arguments are in use',
+			DETAIL = 'They are called by: ' || users || '.', HINT = 'Drop what calls them. Then repeat the command, and create it again.';
+	END IF;
+	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', p.proacl::text,
+			'initial', i.initprivs::text))
+		FROM unnest(ARRAY[{old}]::regprocedure[],
+			ARRAY[{new}]) f (old, new)
+		JOIN pg_proc p ON p.oid = f.old LEFT JOIN pg_init_privs i ON i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass
+		WHERE coalesce(p.proacl, i.initprivs) IS NOT NULL)::text, true);
+END $$"""
+
+# What a script grants counts as the extensions' own, which pg_dump leaves out: pg_init_privs becomes what it was for the old function, also what another
+# extension has granted on it.
+PRIVILEGES = """DO $$
+DECLARE
+	function record;
+	given record;
+	initial aclitem[];
+BEGIN
+	FOR function IN SELECT p.oid, p.oid::regprocedure AS name, r.owner, r.acl, r.initial, p.proacl, p.proowner
+		FROM jsonb_to_recordset(nullif(current_setting('pgaq_update.privileges', true), '')::jsonb) AS r (function text, owner oid, acl aclitem[], initial aclitem[])
+		JOIN pg_proc p ON p.oid = r.function::regprocedure LOOP
+		initial := function.initial;
+		IF function.owner <> function.proowner THEN
+			initial := (SELECT initprivs FROM pg_init_privs WHERE objoid = function.oid AND classoid = 'pg_proc'::regclass);
+		END IF;
+		FOR given IN SELECT DISTINCT grantee FROM aclexplode(coalesce(function.proacl, acldefault('f', function.proowner))) WHERE grantee <> function.proowner LOOP
+			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END);
+		END LOOP;
+		FOR given IN SELECT grantee, bool_or(is_grantable) AS is_grantable FROM aclexplode(coalesce(function.acl, acldefault('f', function.owner)))
+			WHERE grantee NOT IN (function.owner, function.proowner) GROUP BY grantee LOOP
+			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s%s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END,
+				CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION' END);
+		END LOOP;
+		DELETE FROM pg_init_privs WHERE objoid = function.oid AND classoid = 'pg_proc'::regclass;
+		DELETE FROM pg_shdepend WHERE classid = 'pg_proc'::regclass AND objid = function.oid AND deptype = 'i' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND refobjid <> ALL (ARRAY(SELECT grantee FROM aclexplode(initial)));
+		IF initial IS NOT NULL THEN
+			INSERT INTO pg_init_privs (objoid, classoid, objsubid, privtype, initprivs) VALUES (function.oid, 'pg_proc'::regclass, 0, 'e', initial);
+		END IF;
+	END LOOP;
+END $$"""
+
+
+def arguments(member: catalog.Member) -> list[str]:
+    return member.identity.partition("(")[2].removesuffix(")").split(",")
+
+
+def renewals(old: dict[str, catalog.Member], new: dict[str, catalog.Member]) -> dict[str, str]:
+    """The functions that get more arguments, and what they become."""
+    found = {}
+    for name in {*old} - {*new}:
+        if old[name].kind != "function":
+            continue
+        begin = arguments(old[name])
+        becomes = [
+            other
+            for other in {*new} - {*old}
+            if new[other].kind == "function"
+            and new[other].identity.partition("(")[0] == old[name].identity.partition("(")[0]
+            and arguments(new[other])[: len(begin)] == begin
+        ]
+        if becomes:
+            (found[name],) = becomes
+    return found
+
+
+def generate(
+    extension: str, old: dict[str, catalog.Member], new: dict[str, catalog.Member], dependents: list[tuple[str, str]]
+) -> Iterator[str]:
     """The statements that make functions and views of the old ones the new ones. Raises ValueError for a table that must be dropped for that."""
     both = {name for name in {*old} & {*new} if is_code(new[name])}
     first = with_dependents({name for name in both if not can_be_replaced(old[name], new[name])}, dependents)
     obstacles = [name for name in first if not is_code(old[name])]
     if obstacles:
         raise ValueError(f"{', '.join(sorted(obstacles))}: depends on what must be dropped")
-    last = {name for name in {*old} - {*new} if is_code(old[name])} - first
+    renewed = renewals(old, new)
+    last = {name for name in {*old} - {*new} if is_code(old[name])} - first - {*renewed}
     replaced = {name for name in both if not same(old[name].aspects["definition"], new[name].aspects["definition"])}
+    replaced |= {name for name, other in dependents if other in renewed and name in both} - first
     locked = [repr(old[name].identity) for name in sorted(first | last | replaced) if old[name].kind == "view"]
     if locked:
         yield LOCKS.format(", ".join(locked))
-    for name in sorted(first, key=lambda name: -old[name].number):
+    if renewed:
+        pairs = sorted(renewed.items())
+        yield RENEWED.format(
+            extension=extension,
+            old=",\n\t\t".join(repr(old[name].identity) for name, _ in pairs),
+            new=",\n\t\t".join(repr(new[name].identity) for _, name in pairs),
+        )
+    for name in sorted(first | {*renewed}, key=lambda name: -old[name].number):
         yield f"DROP {old[name].kind.upper()} {old[name].identity}"
-    left = {name: member for name, member in old.items() if name not in first}
+    left = {name: member for name, member in old.items() if name not in first and name not in renewed}
     for name, member in new.items():  # in the order of their creation
         before = left.get(name)
         if is_code(member) and (before is None or name in replaced):
@@ -197,6 +290,8 @@ def generate(old: dict[str, catalog.Member], new: dict[str, catalog.Member], dep
             if aspect.startswith("comment") and aspect not in member.aspects and not (aspect != "comment" and member.kind == "table"):
                 yield re.sub(r" IS '.*", " IS NULL", text, flags=re.S)
         yield from rights(before, member)
+    if renewed:
+        yield PRIVILEGES
 
 
 def hand_part(path: Path) -> str:
@@ -211,20 +306,23 @@ def hand_part(path: Path) -> str:
 
 def write(server: Server, scripts: Path, old: str) -> None:
     """Writes the generated parts, one extension after the other, because a script may use what those before it have made."""
+    new = {}
     with database(server, "installed") as conn:
-        create(conn, version())
-        new = {extension: catalog.members(conn, extension) for extension in EXTENSIONS}
+        for extension in EXTENSIONS:  # without what the ones behind it grant on its members
+            create(conn, version(), [extension])
+            new[extension] = catalog.members(conn, extension)
     for extension in EXTENSIONS:
         path = script(extension, old)
         (scripts / path.name).write_text(hand_part(path))
         with database(server, "updated") as conn:
-            create(conn, old)
-            update(conn, version(), EXTENSIONS[: EXTENSIONS.index(extension) + 1])
+            there = EXTENSIONS[: EXTENSIONS.index(extension) + 1]
+            create(conn, old, there)
+            update(conn, version(), there)
             before = catalog.members(conn, extension)
             with conn.transaction():
                 conn.execute(catalog.MEMBERS.format(extension=extension))
                 dependents = conn.execute(DEPENDENTS).fetchall()
-        statements = "".join(f"{statement};\n" for statement in generate(before, new[extension], dependents))
+        statements = "".join(f"{statement};\n" for statement in generate(extension, before, new[extension], dependents))
         path.write_text(hand_part(path) + GENERATED + statements)
         shutil.copy(path, scripts)
 

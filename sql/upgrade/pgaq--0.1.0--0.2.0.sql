@@ -44,6 +44,19 @@ COMMENT ON COLUMN aq_internal.action.detail IS 'arguments';
 ALTER TABLE aq_internal.action OWNER TO pgaq;
 GRANT ALL ON TABLE aq_internal.action TO pgaq;
 
+-- Sessions that read definitions of queues wait until the end. None of them fails: this fails if it does not get the lock in time, as below.
+DO $$
+DECLARE
+	setting CONSTANT text := current_setting('lock_timeout');
+BEGIN
+	PERFORM set_config('lock_timeout', (1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval / 4))::integer::text, true);
+	LOCK TABLE aq_internal.queue IN ACCESS EXCLUSIVE MODE;
+	PERFORM set_config('lock_timeout', setting, true);
+END $$;
+ALTER TABLE aq_internal.queue ADD default_priority integer CHECK (default_priority >= 0),
+	ADD default_delay interval NOT NULL DEFAULT '0',
+	ADD default_expiration interval;
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -53,12 +66,37 @@ DECLARE
 	command text;
 BEGIN
 	FOR command IN SELECT format('ALTER VIEW %s OWNER TO %s', oid::regclass, relowner::regrole) FROM pg_class WHERE oid = ANY (ARRAY[
-		'aq.nodes', 'aq.schedules']::regclass[]) LOOP
+		'aq.nodes', 'aq.queues', 'aq.schedules']::regclass[]) LOOP
 		PERFORM set_config('lock_timeout', (greatest(1, 1000 * extract(epoch FROM until - clock_timestamp())))::integer::text, true);
 		EXECUTE command;
 	END LOOP;
 	-- the transaction may go on behind this script
 	PERFORM set_config('lock_timeout', setting, true);
+END $$;
+-- These functions get more arguments, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
+DO $$
+DECLARE
+	users text;
+BEGIN
+	SELECT string_agg(DISTINCT pg_describe_object(u.classid, u.objid, 0), ', ') INTO users
+	FROM pg_depend d LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid,
+		LATERAL (SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS classid, coalesce(w.ev_class, d.objid) AS objid) u
+	WHERE d.refclassid = 'pg_proc'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[
+		'aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)']::regprocedure[])
+		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = u.classid AND e.objid = u.objid AND e.deptype = 'e');
+	IF users IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "pgaq" that get more arguments are in use',
+			DETAIL = 'They are called by: ' || users || '.', HINT = 'Drop what calls them. Then repeat the command, and create it again.';
+	END IF;
+	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', p.proacl::text,
+			'initial', i.initprivs::text))
+		FROM unnest(ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)']::regprocedure[],
+			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval)']) f (old, new)
+		JOIN pg_proc p ON p.oid = f.old LEFT JOIN pg_init_privs i ON i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass
+		WHERE coalesce(p.proacl, i.initprivs) IS NOT NULL)::text, true);
 END $$;
 DROP FUNCTION aq_internal.diff_intervals(aq_internal.span,aq_internal.span);
 DROP FUNCTION aq_internal.diff_parameters(aq_internal.span,aq_internal.span);
@@ -98,7 +136,17 @@ DROP FUNCTION aq_internal.report_top_events(aq_internal.span);
 DROP FUNCTION aq_internal.report_summary(aq_internal.span);
 DROP FUNCTION aq_internal.section(pg_catalog.text,pg_catalog.text,pg_catalog.text[],pg_catalog.jsonb,pg_catalog.text[],pg_catalog.jsonb);
 DROP FUNCTION aq_internal.columns(pg_catalog.text[]);
+DROP FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision);
+DROP FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean);
 CREATE SCHEMA aq_jms;
+CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval)
+ RETURNS text
+ LANGUAGE c
+AS 'pgaq', $function$aq_admin_create_queue$function$;
+CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_admin_alter_queue$function$;
 CREATE OR REPLACE FUNCTION aq.create_propagation(queue_name text, destination text, latency interval DEFAULT NULL::interval, start_time timestamp with time zone DEFAULT NULL::timestamp with time zone, duration interval DEFAULT NULL::interval, every interval DEFAULT NULL::interval, rule text DEFAULT NULL::text, subscribe boolean DEFAULT true)
  RETURNS bigint
  LANGUAGE c
@@ -399,6 +447,47 @@ BEGIN
 		RAISE undefined_object USING MESSAGE = format('there is neither a group nor a function "%s"', topic), HINT = 'SELECT * FROM aq.help() lists the groups.';
 	END IF;
 END $function$;
+CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
+ SELECT q.queue_name,
+    q.queue_id,
+    ( SELECT pg_get_userbyid(c.relowner) AS pg_get_userbyid
+           FROM (pg_class c
+             JOIN pg_namespace n ON ((n.oid = c.relnamespace)))
+          WHERE ((n.nspname = 'aq_data'::name) AND (c.relname = ('q'::text || q.rights_id)))) AS owner,
+    q.payload_type,
+    q.multiple_consumers,
+    q.shards,
+    q.max_retries,
+    q.retry_delay,
+    q.retry_delay_factor,
+    q.retry_delay_max,
+    q.retry_jitter,
+    q.retention,
+    ( SELECT e.queue_name
+           FROM aq_internal.queue e
+          WHERE (e.queue_id = q.exception_queue_id)) AS exception_queue,
+    q.enqueue_enabled,
+    q.dequeue_enabled,
+    aq_internal.may(q.rights_id, 'INSERT'::text) AS may_enqueue,
+    aq_internal.may(q.rights_id, 'DELETE'::text) AS may_dequeue,
+    aq_internal.may(q.rights_id, 'UPDATE'::text) AS may_subscribe,
+    q.created,
+    q.comment,
+    ( SELECT ((t.schema_name || '.'::text) || t.table_name)
+           FROM aq_internal.queue_table t
+          WHERE (t.queue_table_id = q.queue_table_id)) AS queue_table,
+    q.queue_type,
+    (q.store = 'b'::"char") AS converting,
+    q.converted,
+    (EXISTS ( SELECT
+           FROM aq_internal.temporary t
+          WHERE ((t.queue_id = q.queue_id) AND (t.consumer_number = 0)))) AS temporary,
+    q.distributed,
+    q.default_priority,
+    q.default_delay,
+    q.default_expiration
+   FROM aq_internal.queue q
+  WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
 CREATE OR REPLACE VIEW aq.schedules WITH (security_barrier=true) AS
  SELECT s.schedule_name,
     s.queue_name,
@@ -1521,15 +1610,58 @@ DROP FUNCTION aq_internal.chart_of(pg_catalog.text,pg_catalog.text,pg_catalog.te
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
+COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
+COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
+COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
+COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) IS 'Create a queue, started, owned by the current role; returns its name.
+payload_type: jsonb, text, bytea, xml or a composite type
+multiple_consumers: true makes a topic
+shards: 1 to 32 (null: pgaq.default_shards)
+max_retries: number of failed attempts that are retried; the next one moves the message to the
+  exception queue (null: no limit; at most 255 in a sharded queue)
+retry_delay: delay after the first failed attempt (a rolled back dequeue, or aq.release)
+retry_delay_factor: multiplies the delay after each further failed attempt (1: fixed delay)
+retry_delay_max: largest delay (null: no limit); a longer retry_delay does not grow
+retry_jitter: largest random addition to the delay, as a fraction of it, 0 to 1
+retention: time for which consumed messages remain visible
+exception_queue: gets messages that have expired, were rejected, or have failed too often; none: such
+  messages are dropped; null: a new queue, named after the queue with the suffix _exceptions, with
+  the same owner and privileges, or the exception queue of the queue table
+queue_table: null for a sharded queue, or a queue table, which determines payload_type and
+  multiple_consumers and has an exception queue for it
+queue_type: normal; exception (not started; takes only messages that other queues could not deliver,
+  and has no exception queue unless one is named); or non_persistent (messages are not stored and
+  cannot be dequeued: the registrations of aq.register get them; retries, retention,
+  exception_queue, shards and queue_table do not apply)
+if_not_exists: true does nothing if a queue of this name exists, whatever its settings
+distributed: true shares the queue with the distributed queues of this name on other nodes: consumers
+  of any node get messages of all nodes
+default_priority: priority of messages that are enqueued without one (null: 1)
+default_delay: delay of messages that are enqueued without delay and run_at
+default_expiration: expiration of messages that are enqueued without one (null: they never expire)
+Errors 22004, 22023, 42602, 42704, 42710, 42809';
+REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) TO CURRENT_USER;
 COMMENT ON FUNCTION aq.drop_queue_table(pg_catalog.text,boolean) IS 'Drop a queue table, its exception queue and the views on it.
 force: true also drops its queues and their messages, and ends waits for these in other sessions at
   once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
+COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval) IS 'Change a queue; null leaves a setting unchanged.
+max_retries: -1 for no limit; otherwise at most 255 in a sharded queue
+retry_delay_max: ''-1'' for no limit
+default_priority: -1 for no default
+default_expiration: ''-1'' for no default
+exception_queue: none drops messages that fail
+comment: '''' removes it
+new_name: also renames the exception queue that was made for the queue and is named after it
+new_owner: also owns that exception queue
+Messages that wait for their retry delay keep it. For the queue''s owner.
+Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 COMMENT ON FUNCTION aq.drop_queue(pg_catalog.text,boolean) IS 'Drop a queue, its tables and the exception queue that was made for it.
 force: true drops them even if one of the queues holds messages, and ends waits for their messages in
   other sessions at once, with error 42704, also if the drop is rolled back
@@ -1822,6 +1954,9 @@ COMMENT ON FUNCTION aq.help(pg_catalog.text) IS 'What can be called.
 topic: null: the groups of functions, each with an example; a group: its functions, each with the
   first sentence of its description; a function: its forms, with all arguments and the description
 Errors 42704';
+COMMENT ON COLUMN aq.queues.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
+COMMENT ON COLUMN aq.queues.default_delay IS 'delay of messages that are enqueued without one';
+COMMENT ON COLUMN aq.queues.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows privileges on single consumers';
 COMMENT ON COLUMN aq.role_usage.resource IS 'queues: those in use, which are in memory, not those that exist (aq.queues lists these, with their owners); streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; dequeues: entries of running and prepared transactions that dequeue from queue tables; schedules, propagations, registrations; sources: propagation schedules of other databases that send messages as the role';
 COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules; for dequeues: role of the transactions';
@@ -1956,3 +2091,32 @@ COMMENT ON FUNCTION aq.node_add(pg_catalog.name) IS 'Deprecated since 0.2.0, rem
 COMMENT ON FUNCTION aq.node_remove(pg_catalog.name,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq.remove_node.';
 COMMENT ON FUNCTION aq.node_reset(boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq.reset_node.';
 COMMENT ON FUNCTION aq.break_lease(pg_catalog.text,integer,pg_catalog.text,boolean) IS 'Deprecated since 0.2.0, removed in 0.3.0: use aq.reclaim_unit.';
+DO $$
+DECLARE
+	function record;
+	given record;
+	initial aclitem[];
+BEGIN
+	FOR function IN SELECT p.oid, p.oid::regprocedure AS name, r.owner, r.acl, r.initial, p.proacl, p.proowner
+		FROM jsonb_to_recordset(nullif(current_setting('pgaq_update.privileges', true), '')::jsonb) AS r (function text, owner oid, acl aclitem[], initial aclitem[])
+		JOIN pg_proc p ON p.oid = r.function::regprocedure LOOP
+		initial := function.initial;
+		IF function.owner <> function.proowner THEN
+			initial := (SELECT initprivs FROM pg_init_privs WHERE objoid = function.oid AND classoid = 'pg_proc'::regclass);
+		END IF;
+		FOR given IN SELECT DISTINCT grantee FROM aclexplode(coalesce(function.proacl, acldefault('f', function.proowner))) WHERE grantee <> function.proowner LOOP
+			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END);
+		END LOOP;
+		FOR given IN SELECT grantee, bool_or(is_grantable) AS is_grantable FROM aclexplode(coalesce(function.acl, acldefault('f', function.owner)))
+			WHERE grantee NOT IN (function.owner, function.proowner) GROUP BY grantee LOOP
+			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s%s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END,
+				CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION' END);
+		END LOOP;
+		DELETE FROM pg_init_privs WHERE objoid = function.oid AND classoid = 'pg_proc'::regclass;
+		DELETE FROM pg_shdepend WHERE classid = 'pg_proc'::regclass AND objid = function.oid AND deptype = 'i' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND refobjid <> ALL (ARRAY(SELECT grantee FROM aclexplode(initial)));
+		IF initial IS NOT NULL THEN
+			INSERT INTO pg_init_privs (objoid, classoid, objsubid, privtype, initprivs) VALUES (function.oid, 'pg_proc'::regclass, 0, 'e', initial);
+		END IF;
+	END LOOP;
+END $$;

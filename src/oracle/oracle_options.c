@@ -476,6 +476,9 @@ read_properties(Datum value, bool isnull, AqOraclePut *put)
 
 	aq_record_read(&property_record, value, isnull, p);
 	put->call.priority = int_of(p[MSG_PRIORITY], AQ_DEFAULT_PRIORITY);
+	put->call.default_priority = p[MSG_PRIORITY].isnull;
+	put->call.default_delay = p[MSG_DELAY].isnull;
+	put->call.default_expiration = p[MSG_EXPIRATION].isnull;
 	delay = int_of(p[MSG_DELAY], 0);
 	if (delay < 0)
 		ereport(ERROR,

@@ -30,6 +30,9 @@ typedef struct AqEnqueue
 	char	   *queue;
 	Oid			payload_type;	/* of the queue, or one that its input function reads */
 	int			priority;
+	bool		default_priority;	/* the queue's, if it has one, instead of this */
+	bool		default_delay;	/* the queue's, if delay and run_at are NULL */
+	bool		default_expiration; /* the queue's, if expiration is NULL */
 	const Interval *delay;
 	const TimestampTz *run_at;	/* instead of a delay */
 	const Interval *expiration;

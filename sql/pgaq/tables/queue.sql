@@ -77,7 +77,10 @@ CREATE TABLE aq_internal.queue (
 	queue_type text NOT NULL DEFAULT 'normal' CHECK (queue_type IN ('normal', 'exception', 'non_persistent')),
 	converted timestamptz CHECK (store <> 'b' OR converted IS NOT NULL),
 	rights_id integer NOT NULL,
-	distributed boolean NOT NULL DEFAULT false
+	distributed boolean NOT NULL DEFAULT false,
+	default_priority integer CHECK (default_priority >= 0),
+	default_delay interval NOT NULL DEFAULT '0',
+	default_expiration interval
 );
 CREATE INDEX queue_exception_queue_id ON aq_internal.queue (exception_queue_id);
 CREATE INDEX queue_rights_id ON aq_internal.queue (rights_id);
@@ -105,6 +108,9 @@ COMMENT ON COLUMN aq_internal.queue.queue_type IS 'normal; exception: takes only
 COMMENT ON COLUMN aq_internal.queue.converted IS 'when aq.convert_queue converted it to a sharded queue; null: it was not converted';
 COMMENT ON COLUMN aq_internal.queue.rights_id IS 'the queue whose owner view it uses: itself, or, for a default exception queue, the queue that it was made for';
 COMMENT ON COLUMN aq_internal.queue.distributed IS 'true: consumers on other nodes get its messages, too';
+COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
+COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
+COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';

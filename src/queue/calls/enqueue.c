@@ -147,7 +147,7 @@ time_of_call(TimestampTz *now)
 
 /* A time in the past means now. */
 static void
-read_delay(const AqEnqueue *call, TimestampTz *now, AqPutOptions *options)
+read_delay(const AqEnqueue *call, const AqQueue *queue, TimestampTz *now, AqPutOptions *options)
 {
 	int64		delay = 0;
 
@@ -155,7 +155,9 @@ read_delay(const AqEnqueue *call, TimestampTz *now, AqPutOptions *options)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"delay\" and \"run_at\" cannot be combined"),
 				errhint("Both say when the message becomes ready: pass one of them."));
-	if (call->delay != NULL)
+	if (call->delay == NULL && call->run_at == NULL && call->default_delay)
+		delay = queue->default_delay;
+	else if (call->delay != NULL)
 		delay = aq_interval_option(IntervalPGetDatum(call->delay), AQ_ERR_DELAY_INVALID, "delay");
 	else if (call->run_at != NULL)
 		delay = aq_interval_until(*call->run_at, time_of_call(now), AQ_ERR_DELAY_INVALID, "run_at");
@@ -165,26 +167,34 @@ read_delay(const AqEnqueue *call, TimestampTz *now, AqPutOptions *options)
 	options->delay = delay;
 }
 
+/* After read_delay(): it is counted from the time at which the message becomes ready. */
+static void
+read_expiration(const AqEnqueue *call, const AqQueue *queue, TimestampTz *now, AqPutOptions *options)
+{
+	int64		expiration = call->default_expiration ? queue->default_expiration : -1;
+
+	if (call->expiration != NULL)
+	{
+		expiration = aq_interval_option(IntervalPGetDatum(call->expiration), AQ_ERR_EXPIRATION_INVALID, "expiration");
+		if (expiration <= 0)
+			ereport(ERROR,
+					aq_error(AQ_ERR_EXPIRATION_INVALID, "expiration must be positive"),
+					errhint("Leave it null for a message that never expires."));
+	}
+	if (expiration > 0)
+		options->expires_at = (options->ready_at ? options->ready_at : time_of_call(now)) + expiration;
+}
+
 static void
 read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptions *options)
 {
 	memset(options, 0, sizeof(AqPutOptions));
 	options->producer = call->producer;
 	options->affinity = call->affinity;
-	options->priority = call->priority;
+	options->priority = call->default_priority && queue->default_priority >= 0 ? queue->default_priority : call->priority;
 	check_priority(queue, options->priority);
-	read_delay(call, now, options);
-	if (call->expiration != NULL)
-	{
-		int64		expiration = aq_interval_option(IntervalPGetDatum(call->expiration), AQ_ERR_EXPIRATION_INVALID,
-													"expiration");
-
-		if (expiration <= 0)
-			ereport(ERROR,
-					aq_error(AQ_ERR_EXPIRATION_INVALID, "expiration must be positive"),
-					errhint("Leave it null for a message that never expires."));
-		options->expires_at = (options->ready_at ? options->ready_at : time_of_call(now)) + expiration;
-	}
+	read_delay(call, queue, now, options);
+	read_expiration(call, queue, now, options);
 	options->correlation = call->correlation;
 	options->sender = call->sender;
 	options->exception_queue = call->exception_queue;
@@ -747,7 +757,7 @@ aq_enqueue_check_later(const char *command, const char *queue_name, Oid payload_
 					   const struct varlena *options)
 {
 	AqEnqueue	call = {.command = command, .queue = pstrdup(queue_name), .payload_type = payload_type,
-		.priority = AQ_DEFAULT_PRIORITY};
+		.priority = AQ_DEFAULT_PRIORITY, .default_priority = true, .default_delay = true, .default_expiration = true};
 	AqEnqueue  *message;
 	AqQueue    *queue = get_queue(&call);
 	AqPutOptions unused;
@@ -785,7 +795,8 @@ aq_enqueue_repeated(const char *command, const char *queue_name, const text *pay
 					int64 producer)
 {
 	AqEnqueue	call = {.command = command, .queue = pstrdup(queue_name), .payload_type = TEXTOID,
-		.priority = AQ_DEFAULT_PRIORITY, .producer = producer};
+		.priority = AQ_DEFAULT_PRIORITY,
+		.default_priority = true, .default_delay = true, .default_expiration = true, .producer = producer};
 	Datum	   *payloads = palloc(n * sizeof(Datum) + 1);
 	bool	   *nulls = palloc(n * sizeof(bool) + 1);
 

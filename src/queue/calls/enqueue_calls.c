@@ -65,6 +65,8 @@ read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
 	call->command = command;
 	call->queue = aq_args_name_or_null(fcinfo, ARG_QUEUE, "queue_name");
 	call->priority = PG_ARGISNULL(ARG_PRIORITY) ? AQ_DEFAULT_PRIORITY : PG_GETARG_INT32(ARG_PRIORITY);
+	call->default_priority = PG_ARGISNULL(ARG_PRIORITY);
+	call->default_delay = call->default_expiration = true;
 	call->delay = PG_ARGISNULL(ARG_DELAY) ? NULL : PG_GETARG_INTERVAL_P(ARG_DELAY);
 	call->expiration = PG_ARGISNULL(ARG_EXPIRATION) ? NULL : PG_GETARG_INTERVAL_P(ARG_EXPIRATION);
 	call->correlation = varlena_arg(fcinfo, ARG_CORRELATION);

@@ -72,6 +72,7 @@ read_priority(Reading *r, const JsonbValue *value)
 										  DirectFunctionCall1(int4_numeric, Int32GetDatum(priority)))))
 		refuse(r, "an integer");
 	r->call->priority = priority;
+	r->call->default_priority = false;
 }
 
 static void

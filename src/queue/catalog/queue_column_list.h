@@ -63,6 +63,9 @@ X(TYPE, queue_type, TEXT)
 X(CONVERTED, converted, TIMESTAMPTZ)
 X(RIGHTS, rights_id, INT4)
 PROPERTY(DISTRIBUTED, distributed, BOOL, false, (void) 0)
+PROPERTY(DEFAULT_PRIORITY, default_priority, INT4, true, check_default_priority(DatumGetInt32(value), alters, sharded))
+PROPERTY(DEFAULT_DELAY, default_delay, INTERVAL, false, check_not_negative(value, name))
+PROPERTY(DEFAULT_EXPIRATION, default_expiration, INTERVAL, true, check_default_expiration(value, alters))
 
 #undef X
 #undef PROPERTY

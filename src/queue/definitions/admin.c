@@ -292,7 +292,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 		refuse_temporary(queue, "name");
 	id = queue->id;
 	if (aq_queue_row_read(&row, fcinfo, true, queue->store->kind != AQ_STORE_CLASSIC) || !PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
-		aq_non_persistent_refuse(queue, "set retries, retention or an exception queue of");
+		aq_non_persistent_refuse(queue, "set properties of");
 	if (!PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
 	{
 		int32		target = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(ALTER_EXCEPTION_QUEUE)), queue->payload_type);

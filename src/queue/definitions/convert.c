@@ -379,7 +379,7 @@ typedef struct Obstacle
 	const char *hint;
 } Obstacle;
 
-#define MAX_OBSTACLES 5
+#define MAX_OBSTACLES 6
 
 /*
  * Finds features of the queue that sharded queues lack; returns their number.
@@ -401,6 +401,9 @@ find_obstacles(const AqQueue *queue, Obstacle *obstacles)
 	if (has_other_priorities(queue))
 		obstacles[n++] = (Obstacle) {"it holds messages with a priority outside 0 to 9",
 			"Dequeue or purge them, and give priorities from 0 to 9."};
+	if (queue->default_priority >= AQ_PRIORITIES)
+		obstacles[n++] = (Obstacle) {"its default_priority is above 9",
+			"Lower it with aq.alter_queue."};
 	if (queue->max_retries > AQ_MAX_ATTEMPTS)
 		obstacles[n++] = (Obstacle) {"its max_retries is above 255",
 			"Set it to 255 at most, or to no limit, with aq.alter_queue."};

@@ -104,6 +104,29 @@ check_max_retries(int32 max_retries, bool alters, bool sharded)
 							  "Lower it, or put the queue into a queue table."));
 }
 
+/* Queue tables also have negative priorities, but in aq.alter_queue -1 means no default. */
+static void
+check_default_priority(int32 priority, bool alters, bool sharded)
+{
+	if (priority < 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"default_priority\" must not be negative"),
+				alters ? errhint("-1 means no default.") : errhint("Null means no default."));
+	if (sharded && priority >= AQ_PRIORITIES)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"default_priority\" of a sharded queue must be at most %d, not %d",
+						 AQ_PRIORITIES - 1, priority));
+}
+
+static void
+check_default_expiration(Datum expiration, bool alters)
+{
+	if (aq_interval_option(expiration, AQ_ERR_OPTION_INVALID, "default_expiration") <= 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"default_expiration\" must be positive"),
+				alters ? errhint("'-1' means no default.") : errhint("Null means no default."));
+}
+
 static void
 check_property(AqQueueColumn column, const char *name, Datum value, bool alters, bool sharded)
 {
