@@ -27,7 +27,7 @@ SELECT cardinality(aq_jms.enqueue('qd', ARRAY['30']));
 SELECT aq.alter_queue('qd', default_delay => '0', max_retries => 0);
 SELECT aq.enqueue('qd', '31', priority => 9) AS id \gset
 CALL t.fail_attempts('qd', ARRAY[:'id'::uuid]);
-SELECT payload, priority, expires_at FROM aq.messages WHERE queue_name = 'qd_exceptions' AND state = 'READY';
+SELECT payload, priority FROM aq.dequeue('qd_exceptions', mode => 'browse', wait => '60 s');
 SELECT aq.redrive('qd');
 SELECT * FROM t.qd WHERE queue_name = 'qd';
 SELECT aq.purge_queue('qd');
