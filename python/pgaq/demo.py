@@ -245,7 +245,11 @@ def connect_hints(server: Server, home: Path) -> str:
     ]
     if server.tcp:
         lines.append(f"                  or 127.0.0.1:{server.port}, user postgres, password in {home / 'password'}")
-    lines += ["  ./demo stop     stops the server and keeps its data", "  ./demo remove   removes all of it"]
+    lines += [
+        "  ./demo console  the console in the browser, on a load that runs",
+        "  ./demo stop     stops the server and keeps its data",
+        "  ./demo remove   removes all of it",
+    ]
     return "\n".join(lines)
 
 

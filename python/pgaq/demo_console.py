@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,15 +42,19 @@ def run(server: Server, database: str, home: Path, where: str) -> int:
         furnish(conn)
         db.execute(conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name = %s", [QUEUE])
     password = (home / "password").read_text().strip()
-    work = Workload(
-        server, PGAQ, Shape(kind="topic", sessions=4, rate=500), Options(), queue=QUEUE, dbname=database, directory=home / "ledger" / QUEUE
-    )
+    ledger = home / "ledger" / QUEUE
+    shutil.rmtree(ledger, ignore_errors=True)  # of a run that was killed
+    work = Workload(server, PGAQ, Shape(kind="topic", sessions=4, rate=500), Options(), queue=QUEUE, dbname=database, directory=ledger)
     command = [sys.executable, "-m", "pgaq", "console", "-d", f"host=127.0.0.1 port={server.port} dbname={database}", "--listen", where]
     with work, server.connect(database) as open_one:
         work.setup()
         work.start()
         open_one.execute("BEGIN; SELECT pg_current_xact_id() /* a transaction that is left open */")
-        print(f"Log in as postgres with the password {password}. Ctrl-C ends the console and the load.", flush=True)
+        print(
+            f"Open http://{where}/ in a browser, and log in as postgres with the password {password}.\n"
+            "Ctrl-C ends the console and the load.",
+            flush=True,
+        )
         with subprocess.Popen(command) as console, contextlib.suppress(KeyboardInterrupt):
             try:
                 while console.poll() is None:

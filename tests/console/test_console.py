@@ -470,6 +470,18 @@ def test_tree_with_a_cycle():
     assert [(depth, each["pid"], count) for depth, each, count in found][:2] == [(0, 5, 1), (1, 4, 0)]
 
 
+def test_the_oldest_snapshot(people, server):
+    """The session that holds it, with what ends it."""
+    with server.connect() as one:
+        pid = db.value(one, "SELECT pg_backend_pid()")
+        one.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 /* the holder */")
+        text = until(lambda: f"session {pid}</th>" in (found := people["viewer"].get("/waits").text) and found, "the holder")
+        row = re.search(f'<tr><th scope="row">session {pid}</th>.*?</tr>', text, re.DOTALL)[0]
+        assert "the holder" in row and f"SELECT pg_terminate_backend({pid})" in row and "idle in transaction" in row
+        one.execute("ROLLBACK")
+    assert words.to_end({"kind": "prepared transaction", "name": "it's"}) == "COMMIT PREPARED 'it''s' or ROLLBACK PREPARED 'it''s'"
+
+
 # -- live
 
 
@@ -630,18 +642,72 @@ def test_read_only_changes_nothing(server, conn, own):
         end()
 
 
-def test_what_the_demo_shows(people, server, conn):
+def clear_the_demo(conn):
+    db.execute(conn, "SELECT aq.unschedule('every morning')")
+    db.execute(
+        conn, "SELECT aq.drop_queue(queue_name, force => true) FROM aq.queues WHERE queue_name IN ('payments', 'mails', 'demo_live')"
+    )
+
+
+def follow_the_demo(boss):
+    """As somebody who has read nothing: from the overview by links to why messages failed, and to the question before they are redriven."""
+    page = boss.get("/queues").text
+    figures = dict(re.findall(r"<dt>([^<]+)</dt><dd>(?:<a[^>]*>)?([^<]+)<", page))
+    assert figures["Dead letters"] >= "24" and "What the columns mean" in page
+    page = boss.get(link(page, "See why they failed, and redrive them", "payments_exceptions")).text
+    assert "no such customer: 4711" in page and "its consumer has rejected it" in page
+    question = boss.get(link(page, "Redrive 12")).text
+    assert "12 dead letters go back to queue payments" in question
+    page = boss.get(link(page, "the latest")).text
+    steps = re.findall(r"<li><time>[^<]+</time> ([^<]+)</li>", page)
+    assert steps == ["enqueued into payments", "first attempt", "failed: rejected", "moved to the exception queue"]
+    assert "rejected: its consumer has rejected it" in page and "queue_id" not in page and "dead letter</span>, 1 attempt" in page
+    page = boss.get("/queue?name=payments_exceptions").text
+    assert link(page, "Dead letters: why they failed") == "/dead?queue=payments_exceptions" and "/act/start" not in page
+
+
+def link(page, words, about=""):
+    """Where a link leads."""
+    return html.unescape(
+        next(href for href, said in re.findall(r'<a[^>]* ?href="([^"]+)"[^>]*>([^<]+)</a>', page) if said == words and about in href)
+    )
+
+
+def test_what_the_demo_shows(console, people, server, conn):
     demo_console.furnish(conn)
     demo_console.furnish(conn)  # a second run begins again
     try:
         until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('payments_exceptions')") == 24, "the dead letters")
         conn.execute("GRANT pg_read_all_data TO viewer")
         assert db.value(conn, "SELECT lag FROM aq.metrics('payments')") == 6
+        db.execute(conn, "SELECT aq.grant_queue('payments', 'boss', 'dequeue')")
+        with contextlib.closing(client(console, "boss", "of it all")) as boss:  # the doctor has not been asked for this login
+            follow_the_demo(boss)
         assert "Monday to Friday at 07:30" in people["viewer"].get("/schedules").text
     finally:
         conn.execute("REVOKE pg_read_all_data FROM viewer")
-        db.execute(conn, "SELECT aq.unschedule('every morning')")
-        db.execute(conn, "SELECT aq.drop_queue(q, force => true) FROM unnest(ARRAY['payments', 'mails']) q")
+        clear_the_demo(conn)
+
+
+def test_the_demo_after_one_that_was_killed(server, conn, tmp_path, monkeypatch, capsys):
+    """Its load has left files."""
+    (tmp_path / "password").write_text("secret\n")
+    ledger = tmp_path / "ledger" / demo_console.QUEUE / "ledger"
+    ledger.mkdir(parents=True)
+    for name in ("1-consumer-0000.led", "1-producer-0000.led"):
+        (ledger / name).touch()
+    seen = []
+
+    def interrupt(workload, seconds):
+        seen.extend(each for each in workload.processes if each.poll() is None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo_console.Workload, "run_for", interrupt)
+    try:
+        assert demo_console.run(server, "postgres", tmp_path, "127.0.0.1:0") == 0
+        assert seen and "password secret" in capsys.readouterr().out and not ledger.exists()
+    finally:
+        clear_the_demo(conn)
 
 
 # -- the server is away, and comes back

@@ -71,7 +71,12 @@ class Console:
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
         )
         self.templates.filters |= {"drawn": words.shown, "lines": words.lines, "q": words.quoted, "mood": words.mood}
-        self.templates.globals |= {"curve": words.curve, "version": VERSION}
+        self.templates.globals |= {
+            "curve": words.curve,
+            "version": VERSION,
+            "words": words,
+            "zone": lambda: datetime.now().astimezone().strftime("%Z"),
+        }
         self.static = {item.name: item.read_bytes() for item in folder.joinpath("static").iterdir() if item.name.endswith(tuple(STATIC))}
 
     # -- answers

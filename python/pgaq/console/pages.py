@@ -52,11 +52,12 @@ ORDERS = {"attention": "attention DESC, backlog DESC NULLS LAST, queue", "queue"
 }
 
 OVERVIEW = f"""
-SELECT *, count(*) OVER () AS found, sum(ready) OVER ()::bigint AS all_ready, sum(in_flight) OVER ()::bigint AS all_in_flight,
-       sum(delayed) OVER ()::bigint AS all_delayed, sum(failed) OVER ()::bigint AS all_failed, sum(waiting) OVER ()::bigint AS all_waiting,
-       sum(enqueued) OVER ()::bigint AS all_enqueued, sum(dequeued) OVER ()::bigint AS all_dequeued, max(oldest) OVER () AS all_oldest
-FROM (SELECT q.*, 2 * (queue = ANY (%(problems)s::text[]))::int + (queue = ANY (%(warnings)s::text[]))::int AS attention FROM ({QUEUES.query}) q) q
-WHERE (%(all)s OR kind !~ '^exception' OR backlog > 0) AND (%(q)s = '' OR strpos(lower(queue), lower(%(q)s)) > 0)
+SELECT *, count(*) OVER () AS found, sum(ready) FILTER (WHERE NOT dead) OVER ()::bigint AS all_ready,
+       sum(in_flight) OVER ()::bigint AS all_in_flight, sum(delayed) OVER ()::bigint AS all_delayed, sum(backlog) FILTER (WHERE dead) OVER ()::bigint AS all_dead,
+       sum(waiting) OVER ()::bigint AS all_waiting, sum(enqueued) FILTER (WHERE NOT dead) OVER ()::bigint AS all_enqueued,
+       sum(dequeued) FILTER (WHERE NOT dead) OVER ()::bigint AS all_dequeued, max(oldest) FILTER (WHERE NOT dead) OVER () AS all_oldest
+FROM (SELECT q.*, kind ~ '^exception' AS dead, 2 * (queue = ANY (%(problems)s::text[]))::int + (queue = ANY (%(warnings)s::text[]))::int AS attention FROM ({QUEUES.query}) q) q
+WHERE (%(all)s OR NOT dead OR backlog > 0) AND (%(q)s = '' OR strpos(lower(queue), lower(%(q)s)) > 0)
 ORDER BY {{order}} LIMIT {PAGE} OFFSET %(offset)s"""
 GROUPS = """
 SELECT queue_name AS queue, consumer, reason, left(last_error, 300) AS error, count(*) AS messages, min(died) AS first, max(died) AS last,
@@ -116,6 +117,14 @@ MUTEXES = Subject(
     needs="membership in pg_monitor",
     empty="no request had to wait",
 )
+
+
+# columns of the overview, with what they mean
+OVERVIEW_COLUMNS = [
+    (each.live or each.title, each.text)
+    for each in QUEUES.columns
+    if each.name in ("ready", "in_flight", "delayed", "oldest", "backlog", "waiting", "failed")
+]
 
 
 class NotFound(Exception):
@@ -259,7 +268,7 @@ def overview(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
     if totals:
         whole = reading(login, f"\0{asked['q']}\0{asked['all']}", {**totals, "backlog": totals["ready"]})
     return {
-        "server": ask(conn, SERVER)[0], "cache": listed(conn, CACHE), "rows": rows, "totals": totals, "whole": whole, "sort": order,
+        "server": ask(conn, SERVER)[0], "cache": listed(conn, CACHE), "rows": rows, "meanings": OVERVIEW_COLUMNS, "totals": totals, "whole": whole, "sort": order,
         "advice": [each for rest in about.values() for each in rest], "pages": -(-rows[0]["found"] // PAGE) if rows else 0,
         "found": rows[0]["found"] if rows else 0, "page": number(given, "page", 1),
     }  # fmt: skip
@@ -349,8 +358,10 @@ def _sessions(conn: db.Connection) -> tuple[list[dict[str, Any]], str]:
 
 def waits(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
     sessions, note = _sessions(conn)
+    # a short statement beside the one that holds the snapshot says nothing, even if its snapshot is as old
+    oldest = [each for i, each in enumerate(db.rows(conn, OLDEST)) if i == 0 or each["seconds"] is None or each["seconds"] >= 1]
     return {
-        "sessions": sessions, "note": note, "tree": words.tree(sessions), "oldest": db.rows(conn, OLDEST),
+        "sessions": sessions, "note": note, "tree": words.tree(sessions), "oldest": oldest,
         "tables": [listed(conn, WAITS, limit=15), listed(conn, LATCHES, limit=10), listed(conn, MUTEXES)],
     }  # fmt: skip
 

@@ -22,6 +22,15 @@ STEPS = (
 )  # fmt: skip
 
 
+# why a message failed
+REASONS = {
+    "retries": "it has used up its attempts",
+    "rejected": "its consumer has rejected it",
+    "expired": "it was not consumed in time",
+    "lease": "its last lease ran out",
+}
+
+
 def quoted(word: str) -> str:
     """A value in a URL."""
     return quote(word, safe="")
@@ -109,14 +118,60 @@ def payload(word: str | None, form: str) -> str:
 
 
 def timeline(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What happened to a message, in the order of time."""
+    """What happened to a message, in the order of time; to a dead letter: before it came into its exception queue, and since."""
     letter = row["dead_letter"] or {}
-    found = [(row[name], words) for name, words in STEPS if row[name]]
-    found += [(_time(letter.get(name)), words) for name, words in (("first_attempt", "first attempt"), ("last_attempt", "last attempt"), ("died", f"failed: {letter.get('reason', '')}")) if letter.get(name)]  # fmt: skip
-    ends = [
-        (each[0], each[1] + (f" by {row['leased_by']}" if each[1] == "leased" and row["leased_by"] else "")) for each in found if each[0]
-    ]
-    return [(drawn(at, "time"), words) for at, words in sorted(ends, key=lambda each: each[0])]
+    before = [
+        ("enqueue_time", f"enqueued into {letter.get('queue')}"), ("first_attempt", "first attempt"),
+        ("last_attempt", "last attempt" if letter.get("attempts") != 1 else ""), ("died", f"failed: {letter.get('reason')}"),
+    ]  # fmt: skip
+    found = [(0, _time(letter.get(name)), words) for name, words in before if letter.get(name) and words]
+    for name, words in STEPS:
+        if name == "enqueue_time" and letter:
+            words = "moved to the exception queue"
+        elif name == "leased_since" and row["leased_by"]:
+            words = f"leased by {row['leased_by']}"
+        found.append((1, row[name], words))
+    return [(drawn(at, "time"), words) for _, at, words in sorted((each for each in found if each[1]), key=lambda each: each[:2])]
+
+
+def dead_letter(letter: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Why a message is a dead letter, without what the timeline says."""
+    reason = str(letter.get("reason", ""))
+    found = {
+        "Reason": f"{reason}: {REASONS[reason]}" if reason in REASONS else reason,
+        "Error": letter.get("error"),
+        "Queue": letter.get("queue"),
+        "Consumer": letter.get("consumer"),
+        "Attempts": letter.get("attempts"),
+    }
+    known = {"reason", "error", "queue", "queue_id", "consumer", "attempts", "enqueue_time", "first_attempt", "last_attempt", "died"}
+    found |= {name.replace("_", " ").capitalize(): value for name, value in letter.items() if name not in known}
+    return [(name, drawn(value, "text")) for name, value in found.items() if value not in (None, "")]
+
+
+def to_end(holder: Mapping[str, Any]) -> str:
+    """The command that ends what holds the oldest snapshot."""
+    name = "'" + str(holder["name"]).replace("'", "''") + "'"
+    return {
+        "session": f"SELECT pg_terminate_backend({holder['name']})",
+        "prepared transaction": f"COMMIT PREPARED {name} or ROLLBACK PREPARED {name}",
+        "replication slot": f"SELECT pg_drop_replication_slot({name})",
+        "standby": "hot_standby_feedback = off, on the standby",
+    }[holder["kind"]]
+
+
+def place(finding: Mapping[str, Any], queue: str) -> tuple[str, str]:
+    """The page for a finding of the doctor: its path, and what the reader does there instead of a command; "": as well."""
+    rule = finding["rule"]
+    if rule == "dead_letters":
+        return f"dead?queue={quoted(queue)}", "See why they failed, and redrive them"
+    if rule in ("old_transaction", "prepared"):
+        return "waits", ""
+    if rule.startswith("schedule"):
+        return "schedules", ""
+    if rule.startswith(("node", "link", "propagation")) or rule == "worker":
+        return "cluster", ""
+    return "", ""
 
 
 def _time(word: Any) -> datetime.datetime | None:
@@ -138,8 +193,9 @@ def parameters(session: Mapping[str, Any], queues: Mapping[int, str]) -> str:
             found.append(f"queue {queues[value]}")
         elif "address" in meaning or meaning == "idn":
             found.append(f"{meaning} {value & 0xFFFFFFFFFFFFFFFF:x}")
-        elif meaning == "microseconds":
-            found.append(f"{text.duration(value)} at most")
+        elif meaning in ("microseconds", "wait time"):
+            if value >= 0:  # otherwise without a limit
+                found.append(f"{text.duration(value)} at most")
         else:
             found.append(f"{meaning} {value}")
     return ", ".join(found)
