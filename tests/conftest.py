@@ -40,6 +40,7 @@ from pgaq_proof import faults  # noqa: E402
 
 PATIENCE = float(os.environ.get("PGAQ_PATIENCE") or 60)
 HUNG = 15 * PATIENCE  # seconds; far more than a test takes that is not long
+LOOK = 5.0  # seconds; what counts at most of the time between two looks
 _numbers = itertools.count(1)
 _stderr = 2
 on_queue_tables = False
@@ -436,11 +437,30 @@ def ready(conn: db.Connection, queue: str, consumer: str | None = None, timeout:
     return bool(db.value(conn, "CALL aq.wait(%s, %s, %s, NULL)", [queue, consumer, timeout]))
 
 
+class Waiting:
+    """How long a test has waited, according to its looks.
+
+    If much more time has passed between two looks, the whole machine stood still, such as a virtual machine that was
+    paused, and the server with it: this is no time in which the server could have done anything.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.seconds = 0.0
+        self._patience = patience
+        self._latest = time.monotonic()
+
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        self.seconds += min(now - self._latest, LOOK)
+        self._latest = now
+        return self.seconds > self._patience
+
+
 def arrived(conn: db.Connection, queue: str, number: int, consumer: str | None = None, patience: float = PATIENCE) -> list[Any]:
     """Dequeue until that many messages have come (or time is up), then whatever else is there."""
     got: list[Any] = []
-    deadline = time.monotonic() + patience
-    while len(got) < number and time.monotonic() < deadline:
+    waiting = Waiting(patience)
+    while len(got) < number and not waiting.is_over():
         if ready(conn, queue, consumer, "1 s"):
             got += take(conn, queue, consumer)
     return got + take(conn, queue, consumer)
@@ -457,10 +477,9 @@ def until(condition: Callable[[], Any], what: str = "", patience: float = PATIEN
 
     It looks again after a tenth of the time that has passed: looking takes the processor from what is waited for.
     """
-    began = time.monotonic()
+    waiting = Waiting(patience)
     while not (found := condition()):
-        waited = time.monotonic() - began
-        if waited > patience:
+        if waiting.is_over():
             pytest.fail(f"not within {patience:g} s: {what or condition}")
-        time.sleep(min(max(0.005, waited / 10), 0.05))
+        time.sleep(min(max(0.005, waiting.seconds / 10), 0.05))
     return found

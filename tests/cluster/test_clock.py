@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import struct
 import subprocess
+from types import SimpleNamespace
 
+import conftest
 import pytest
-
-from conftest import arrived, at_rest, background, end_server, make_server, put, take, until, waiting_for
+from conftest import PATIENCE, arrived, at_rest, background, end_server, make_server, put, take, until, waiting_for
 from pgaq import db
 from test_wait import Waiter, asleep
 
@@ -190,3 +192,16 @@ def test_order_after_a_restart(moved):
     with server.connect() as conn:
         put(conn, "ordered", 3, 4, priority=3)
         assert take(conn, "ordered") == [1, 2, 3, 4]
+
+
+def test_a_machine_that_stands_still(moved, monkeypatch):
+    """A virtual machine is paused: a test that waits gives the server its time afterwards."""
+    server, _ = moved
+    pauses = itertools.count(0, 2 * PATIENCE)
+    looks = iter([False, False, True])
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('late')")
+        put(conn, "late", 1, delay="0.2 s")
+        monkeypatch.setattr(conftest, "time", SimpleNamespace(monotonic=lambda: next(pauses), sleep=lambda _: None))
+        assert until(lambda: next(looks))
+        assert arrived(conn, "late", 1) == [1]
