@@ -22,8 +22,10 @@ from pgaq import db, demo_console
 httpx = pytest.importorskip("httpx", reason="missing: python3-httpx")
 pytest.importorskip("starlette", reason="missing: python3-starlette")
 
+from starlette.testclient import TestClient  # noqa: E402
+
 from pgaq.command.main import run  # noqa: E402
-from pgaq.console import logins, words  # noqa: E402
+from pgaq.console import logins, pages, words  # noqa: E402
 from pgaq.console.app import Settings, application  # noqa: E402
 from pgaq.console.logins import Guard, Logins, Refused  # noqa: E402
 from pgaq.console.pages import PAGES  # noqa: E402
@@ -204,6 +206,29 @@ def test_wrong_logins(console, server):
         assert made.post("/login", data={"token": token, "role": "boss", "password": "of it all"}).status_code == 403
         assert log_in(made, "boss", "of it all", headers={"Origin": "http://evil.example"}).status_code == 403
     server.expect_log("password authentication failed")
+
+
+@pytest.mark.parametrize("framework", ["starlette.applications.Starlette", "fastapi.FastAPI"])
+def test_mounted(server, framework):
+    """In another application: links, cookies and redirects stay below its path, and its end ends the logins."""
+    module, _, name = framework.rpartition(".")
+    outer = getattr(pytest.importorskip(module, reason=f"missing: python3-{module}"), name)
+    console = application(Settings(dsn=dsn(server)))
+    app = outer(lifespan=console.state.lifespan)
+    app.router.lifespan_context = console.state.lifespan  # FastAPI of Debian 12 does not know the argument yet
+    app.mount("/queues", console)
+    with TestClient(app, base_url="http://testserver/queues/") as made:
+        made.follow_redirects = False
+        assert made.get("queues").headers["location"] == "/queues/login?next=%2Fqueues"
+        token = re.search('name="token" value="([^"]+)"', made.get("login").text)[1]
+        answer = made.post("login", data={"token": token, "role": "boss", "password": "of it all"})
+        assert answer.status_code == 303 and answer.headers["location"] == "/queues/" and "Path=/queues/" in answer.headers["set-cookie"]
+        page = made.get("queue", params={"name": "tales"})
+        assert page.status_code == 200 and "Content-Security-Policy" in page.headers
+        assert all(each.startswith("/queues/") for each in re.findall(' (?:href|src|action)="(/[^"]*)"', page.text))
+        logins = console.state.console.logins
+        assert len(logins._all) == 1
+    assert not logins._all and console.state.console.closing
 
 
 def test_who_guesses_waits(console):
@@ -387,6 +412,24 @@ def test_hostile_messages_are_text(people, server):
     assert page.status_code == 200 and "<img" not in page.text and "&lt;img" in page.text
 
 
+def test_trace_context_of_a_message(people, conn):
+    """Of any message, and of those of Java programs, which have it in their payload."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    db.execute(conn, "SELECT aq.create_queue('plain', 'text'), aq.create_queue('java', 'aq.jms_message')")
+    db.execute(conn, "SELECT aq.alter_queue(q, new_owner => 'boss') FROM unnest('{plain,java}'::text[]) q")
+    try:
+        for name, payload in (("plain", "'x'::text"), ("java", "aq_jms.text('x')")):
+            untraced = db.value(conn, f"SELECT aq.enqueue('{name}', {payload})::text")
+            with conn.transaction():
+                db.execute(conn, "SELECT set_config('pgaq.traceparent', %s, true), set_config('pgaq.tracestate', 'a=1', true)", [trace])
+                traced = db.value(conn, f"SELECT aq.enqueue('{name}', {payload})::text")
+            shown = [people["boss"].get("/message", params={"queue": name, "id": each}).text for each in (traced, untraced)]
+            assert [f"<dt>Trace context</dt><dd>{trace}</dd>" in each for each in shown] == [True, False]
+            assert ["<dt>Trace state</dt><dd>a=1</dd>" in each for each in shown] == [True, False]
+    finally:
+        db.execute(conn, "SELECT aq.drop_queue(q, force => true) FROM unnest('{plain,java}'::text[]) q")
+
+
 def test_dead_letters_are_grouped(people):
     text = people["boss"].get("/dead").text
     assert "tales_exceptions" in text and "retries" in text and ">tales<" in text
@@ -521,11 +564,30 @@ def act(made, name, expect=303, csrf=None, **parameters):
         assert question.status_code == expect, question.text
         return question.text
     # as a browser: the fields of the form, with the line ends of the network, to the address of the page
-    fields = {key: html.unescape(value) for key, value in re.findall('<input[^>]* name="([^"]+)" value="([^"]*)"', question.text)}
+    fields = fields_of(question)
     fields |= {"csrf": csrf} if csrf is not None else {}
     answer = made.post(question.url, data={key: re.sub("\r\n|\r|\n", "\r\n", value) for key, value in fields.items()})
     assert answer.status_code == expect, answer.text
     return question.text if expect == 303 else answer.text
+
+
+def fields_of(question):
+    """The fields of the form."""
+    return {key: html.unescape(value) for key, value in re.findall('<input[^>]* name="([^"]+)" value="([^"]*)"', question.text)}
+
+
+def reject(conn, queue, *consumers):
+    """Makes a message a dead letter, for each of these consumers."""
+    before = db.value(conn, "SELECT sum(lag) FROM aq.metrics(%s)", [f"{queue}_exceptions"]) or 0
+    for consumer in consumers:
+        (msgid, receipt) = conn.execute(
+            "SELECT msgid, receipt FROM aq.dequeue(%s, consumer => %s, lease => '1 minute')", [queue, consumer]
+        ).fetchone()
+        db.execute(conn, "SELECT aq.reject(%s, %s, %s, consumer => %s)", [queue, [msgid], receipt, consumer])
+    until(
+        lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics(%s)", [f"{queue}_exceptions"]) == before + len(consumers),
+        "the dead letters",
+    )
 
 
 def logged(conn):
@@ -549,7 +611,7 @@ def own(server, conn):
 def test_changes(people, conn, own):
     """Each asks with its number, runs as the role, and is in the log with what it has done."""
     boss = people["boss"]
-    assert "2 messages remain" in act(boss, "stop", queue=own, side="")
+    assert "2 messages in it" in act(boss, "stop", queue=own, side="")
     assert logged(conn) == ("boss", "stop", own, 2)
     assert db.value(conn, "SELECT enqueue_enabled OR dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is False
     act(boss, "start", queue=own)
@@ -559,7 +621,7 @@ def test_changes(people, conn, own):
     page = boss.get("/dead").text
     link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)
     parameters = dict(parse_qsl(html.unescape(link)))
-    assert "1 dead letters go back" in act(boss, "redrive", **parameters)
+    assert "1 dead letter goes back to queue own" in act(boss, "redrive", **parameters)
     assert logged(conn) == ("boss", "redrive", own, 1) and db.value(conn, "SELECT lag FROM aq.metrics('own')") == 3
     msgid = db.value(conn, "SELECT msgid::text FROM aq.browse('own') LIMIT 1")
     assert "1 message is removed" in act(boss, "cancel", queue=own, id=msgid)
@@ -569,6 +631,71 @@ def test_changes(people, conn, own):
     assert logged(conn) == ("boss", "purge", own, 2) and db.value(conn, "SELECT lag FROM aq.metrics('own')") == 0
     act(boss, "snapshot")
     assert logged(conn)[1] == "snapshot" and "purge" in boss.get("/log").text
+
+
+def test_a_question_that_is_out_of_date(people, conn, own):
+    """What would concern more messages than the question has said is not done, and is asked again; fewer are no reason to ask."""
+    boss, before = people["boss"], db.value(conn, "SELECT count(*) FROM aq.actions")
+    purge = boss.get("/act/purge", params={"queue": own})
+    redrive = boss.get("/act/redrive", params={"queue": own, "exception_queue": "own_exceptions"})
+    assert "2 messages are removed" in purge.text and "1 dead letter goes back" in redrive.text
+    put(conn, own, 3, 4)
+    reject(conn, own, None)
+    for question, now, number_now in ((purge, "3 messages are removed", 3), (redrive, "2 dead letters go back to queue own", 2)):
+        fields = fields_of(question)
+        for number in (fields["number"], "", "-1", "x", "9" * 30):
+            answer = boss.post(question.url, data={**fields, "number": number})
+            assert answer.status_code == 409 and "Nothing was done" in answer.text and now in answer.text
+            assert fields_of(answer)["number"] == str(number_now)
+        assert db.value(conn, "SELECT lag FROM aq.metrics('own')") == 3
+    assert db.value(conn, "SELECT count(*) FROM aq.actions") == before
+    # fewer than asked; a limit that was entered needs no number
+    assert boss.post(redrive.url, data={**fields_of(redrive), "most": "1"}).status_code == 303
+    assert logged(conn) == ("boss", "redrive", own, 1)
+    fields = fields_of(boss.get(purge.url))
+    take(conn, own, number=1)
+    assert boss.post(purge.url, data=fields).status_code == 303 and logged(conn) == ("boss", "purge", own, 3)
+
+
+def test_a_message_that_is_not_there(people, own):
+    """It is said at once, not asked about with the number 0."""
+    answer = people["boss"].get("/act/cancel", params={"queue": own, "id": "00000000-0000-0000-0000-000000000001"})
+    assert answer.status_code == 404 and "There is no such message" in answer.text
+    assert "0 messages are removed" in people["boss"].get("/act/purge", params={"queue": own, "consumer": "x"}).text
+
+
+def test_cancel_leads_back(people, own):
+    """The link beside the button leads to the page of what is asked about."""
+    asked = {"snapshot": "/reports?", "purge": "/queue?name=own", "run-schedule": "/schedules?"}
+    for name, back in asked.items():
+        page = people["boss"].get(f"/act/{name}", params={"queue": own, "schedule": "every_night"}).text
+        assert re.search('<a href="([^"]+)">Cancel</a>', page)[1].startswith(back)
+
+
+def test_redrive_of_one_consumer(people, conn):
+    """The groups of Dead letters are by consumer, and so is what each redrives."""
+    db.execute(conn, "SELECT aq.create_queue('both', multiple_consumers => true, max_retries => 5)")
+    db.execute(conn, "SELECT aq.alter_queue('both', new_owner => 'boss'), aq.subscribe('both', 'x'), aq.subscribe('both', 'y')")
+    try:
+        put(conn, "both", 1)
+        reject(conn, "both", "x", "y")
+        page = people["boss"].get("/dead", params={"queue": "both_exceptions"}).text
+        links = [dict(parse_qsl(html.unescape(each))) for each in re.findall(r'/act/redrive\?([^"]+)"', page)]
+        assert sorted(each["consumer"] for each in links) == ["x", "y"]
+        assert "1 dead letter goes back" in act(people["boss"], "redrive", **next(each for each in links if each["consumer"] == "y"))
+        assert logged(conn) == ("boss", "redrive", "both", 1)
+        assert (take(conn, "both", "x"), take(conn, "both", "y")) == ([], [1])
+    finally:
+        db.execute(conn, "SELECT aq.drop_queue('both', force => true)")
+
+
+def test_many_dead_letters_are_not_left_out_silently(people, own, monkeypatch):
+    """The queue is named, and its own page groups them."""
+    monkeypatch.setattr(pages, "GROUPED", 0)
+    text = people["boss"].get("/dead").text
+    assert re.search(r'Not grouped here.*href="/dead\?queue=own_exceptions"', text) and "queue=own&" not in text
+    text = people["boss"].get("/dead", params={"queue": "own_exceptions"}).text
+    assert "Not grouped here" not in text and "/act/redrive?queue=own&" in text
 
 
 def test_a_change_that_is_refused_is_not_in_the_log(people, conn, own):
@@ -733,7 +860,7 @@ def test_restart_of_the_server(people, server):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["--listen", "0.0.0.0:0"], "clear text"), (["--tls-cert", "x"], "belong together"), (["--listen", "nonsense"], "HOST:PORT"),
+        (["--listen", "0.0.0.0:0"], "clear text"), (["--tls-cert", "x"], "belong together"), (["--listen", "nonsense"], "HOST:PORT, such as 127.0.0.1:8410"),
         (["-d", "host=a b=c"], "invalid"),
     ],
 )  # fmt: skip
@@ -745,7 +872,7 @@ def test_command(server):
     words = [sys.executable, "-m", "pgaq", "console", "-d", dsn(server), "--listen", "127.0.0.1:0", "--read-only", "--metrics"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "PGUSER": "postgres"}) as process:
         url = re.search(r"http://[\d.:]+", process.stderr.readline())[0]
-        until(lambda: _answers(url), "the console")
+        until(lambda: answers(url), "the console")
         with httpx.Client(base_url=url, timeout=30) as made:
             assert "pgaq_up 1" in made.get("/metrics").text and made.get("/readyz").status_code == 200
             assert log_in(made, "boss", "of it all").status_code == 303
@@ -755,7 +882,7 @@ def test_command(server):
     assert process.returncode in (0, -15, 130) and "of it all" not in said
 
 
-def _answers(url):
+def answers(url):
     try:
         return httpx.get(url + "/healthz").status_code == 200
     except httpx.TransportError:

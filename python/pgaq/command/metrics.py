@@ -22,11 +22,11 @@ def add_to(app: typer.Typer) -> None:
     command(app, "metrics")(metrics)
 
 
-def address(word: str) -> tuple[str, int]:
+def address(word: str, example: str = "127.0.0.1:9188") -> tuple[str, int]:
     """Host and port of HOST:PORT or [HOST]:PORT."""
     host, colon, port = word.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"'{word}' is not HOST:PORT, such as 127.0.0.1:9188")
+        raise click.BadParameter(f"'{word}' is not HOST:PORT, such as {example}")
     return host.strip("[]"), int(port)
 
 
@@ -35,7 +35,7 @@ def listen(default: str, help: str) -> Any:
 
     def known(context: click.Context, parameter: click.Parameter, value: str) -> str:
         if not context.resilient_parsing:
-            address(value)
+            address(value, default)
         return value
 
     return typer.Option(default, "--listen", metavar=ADDRESS, callback=known, help=help)

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from pgaq import db, report
 from pgaq.command.common import VERSION, Failure, failure
 from pgaq.console import words
-from pgaq.console.actions import ACTIONS, count, given, perform
+from pgaq.console.actions import ACTIONS, FLAGS, Action, Grown, count, given, perform, question
 from pgaq.console.actions import Refused as NotDone
 from pgaq.console.logins import Busy, Login, Logins, Refused
 from pgaq.console.pages import PAGES, NotFound, Page, Wrong
@@ -199,26 +199,34 @@ class Console:
         try:
             parameters = given(action, form)
             if request.method == "POST":
-                await run_in_threadpool(login.ask, lambda conn: perform(conn, name, action, parameters), change=True)
+                await run_in_threadpool(
+                    login.ask, lambda conn: perform(conn, name, action, parameters, form.get("number", "")), change=True
+                )
                 return RedirectResponse(f"{_root(request)}/log", 303)
             number = await run_in_threadpool(login.ask, lambda conn: count(conn, action, parameters))
+        except Grown as error:
+            said = "Nothing was done: more messages would be concerned than the question has said. If more keep arriving, stop the queue first."
+            return self.ask(request, login, action, parameters, error.args[0], said, 409)
         except FAILURES as error:
             return self.problem(request, *_failed(error, {3: 503, 5: 403, 6: 404}, 400), login)
-        shown = {key: words.shown(value) for key, value in parameters.items()}
-        question = action.question.format(**{**shown, "number": words.shown(number, "count")})
+        return self.ask(request, login, action, parameters, number)
+
+    def ask(
+        self,
+        request: Request,
+        login: Login,
+        action: Action,
+        parameters: dict[str, str],
+        number: int | None,
+        said: str = "",
+        status: int = 200,
+    ) -> HTMLResponse:
+        """The question; said: why it is asked again."""
         back = f"{_root(request)}/{action.back or 'schedules?'}{words.quoted(parameters[action.object]) if action.back else ''}"
         return self.html(
-            request,
-            "ask.html",
-            title=action.title,
-            login=login,
-            live=None,
-            action=action,
-            parameters=parameters,
-            question=question,
-            number=number,
-            back=back,
-        )
+            request, "ask.html", status, title=action.title, login=login, live=None, action=action, parameters=parameters, flags=FLAGS,
+            question=question(action, parameters, number), number=number, back=back, said=said,
+        )  # fmt: skip
 
     # -- login
 
@@ -284,7 +292,7 @@ class Console:
     def client(self, request: Request) -> str:
         """The address that failed logins are counted for: the last one that the proxy has added."""
         if self.settings.behind_proxy and request.headers.get("x-forwarded-for"):
-            return request.headers["x-forwarded-for"].rpartition(",")[2].strip()[:64]
+            return _without_port(request.headers["x-forwarded-for"].rpartition(",")[2].strip()[:64])
         return request.client.host if request.client else ""
 
     # -- the rest
@@ -324,7 +332,7 @@ class Headers:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        hosts = self.console.settings.hosts
+        hosts = {each.lower() for each in self.console.settings.hosts}
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         if hosts and (_parts(f"//{host}").hostname or "") not in hosts:
             await PlainTextResponse("this host is not served here\n", 400)(scope, receive, send)
@@ -343,17 +351,18 @@ class Headers:
 
 
 def application(settings: Settings) -> Starlette:
-    """The console as an ASGI application."""
+    """The console as an ASGI application.  Mounted into another one, it needs that one to run its lifespan."""
     console = Console(settings)
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Any) -> AsyncIterator[None]:
         yield
+        console.closing = True
         console.logins.close()
 
     made = Starlette(routes=console.routes(), lifespan=lifespan)
     made.add_middleware(Headers, console=console)
-    made.state.console = console
+    made.state.console, made.state.lifespan = console, lifespan
     return made
 
 
@@ -411,6 +420,13 @@ def _parts(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError:
         return SplitResult("", "", "", "", "")
+
+
+def _without_port(address: str) -> str:
+    """An address of X-Forwarded-For, to which some proxies add the port."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def _inside(path: str) -> str:

@@ -41,6 +41,7 @@ from pgaq.subjects import (
 )
 
 PAGE = 50  # rows
+GROUPED, GROUPED_QUEUES = 100_000, 10  # limits of what is grouped on one page: dead letters of a queue, and queues
 POINTS = 180  # of a curve
 KEPT = 1000  # curves of a login
 ADVICE_AGE = 10.0  # seconds for which the doctor's findings are shown again
@@ -73,8 +74,11 @@ LIMIT {PAGE + 1} OFFSET %(offset)s"""
 MESSAGE = f"""
 SELECT queue_name AS queue, consumer, msgid::text AS msgid, state, priority, correlation, left(payload, {SHOWN_PAYLOAD}) AS payload,
        octet_length(payload) AS bytes, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue,
-       original_msgid::text AS original_msgid, properties, shard, delivery_mode, leased_since, leased_until, leased_by, last_error, dead_letter
-FROM aq.message(%(queue)s, %(msgid)s::uuid) ORDER BY consumer"""
+       original_msgid::text AS original_msgid, properties, shard, delivery_mode, leased_since, leased_until, leased_by, last_error, dead_letter,
+       context ->> 'traceparent' AS traceparent, context ->> 'tracestate' AS tracestate
+FROM aq.message(%(queue)s, %(msgid)s::uuid) m, LATERAL (SELECT CASE WHEN m.properties ? 'traceparent' THEN m.properties
+    WHEN (SELECT q.payload_type FROM aq.queues q WHERE q.queue_name = m.queue_name) = to_regtype('aq.jms_message') THEN (m.payload::aq.jms_message).properties END AS context) c
+ORDER BY consumer"""
 # pg_blocking_pids costs a look at all locks, so it is asked only for sessions that wait for one
 SESSIONS = """
 SELECT s.pid, s.role, s.database, s.application_name AS program, s.backend_type, s.active, s.operation, q.queue_name AS queue, s.query_id,
@@ -328,14 +332,21 @@ def dead(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[st
     queues = listed(conn, EXCEPTION_QUEUES, links={"exception_queue": "dead?queue="})
     chosen = given.get("queue", "")
     filled = [row for row in queues.rows if row["dead_letters"]]
-    names = [chosen] if chosen else [row["exception_queue"] for row in filled if row["dead_letters"] <= 100_000][:10]
+    names = [chosen] if chosen else [row["exception_queue"] for row in filled if row["dead_letters"] <= GROUPED][:GROUPED_QUEUES]
+    left_out = [] if chosen else [row["exception_queue"] for row in filled if row["exception_queue"] not in names]
     groups = []
     for name in names:
         for row in db.rows(conn, GROUPS, {"exception_queue": name}):
             groups.append({"exception_queue": name, **row})
     letters = ask(conn, DEAD_LETTERS, exception_queue=chosen, limit=PAGE) if chosen else []
     queues.rows = filled or queues.rows[:PAGE]
-    return {"queues": queues, "groups": sorted(groups, key=lambda each: -each["messages"]), "chosen": chosen, "letters": letters}
+    return {
+        "queues": queues,
+        "groups": sorted(groups, key=lambda each: -each["messages"]),
+        "chosen": chosen,
+        "letters": letters,
+        "left_out": left_out,
+    }
 
 
 def _sessions(conn: db.Connection) -> tuple[list[dict[str, Any]], str]:
