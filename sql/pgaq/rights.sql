@@ -5,8 +5,8 @@ DO $$
 DECLARE
 	function regprocedure;
 	for_all CONSTANT text[] := ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
-		buffered_consumers, buffered_messages, buffered_publishers, buffered_queue, cancel, classic_message_parts, classic_messages, classic_ready, consumers, dbid, dump_rows, errors, link_worker, links, listeners, may, may_any, may_stop_schedule,
-		message_cache, message_cache_returns, message_cache_use, message_parts, messages, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, role_usage, shows_consumer, snapshot_settings, takes_part,
+		buffered_consumers, buffered_message_rows, buffered_publishers, buffered_queue, cancel, classic_message_parts, classic_message_rows, classic_ready, consumers, dbid, dump_rows, errors, link_worker, links, listeners, may, may_any, may_stop_schedule,
+		message_cache, message_cache_returns, message_cache_use, message_parts, message_rows, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, role_usage, shows_consumer, snapshot_settings, takes_part,
 		streams, stuck, table_counters, trace_histogram, trace_objects, trace_rows, traces$list$, ',') name);
 BEGIN
 	FOR function IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'aq_internal'::regnamespace AND p.proname::text <> ALL (for_all) LOOP
@@ -17,7 +17,7 @@ END $$;
 -- A role that may call these can connect this database to others, or speak for another node.
 REVOKE EXECUTE ON FUNCTION aq.add_node(name), aq.remove_node(name, boolean), aq.reset_node(boolean), aq.node_beat(uuid, bigint, timestamptz),
 	aq.node_want(uuid, text, text, text), aq.node_resume(uuid, bigint, bigint[], uuid[]),
-	aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]),
+	aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[], text[]),
 	aq.node_recall(uuid, bigint), aq.node_finish(uuid, bigint[], uuid[]), aq.node_return(uuid, bigint) FROM PUBLIC;
 
 -- Reports read figures that only members of pg_monitor may see.

@@ -57,6 +57,11 @@ ALTER TABLE aq_internal.queue ADD default_priority integer CHECK (default_priori
 	ADD default_delay interval NOT NULL DEFAULT '0',
 	ADD default_expiration interval;
 
+-- Its body was parsed when it was created, so it depends on a function that gets more arguments.
+CREATE OR REPLACE PROCEDURE aq.send_notification(notification aq.notification) LANGUAGE sql AS 'SELECT NULL';
+
+ALTER TABLE aq_internal.propagation_batch ADD keys text[];
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -66,7 +71,7 @@ DECLARE
 	command text;
 BEGIN
 	FOR command IN SELECT format('ALTER VIEW %s OWNER TO %s', oid::regclass, relowner::regrole) FROM pg_class WHERE oid = ANY (ARRAY[
-		'aq.nodes', 'aq.queues', 'aq.schedules']::regclass[]) LOOP
+		'aq.dead_letters', 'aq.messages', 'aq.nodes', 'aq.queues', 'aq.schedules']::regclass[]) LOOP
 		PERFORM set_config('lock_timeout', (greatest(1, 1000 * extract(epoch FROM until - clock_timestamp())))::integer::text, true);
 		EXECUTE command;
 	END LOOP;
@@ -83,7 +88,19 @@ BEGIN
 		LATERAL (SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS classid, coalesce(w.ev_class, d.objid) AS objid) u
 	WHERE d.refclassid = 'pg_proc'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[
 		'aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)']::regprocedure[])
+		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid)',
+		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.anyelement,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text)',
+		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
+		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[])
 		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = u.classid AND e.objid = u.objid AND e.deptype = 'e');
 	IF users IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "pgaq" that get more arguments are in use',
@@ -92,9 +109,33 @@ BEGIN
 	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', p.proacl::text,
 			'initial', i.initprivs::text))
 		FROM unnest(ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)']::regprocedure[],
+		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid)',
+		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.anyelement,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
+		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text)',
+		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
+		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[],
 			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval)']) f (old, new)
+		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
+		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
+		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
+		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.anyelement,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
+		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
+		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text)',
+		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[])',
+		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[])']) f (old, new)
 		JOIN pg_proc p ON p.oid = f.old LEFT JOIN pg_init_privs i ON i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass
 		WHERE coalesce(p.proacl, i.initprivs) IS NOT NULL)::text, true);
 END $$;
@@ -136,6 +177,18 @@ DROP FUNCTION aq_internal.report_top_events(aq_internal.span);
 DROP FUNCTION aq_internal.report_summary(aq_internal.span);
 DROP FUNCTION aq_internal.section(pg_catalog.text,pg_catalog.text,pg_catalog.text[],pg_catalog.jsonb,pg_catalog.text[],pg_catalog.jsonb);
 DROP FUNCTION aq_internal.columns(pg_catalog.text[]);
+DROP FUNCTION aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]);
+DROP FUNCTION aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]);
+DROP FUNCTION aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid);
+DROP FUNCTION aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid);
+DROP FUNCTION aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text);
+DROP FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text);
+DROP FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text);
+DROP FUNCTION aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text);
+DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.anyelement,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text);
+DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text);
+DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text);
+DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text);
 DROP FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision);
 DROP FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean);
 CREATE SCHEMA aq_jms;
@@ -147,6 +200,51 @@ CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer D
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_alter_queue$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, payload text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS uuid
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_text$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, jsonb jsonb, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS uuid
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_typed$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, bytea bytea, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS uuid
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_typed$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, payload anyelement, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS uuid
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_typed$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue_array(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, options jsonb DEFAULT NULL::jsonb, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS uuid[]
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_array$function$;
+CREATE OR REPLACE FUNCTION aq.dequeue(queue_name text, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 1, mode text DEFAULT 'remove'::text, correlation text DEFAULT NULL::text, msgid uuid DEFAULT NULL::uuid, condition text DEFAULT NULL::text, wait interval DEFAULT NULL::interval, navigation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, acknowledge uuid[] DEFAULT NULL::uuid[], receipt bigint DEFAULT NULL::bigint, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS TABLE(payload jsonb, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid, receipt bigint)
+ LANGUAGE c
+ ROWS 10
+AS 'pgaq', $function$aq_dequeue_jsonb$function$;
+CREATE OR REPLACE FUNCTION aq.dequeue(queue_name text, as_type anyelement, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 1, mode text DEFAULT 'remove'::text, correlation text DEFAULT NULL::text, msgid uuid DEFAULT NULL::uuid, condition text DEFAULT NULL::text, wait interval DEFAULT NULL::interval, navigation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, acknowledge uuid[] DEFAULT NULL::uuid[], receipt bigint DEFAULT NULL::bigint, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS TABLE(payload anyelement, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid, receipt bigint)
+ LANGUAGE c
+ ROWS 10
+AS 'pgaq', $function$aq_dequeue_typed$function$;
+CREATE OR REPLACE FUNCTION aq.dequeue_full(queue_name text, as_type anyelement, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 1, mode text DEFAULT 'remove'::text, correlation text DEFAULT NULL::text, msgid uuid DEFAULT NULL::uuid, condition text DEFAULT NULL::text, wait interval DEFAULT NULL::interval, navigation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, acknowledge uuid[] DEFAULT NULL::uuid[], receipt bigint DEFAULT NULL::bigint, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
+ RETURNS TABLE(payload anyelement, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid, receipt bigint, sender text, consumer_name text, ready_at timestamp with time zone, expires_at timestamp with time zone, exception_queue text, original_msgid uuid, shard integer, session_id bigint, state integer, transaction_group text, message_delivery_mode integer, dead_letter jsonb, key text)
+ LANGUAGE c
+ ROWS 10
+AS 'pgaq', $function$aq_dequeue_typed$function$;
+CREATE OR REPLACE FUNCTION aq.browse(queue_name text, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 100, correlation text DEFAULT NULL::text, condition text DEFAULT NULL::text, after uuid DEFAULT NULL::uuid, key text DEFAULT NULL::text)
+ RETURNS TABLE(payload jsonb, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid)
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_dequeue_browse_jsonb$function$;
+CREATE OR REPLACE FUNCTION aq.browse(queue_name text, as_type anyelement, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 100, correlation text DEFAULT NULL::text, condition text DEFAULT NULL::text, after uuid DEFAULT NULL::uuid, key text DEFAULT NULL::text)
+ RETURNS TABLE(payload anyelement, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid)
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_dequeue_browse_typed$function$;
 CREATE OR REPLACE FUNCTION aq.create_propagation(queue_name text, destination text, latency interval DEFAULT NULL::interval, start_time timestamp with time zone DEFAULT NULL::timestamp with time zone, duration interval DEFAULT NULL::interval, every interval DEFAULT NULL::interval, rule text DEFAULT NULL::text, subscribe boolean DEFAULT true)
  RETURNS bigint
  LANGUAGE c
@@ -155,6 +253,10 @@ CREATE OR REPLACE FUNCTION aq.drop_propagation(queue_name text, destination text
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_propagation_calls_remove$function$;
+CREATE OR REPLACE FUNCTION aq.propagation_put(source uuid, epoch bigint, number bigint, batch uuid, queue_name text, recipient text, payload_type text, payloads text[], priorities integer[], lifetimes bigint[], correlations text[], properties jsonb[], senders text[], exception_queues text[], originals uuid[], keys text[] DEFAULT NULL::text[])
+ RETURNS bigint
+ LANGUAGE c
+AS 'pgaq', $function$aq_propagation_arrival_put$function$;
 CREATE OR REPLACE PROCEDURE aq_jms.receive(IN queue_names text[], IN consumers text[], IN conditions text[], IN max_messages integer[], IN timeout interval DEFAULT NULL::interval, IN lease interval DEFAULT NULL::interval, IN ack_queues text[] DEFAULT NULL::text[], IN ack_consumers text[] DEFAULT NULL::text[], IN ack_msgids uuid[] DEFAULT NULL::uuid[], IN ack_receipts bigint[] DEFAULT NULL::bigint[], IN max_bytes integer DEFAULT NULL::integer, INOUT messages bytea DEFAULT NULL::bytea)
  LANGUAGE c
 AS 'pgaq', $procedure$aq_jms_receive$procedure$;
@@ -373,6 +475,10 @@ CREATE OR REPLACE FUNCTION aq.reset_node(keep boolean DEFAULT false)
  RETURNS uuid
  LANGUAGE c
 AS 'pgaq', $function$aq_node_calls_reset$function$;
+CREATE OR REPLACE FUNCTION aq.node_deliver(caller uuid, token bigint, epoch bigint, queue_name text, shard integer, consumer text, payload_type text, payloads text[], priorities integer[], lifetimes bigint[], correlations text[], properties jsonb[], senders text[], exception_queues text[], originals uuid[], keys text[] DEFAULT NULL::text[])
+ RETURNS boolean
+ LANGUAGE c
+AS 'pgaq', $function$aq_node_arrival_deliver$function$;
 CREATE OR REPLACE FUNCTION aq.reclaim_unit(queue_name text, shard integer, consumer text DEFAULT NULL::text, force boolean DEFAULT false)
  RETURNS void
  LANGUAGE c
@@ -447,6 +553,21 @@ BEGIN
 		RAISE undefined_object USING MESSAGE = format('there is neither a group nor a function "%s"', topic), HINT = 'SELECT * FROM aq.help() lists the groups.';
 	END IF;
 END $function$;
+CREATE OR REPLACE FUNCTION aq_internal.message_rows(queue_id integer, wanted uuid, wanted_state text, table_no integer, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer, OUT correlation text, OUT enqueue_time timestamp with time zone, OUT ready_at timestamp with time zone, OUT expires_at timestamp with time zone, OUT dequeue_time timestamp with time zone, OUT attempts integer, OUT sender text, OUT exception_queue text, OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text, OUT leased_since timestamp with time zone, OUT leased_until timestamp with time zone, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb, OUT key text)
+ RETURNS SETOF record
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_message_view_rows$function$;
+CREATE OR REPLACE FUNCTION aq_internal.classic_message_rows(queue_id integer, wanted uuid, wanted_state text, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer, OUT correlation text, OUT enqueue_time timestamp with time zone, OUT ready_at timestamp with time zone, OUT expires_at timestamp with time zone, OUT dequeue_time timestamp with time zone, OUT attempts integer, OUT sender text, OUT exception_queue text, OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text, OUT leased_since timestamp with time zone, OUT leased_until timestamp with time zone, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb, OUT key text)
+ RETURNS SETOF record
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_classic_views_messages$function$;
+CREATE OR REPLACE FUNCTION aq_internal.buffered_message_rows(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer, OUT correlation text, OUT enqueue_time timestamp with time zone, OUT ready_at timestamp with time zone, OUT expires_at timestamp with time zone, OUT dequeue_time timestamp with time zone, OUT attempts integer, OUT sender text, OUT exception_queue text, OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text, OUT in_memory boolean, OUT key text)
+ RETURNS SETOF record
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_classic_views_buffered_messages$function$;
 CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
  SELECT q.queue_name,
     q.queue_id,
@@ -488,6 +609,188 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.default_expiration
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
+CREATE OR REPLACE VIEW aq.messages WITH (security_barrier=true) AS
+ SELECT q.queue_name,
+    m.consumer,
+    m.msgid,
+    m.state,
+    m.priority,
+    m.correlation,
+    m.payload,
+    m.enqueue_time,
+    m.ready_at,
+    m.expires_at,
+    m.dequeue_time,
+    m.attempts,
+    m.sender,
+    m.exception_queue,
+    m.original_msgid,
+    m.properties,
+    m.shard,
+    m.session_id,
+        CASE
+            WHEN (m.in_memory IS NULL) THEN 'persistent'::text
+            ELSE 'buffered'::text
+        END AS delivery_mode,
+    m.in_memory,
+    m.leased_since,
+    m.leased_until,
+    m.leased_by,
+    m.last_error,
+    m.dead_letter,
+    m.key
+   FROM aq_internal.queue q,
+    LATERAL ( SELECT s.msgid,
+            s.consumer,
+            s.state,
+            s.priority,
+            s.correlation,
+            s.enqueue_time,
+            s.ready_at,
+            s.expires_at,
+            s.dequeue_time,
+            s.attempts,
+            s.sender,
+            s.exception_queue,
+            s.original_msgid,
+            s.properties,
+            s.shard,
+            s.session_id,
+            s.payload,
+            s.leased_since,
+            s.leased_until,
+            s.leased_by,
+            s.last_error,
+            s.dead_letter,
+            s.key,
+            NULL::boolean AS in_memory
+           FROM aq_internal.message_parts(q.queue_id) p(table_no, first_block, end_block),
+            LATERAL aq_internal.message_rows(q.queue_id, NULL::uuid, NULL::text, p.table_no, p.first_block, p.end_block) s(msgid, consumer, state, priority, correlation, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue, original_msgid, properties, shard, session_id, payload, leased_since, leased_until, leased_by, last_error, dead_letter, key)
+          WHERE (q.store <> 'c'::"char")
+        UNION ALL
+         SELECT c.msgid,
+            c.consumer,
+            c.state,
+            c.priority,
+            c.correlation,
+            c.enqueue_time,
+            c.ready_at,
+            c.expires_at,
+            c.dequeue_time,
+            c.attempts,
+            c.sender,
+            c.exception_queue,
+            c.original_msgid,
+            c.properties,
+            c.shard,
+            c.session_id,
+            c.payload,
+            c.leased_since,
+            c.leased_until,
+            c.leased_by,
+            c.last_error,
+            c.dead_letter,
+            c.key,
+            NULL::boolean
+           FROM aq_internal.classic_message_parts(q.queue_id) p(table_no, first_block, end_block),
+            LATERAL aq_internal.classic_message_rows(q.queue_id, NULL::uuid, NULL::text, p.first_block, p.end_block) c(msgid, consumer, state, priority, correlation, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue, original_msgid, properties, shard, session_id, payload, leased_since, leased_until, leased_by, last_error, dead_letter, key)
+          WHERE (q.store <> 's'::"char")
+        UNION ALL
+         SELECT b.msgid,
+            b.consumer,
+            b.state,
+            b.priority,
+            b.correlation,
+            b.enqueue_time,
+            b.ready_at,
+            b.expires_at,
+            b.dequeue_time,
+            b.attempts,
+            b.sender,
+            b.exception_queue,
+            b.original_msgid,
+            b.properties,
+            b.shard,
+            b.session_id,
+            b.payload,
+            NULL::timestamp with time zone,
+            NULL::timestamp with time zone,
+            NULL::text,
+            NULL::text,
+            NULL::jsonb,
+            b.key,
+            b.in_memory
+           FROM aq_internal.buffered_message_rows(q.queue_id, NULL::uuid, NULL::text) b(msgid, consumer, state, priority, correlation, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue, original_msgid, properties, shard, session_id, payload, in_memory, key)) m;
+CREATE OR REPLACE VIEW aq.dead_letters WITH (security_barrier=true) AS
+ SELECT m.queue_name AS exception_queue,
+    m.msgid,
+    COALESCE(( SELECT q.queue_name
+           FROM aq_internal.queue q
+          WHERE (q.queue_id = ((m.dead_letter ->> 'queue_id'::text))::integer)), (m.dead_letter ->> 'queue'::text)) AS queue_name,
+    (m.dead_letter ->> 'consumer'::text) AS consumer,
+    (m.dead_letter ->> 'reason'::text) AS reason,
+    (m.dead_letter ->> 'error'::text) AS last_error,
+    ((m.dead_letter ->> 'attempts'::text))::integer AS attempts,
+    ((m.dead_letter ->> 'first_attempt'::text))::timestamp with time zone AS first_attempt,
+    ((m.dead_letter ->> 'last_attempt'::text))::timestamp with time zone AS last_attempt,
+    ((m.dead_letter ->> 'died'::text))::timestamp with time zone AS died,
+    ((m.dead_letter ->> 'enqueue_time'::text))::timestamp with time zone AS enqueue_time,
+    ((m.dead_letter ->> 'expires_at'::text))::timestamp with time zone AS expires_at,
+    m.original_msgid,
+    m.state,
+    m.priority,
+    m.correlation,
+    m.payload,
+    m.properties,
+    m.sender,
+    m.dead_letter,
+    m.key
+   FROM aq.messages m
+  WHERE ((m.dead_letter IS NOT NULL) AND ((m.state = ANY (ARRAY['READY'::text, 'WAITING'::text, 'LOCKED'::text, 'LEASED'::text])) OR ((m.state = 'EXPIRED'::text) AND (m.queue_name IN ( SELECT q.queue_name
+           FROM aq_internal.queue q
+          WHERE ((q.queue_type = 'exception'::text) AND (q.store <> 's'::"char")))))));
+CREATE OR REPLACE FUNCTION aq.message(queue_name text, msgid uuid)
+ RETURNS SETOF aq.messages
+ LANGUAGE sql
+ ROWS 1
+BEGIN ATOMIC
+ SELECT m.queue_name,
+     m.consumer,
+     m.msgid,
+     m.state,
+     m.priority,
+     m.correlation,
+     m.payload,
+     m.enqueue_time,
+     m.ready_at,
+     m.expires_at,
+     m.dequeue_time,
+     m.attempts,
+     m.sender,
+     m.exception_queue,
+     m.original_msgid,
+     m.properties,
+     m.shard,
+     m.session_id,
+     m.delivery_mode,
+     m.in_memory,
+     m.leased_since,
+     m.leased_until,
+     m.leased_by,
+     m.last_error,
+     m.dead_letter,
+     m.key
+    FROM aq.messages m
+   WHERE ((m.queue_name = message.queue_name) AND (m.msgid = message.msgid));
+END;
+CREATE OR REPLACE FUNCTION aq.cancel(queue_name text, msgid uuid)
+ RETURNS text
+ LANGUAGE sql
+BEGIN ATOMIC
+ SELECT aq_internal.cancel(queue_name, msgid, ( SELECT count(*) AS count
+            FROM aq.message(cancel.queue_name, cancel.msgid) m(queue_name, consumer, msgid, state, priority, correlation, payload, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue, original_msgid, properties, shard, session_id, delivery_mode, in_memory, leased_since, leased_until, leased_by, last_error, dead_letter, key)
+           WHERE (m.state <> ALL (ARRAY['PROCESSED'::text, 'PURGED'::text, 'EXPIRED'::text])))) AS cancel;
+END;
 CREATE OR REPLACE VIEW aq.schedules WITH (security_barrier=true) AS
  SELECT s.schedule_name,
     s.queue_name,
@@ -664,6 +967,46 @@ CREATE OR REPLACE VIEW aq.actions WITH (security_barrier=true) AS
     a.detail
    FROM aq_internal.action a
   WHERE ((a.role = SESSION_USER) OR pg_has_role('pg_monitor'::name, 'USAGE'::text));
+CREATE OR REPLACE PROCEDURE aq.send_notification(IN notification aq.notification)
+ LANGUAGE sql
+BEGIN ATOMIC
+ SELECT aq.enqueue(aq_internal.outgoing_queue(), jsonb => jsonb_build_object('to', a.address, 'subject', ('Notification: '::text || n.name), 'body',
+         CASE
+             WHEN (a.address ~~ 'mailto:%'::text) THEN to_jsonb(jsonb_pretty(b.body))
+             ELSE b.body
+         END)) AS enqueue
+    FROM ( SELECT (send_notification.notification).registration_id AS registration_id,
+             (send_notification.notification).namespace AS namespace,
+             (send_notification.notification).name AS name,
+             (send_notification.notification).consumer AS consumer,
+             (send_notification.notification).msgids AS msgids,
+             (send_notification.notification).message_count AS message_count,
+             (send_notification.notification).context AS context,
+             (send_notification.notification).payload AS payload,
+             (send_notification.notification).priority AS priority,
+             (send_notification.notification).correlation AS correlation,
+             (send_notification.notification).attempts AS attempts,
+             (send_notification.notification).enqueue_time AS enqueue_time,
+             (send_notification.notification).ready_at AS ready_at,
+             (send_notification.notification).expires_at AS expires_at,
+             (send_notification.notification).sender AS sender,
+             (send_notification.notification).exception_queue AS exception_queue,
+             (send_notification.notification).original_msgid AS original_msgid) n,
+     LATERAL ( SELECT aq_internal.outgoing_address(( SELECT r.callback
+                    FROM aq.registrations r
+                   WHERE (r.registration_id = n.registration_id))) AS address
+          OFFSET 0) a,
+     LATERAL ( SELECT ( SELECT q.payload_type
+                    FROM aq.queues q
+                   WHERE ((q.queue_name = n.name) AND (n.namespace = 'queue'::text))) AS type) t,
+     LATERAL ( SELECT (jsonb_strip_nulls((to_jsonb(send_notification.notification) - 'payload'::text)) ||
+                 CASE
+                     WHEN (n.payload IS NULL) THEN '{}'::jsonb
+                     WHEN ((t.type IS NULL) OR ((t.type)::oid = ('bytea'::regtype)::oid)) THEN jsonb_build_object('payload', n.payload)
+                     WHEN ((t.type)::oid = ('jsonb'::regtype)::oid) THEN jsonb_build_object('payload', (convert_from(n.payload, getdatabaseencoding()))::jsonb)
+                     ELSE jsonb_build_object('payload', convert_from(n.payload, getdatabaseencoding()))
+                 END) AS body) b;
+END;
 CREATE OR REPLACE FUNCTION aq_internal.growths(s aq_internal.span, source text, kind anyelement)
  RETURNS SETOF anyelement
  LANGUAGE sql
@@ -1607,6 +1950,9 @@ DROP FUNCTION aq_internal.report_load_profile(aq_internal.span);
 DROP FUNCTION aq_internal."when"(timestamp with time zone);
 DROP FUNCTION aq_internal."time"(aq_internal.span,pg_catalog.text);
 DROP FUNCTION aq_internal.chart_of(pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb);
+DROP FUNCTION aq_internal.buffered_messages(integer,pg_catalog.uuid,pg_catalog.text);
+DROP FUNCTION aq_internal.classic_messages(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint);
+DROP FUNCTION aq_internal.messages(integer,pg_catalog.uuid,pg_catalog.text,integer,bigint,bigint);
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
@@ -1615,6 +1961,7 @@ COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are
 COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
+COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
 COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) IS 'Create a queue, started, owned by the current role; returns its name.
@@ -1681,11 +2028,67 @@ Errors 22023, 42501, 42704';
 COMMENT ON FUNCTION aq.revoke_consumer(pg_catalog.text,pg_catalog.text,pg_catalog.text) IS 'Revoke the privilege of a role or PUBLIC (also: null) on one consumer; its sessions that wait for this
   consumer get an error. For the queue''s owner.
 Errors 42501, 42704, 42809';
-COMMENT ON FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text) IS 'Dequeue up to max_messages messages of a jsonb queue.
+COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'Enqueue one message, payload as text, read by the payload type''s input function;
+  returns its id, or null when no subscriber of a topic wants it.
+priority: 0 to 9, smaller first (null: 1)
+delay: time until the message is ready (negative: none)
+expiration: time from then until the message expires
+correlation: any text, by which consumers can select
+recipients: consumers of a topic (null: the subscribers)
+sender: any text
+key: any text of at most 512 bytes: messages with the same key are in one shard, so they keep their
+  order whichever sessions enqueue them
+exception_queue: null for that of the queue
+properties: any JSON object
+deviation: in queue tables: top (before all others), or before (before the message relative_msgid)
+delivery_mode: persistent (null) or buffered (not logged: faster, and lost in a crash)
+producer: a name that orders the messages of several sessions (null: only those of each session have
+  an order); the transaction waits until the one before it with the same producer in the queue has
+  ended
+run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
+visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
+  call returns
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter
+  as jsonb.';
+COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter
+  as bytea.';
+COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.anyelement,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'Enqueue one message, payload of the queue''s payload type, or json where that is jsonb;
+  returns its id, or null when no subscriber of a topic wants it.
+priority: 0 to 9, smaller first (null: 1)
+delay: time until the message is ready (negative: none)
+expiration: time from then until the message expires
+correlation: any text, by which consumers can select
+recipients: consumers of a topic (null: the subscribers)
+sender: any text
+key: any text of at most 512 bytes: messages with the same key are in one shard, so they keep their
+  order whichever sessions enqueue them
+exception_queue: null for that of the queue
+properties: any JSON object
+deviation: in queue tables: top (before all others), or before (before the message relative_msgid)
+delivery_mode: persistent (null) or buffered (not logged: faster, and lost in a crash)
+producer: a name that orders the messages of several sessions (null: only those of each session have
+  an order); the transaction waits until the one before it with the same producer in the queue has
+  ended
+run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
+visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
+  call returns
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+COMMENT ON FUNCTION aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text) IS 'Enqueue one message per array element, in their order; returns their ids in that order, null for
+  messages that no subscriber wants. The other arguments are as in aq.enqueue and apply to all
+  messages.
+payloads: an array of the queue''s payload type or of text, which the payload type''s input function
+  reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text
+options: an array with one object per payload. Its keys priority, delay, run_at, expiration,
+  correlation, key, recipients, properties and exception_queue override the arguments for this message; a
+  key that is missing or null, or null instead of an object, leaves the argument
+Errors as in aq.enqueue';
+COMMENT ON FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text) IS 'Dequeue up to max_messages messages of a jsonb queue.
 consumer: its name, in a topic
 mode: remove, remove_nodata (the payload comes back null), locked (locked until the end of the
   transaction, not consumed) or browse
 correlation: a LIKE pattern
+key: only messages with this key
 msgid: exactly this message
 condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload
   and the fields of a composite payload
@@ -1704,6 +2107,22 @@ visibility: on_commit (null), or immediate: the messages are taken in a separate
 A call that acknowledges messages does not wait, so that this is committed. While it waits, the
   statement holds its snapshot, and therefore the xmin horizon; CALL aq.wait does not.
 Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ043, AQ044, AQ045, AQ046';
+COMMENT ON FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text) IS 'Dequeue up to max_messages messages.
+as_type: a null of the queue''s payload type (name it for text: as_type => null::text)
+The other arguments are as in the jsonb form.
+Errors as in the jsonb form';
+COMMENT ON FUNCTION aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text) IS 'As aq.dequeue, with every property of the message.
+state: 0 ready, 1 waiting, 3 expired, when it was dequeued
+message_delivery_mode: 1 persistent, 2 buffered
+dead_letter: in an exception queue, where it came from and why it failed: see aq.dead_letters
+The other columns are sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid,
+  shard, session_id, transaction_group and key, which was given at enqueue.';
+COMMENT ON FUNCTION aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text) IS 'Read the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking
+  them. Allowed in READ ONLY transactions.
+after: continue behind this message
+key: only messages with this key';
+COMMENT ON FUNCTION aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text) IS 'As aq.browse for jsonb, for any payload type.
+as_type: a null of the payload type';
 COMMENT ON FUNCTION aq.create_propagation(pg_catalog.text,pg_catalog.text,interval,timestamp with time zone,interval,interval,pg_catalog.text,boolean) IS 'Propagate messages of a queue to another queue from the commit on, each exactly once, by a
   background process with the privileges of the calling role; returns the number of the schedule. A
   single-consumer queue propagates every message. For a topic, the subscriber "-> destination" is
@@ -1738,7 +2157,7 @@ epoch: a number that is greater than the last one
 first, last: numbers of the batches that it has kept
 queue_name: queue of the first one, on which the role needs the privilege to enqueue
 Errors 22004, 42501, 42704, AQ134';
-COMMENT ON FUNCTION aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]) IS 'Called by links of other databases: enqueue a batch of messages, unless it has arrived before;
+COMMENT ON FUNCTION aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[]) IS 'Called by links of other databases: enqueue a batch of messages, unless it has arrived before;
   returns the number of the last batch that has arrived.
 source, epoch: as in aq.propagation_begin, which must have been called
 number, batch: of the batch, and its identity
@@ -1747,6 +2166,7 @@ payload_type: with its schema, must be the queue''s
 payloads, priorities, correlations, properties, senders, exception_queues: of the messages
 lifetimes: remaining time until expiration, in microseconds
 originals: their ids there
+keys: of the messages; null: none has a key
 The arrays have an element for each message.
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ134';
 COMMENT ON PROCEDURE aq_jms.receive(pg_catalog.text[],pg_catalog.text[],pg_catalog.text[],integer[],interval,interval,pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[],integer,pg_catalog.bytea) IS 'For the Jakarta Messaging provider: acknowledge leased messages, then dequeue from the first of
@@ -1775,9 +2195,9 @@ COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.tex
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
 acknowledge: the leases, in binary form; null: none
-affinity: a name that chooses the shard (null: the producer does, or the session): messages with the
-  same affinity that are sent one after another, each after the commit of the one before, keep their
-  order across sessions; nothing waits
+affinity: a name that chooses the shard (null: the producer does, or the session; empty: the key does
+  first): messages with the same affinity that are sent one after another, each after the commit of
+  the one before, keep their order across sessions; nothing waits
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.enqueue(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb) IS 'For the Jakarta Messaging provider: aq.enqueue_array with an affinity, for messages that aq_jms.send
   does not enqueue: those of other payload types, and large ones.
@@ -1921,7 +2341,7 @@ token: a number that is greater than the last one
 epochs: of the unit of each message
 ids: of the messages there
 Errors 22004, 42704, 55000, AQ182';
-COMMENT ON FUNCTION aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]) IS 'Called by links of other nodes: messages of theirs for a consumer here.
+COMMENT ON FUNCTION aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[]) IS 'Called by links of other nodes: messages of theirs for a consumer here.
 caller: identity of the calling node
 token: of the last aq.node_resume
 epoch, shard: of their unit
@@ -1929,9 +2349,12 @@ payload_type: with its schema, must be the queue''s
 payloads, priorities, correlations, properties, senders, exception_queues: of the messages
 lifetimes: remaining time until expiration, in microseconds
 originals: their ids there
+keys: of the messages; null: none has a key
 The arrays have an element for each message. Returns false, and takes nothing, if an earlier grant of
   the unit has not ended here; it ends now. The role needs the privilege to enqueue.
 Errors 0A000, 22004, 22023, 42501, 42704, 53400, 55000, AQ182';
+REVOKE ALL ON ROUTINE aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[]) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[]) TO CURRENT_USER;
 COMMENT ON FUNCTION aq.reclaim_unit(pg_catalog.text,integer,pg_catalog.text,boolean) IS 'Take a unit of a distributed queue back from the node that holds it, when that node is down for
   good, or for too long: its messages are ready here again, at their positions. Messages that the
   node consumed but had not yet reported are delivered twice.
@@ -1954,12 +2377,19 @@ COMMENT ON FUNCTION aq.help(pg_catalog.text) IS 'What can be called.
 topic: null: the groups of functions, each with an example; a group: its functions, each with the
   first sentence of its description; a function: its forms, with all arguments and the description
 Errors 42704';
+COMMENT ON FUNCTION aq_internal.message_parts(integer) IS 'Internal: the parts in which aq_internal.message_rows reads a queue: a query with LIMIT reads the small first one, if that has enough rows';
+COMMENT ON FUNCTION aq_internal.message_rows(integer,pg_catalog.uuid,pg_catalog.text,integer,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
+COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_message_rows';
+COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
+COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
 COMMENT ON COLUMN aq.queues.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 COMMENT ON COLUMN aq.queues.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq.queues.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows privileges on single consumers';
 COMMENT ON COLUMN aq.role_usage.resource IS 'queues: those in use, which are in memory, not those that exist (aq.queues lists these, with their owners); streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; dequeues: entries of running and prepared transactions that dequeue from queue tables; schedules, propagations, registrations; sources: propagation schedules of other databases that send messages as the role';
 COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules; for dequeues: role of the transactions';
+COMMENT ON COLUMN aq.messages.key IS 'key given at enqueue; null: none';
+COMMENT ON COLUMN aq.dead_letters.key IS 'its key';
 COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues and on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
 COMMENT ON COLUMN aq.schedules.state IS 'active; stopped: by aq.stop_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.start_schedule; ended: no time is left';
 COMMENT ON COLUMN aq.nodes.state IS 'this node; copy: this database is a copy of the node, and does not act as it: see aq.reset_node; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small';

@@ -9,6 +9,72 @@ BEGIN
 END $$;
 
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
+CREATE OR REPLACE FUNCTION sys._messages(queue_name text)
+ RETURNS SETOF aq.messages
+ LANGUAGE sql
+BEGIN ATOMIC
+ SELECT m.queue_name,
+     m.consumer,
+     m.msgid,
+     m.state,
+     m.priority,
+     m.correlation,
+     m.payload,
+     m.enqueue_time,
+     m.ready_at,
+     m.expires_at,
+     m.dequeue_time,
+     m.attempts,
+     m.sender,
+     m.exception_queue,
+     m.original_msgid,
+     m.properties,
+     m.shard,
+     m.session_id,
+     m.delivery_mode,
+     m.in_memory,
+     m.leased_since,
+     m.leased_until,
+     m.leased_by,
+     m.last_error,
+     m.dead_letter,
+     m.key
+    FROM aq.messages m
+   WHERE (m.queue_name = _messages.queue_name);
+END;
+CREATE OR REPLACE FUNCTION sys._buffered_messages(queue_name text)
+ RETURNS SETOF aq.messages
+ LANGUAGE sql
+BEGIN ATOMIC
+ SELECT m.queue_name,
+     m.consumer,
+     m.msgid,
+     m.state,
+     m.priority,
+     m.correlation,
+     m.payload,
+     m.enqueue_time,
+     m.ready_at,
+     m.expires_at,
+     m.dequeue_time,
+     m.attempts,
+     m.sender,
+     m.exception_queue,
+     m.original_msgid,
+     m.properties,
+     m.shard,
+     m.session_id,
+     m.delivery_mode,
+     m.in_memory,
+     m.leased_since,
+     m.leased_until,
+     m.leased_by,
+     m.last_error,
+     m.dead_letter,
+     m.key
+    FROM aq.messages m
+   WHERE ((m.queue_name = _buffered_messages.queue_name) AND (m.delivery_mode = 'buffered'::text));
+END;
 CREATE OR REPLACE PROCEDURE dbms_aqadm.schedule_propagation(IN queue_name text, IN destination text DEFAULT NULL::text, IN start_time timestamp with time zone DEFAULT NULL::timestamp with time zone, IN duration numeric DEFAULT NULL::numeric, IN next_time text DEFAULT NULL::text, IN latency numeric DEFAULT 60, IN destination_queue text DEFAULT NULL::text)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_catalog', 'pg_temp'

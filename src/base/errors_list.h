@@ -69,7 +69,7 @@ X(DEQUEUE_MODE_INVALID, "AQ066", "", 25225, "The dequeue mode is not browse, loc
 X(NAVIGATION_INVALID, "AQ067", "22023", 25233, "The navigation does not exist.")
 X(WAIT_INVALID, "AQ068", "", 25230, "The wait time is negative and not forever.")
 X(ARGUMENT_MISSING, "AQ069", "", 25202, "A required argument is null, or a list has the wrong number of elements.")
-X(MSGID_NOT_ALONE, "AQ070", "", 25240, "A message id is combined with a correlation or a condition.")
+X(MSGID_NOT_ALONE, "AQ070", "", 25240, "A message id is combined with a correlation, a key or a condition.")
 X(EXCEPTION_CONSUMER, "AQ072", "", 25243, "A consumer's name was given for an exception queue.")
 X(RECIPIENT_EMPTY, "AQ073", "", 25216, "An agent of a recipient list has neither name nor address.")
 X(RECIPIENT_LIMIT, "AQ074", "", 25251, "A recipient list has more than 1024 agents.")

@@ -19,6 +19,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "base/base_int.h"
 #include "catalog/pg_extension.h"
 #include "utils/builtins.h"
@@ -39,9 +40,9 @@ aq_version_define_parameters(void)
 							   NULL, NULL, NULL);
 }
 
-/* The version of the extension in this database; NULL: it is not there. */
+/* The version of the extension in this database; NULL: it is not there.  *is_own: this transaction has set it. */
 static char *
-version_in_database(void)
+version_in_database(bool *is_own)
 {
 	Relation	rel = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -58,6 +59,7 @@ version_in_database(void)
 		Datum		value = heap_getattr(tuple, Anum_pg_extension_extversion, RelationGetDescr(rel), &isnull);
 
 		version = TextDatumGetCString(value);
+		*is_own = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -87,6 +89,40 @@ is_newer(const char *version, const char *than)
 }
 
 /*
+ * Has the catalog of this database keys of messages?  Before, tables get no column
+ * for them: the library of 0.1.0, to which one may return, could not write to them.
+ */
+bool
+aq_version_has_keys(void)
+{
+	static bool known;			/* for the session: there is no way back, but from an update that may be rolled back */
+	char	   *version;
+	bool		is_own;
+	bool		has_keys;
+
+	if (known)
+		return true;
+	version = version_in_database(&is_own);
+	has_keys = version != NULL && aq_version_knows_keys(version);
+	known = has_keys && !is_own;
+	return has_keys;
+}
+
+/* The same of a catalog of this version. */
+bool
+aq_version_knows_keys(const char *version)
+{
+	return !is_newer("0.2.0", version);
+}
+
+/* Is this version older than that of the library? */
+bool
+aq_version_is_older(const char *version)
+{
+	return is_newer(AQ_VERSION, version);
+}
+
+/*
  * Raises an error if the extension in the database is newer than the library,
  * which may know neither its tables nor its functions.  Once in a session: the
  * scripts of a newer version do not run while this library is loaded.
@@ -96,10 +132,11 @@ aq_version_check(void)
 {
 	static bool checked;
 	char	   *version;
+	bool		is_own;
 
 	if (checked)
 		return;
-	version = version_in_database();
+	version = version_in_database(&is_own);
 	if (version == NULL)
 		return;
 	if (is_newer(version, AQ_VERSION))

@@ -18,6 +18,7 @@ owns(AqQueue *queue, const pg_uuid_t *id)
 }
 
 static const AqStoreJob classic_jobs[] = {
+	{AQ_WORK_TABLES, aq_classic_tables_keys_job},
 	{AQ_WORK_RETRY, aq_classic_retry_job},
 	{AQ_WORK_DOUBT, aq_classic_doubts_job},
 	{AQ_WORK_COUNT, aq_classic_count_job},

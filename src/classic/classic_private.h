@@ -41,7 +41,9 @@ enum
 	COL_ENQUEUE_XID, COL_SESSION, COL_READY_AT, COL_EXPIRES_AT, COL_CORRELATION, COL_PROPERTIES,
 	COL_SENDER, COL_EXCEPTION_QUEUE, COL_ORIGINAL_ID, COL_DEAD_LETTER, COL_EARLIER,
 	COL_GROUP,
-	COL_TARGETS, COL_EXCEPTION_QUEUE_ID, COL_PAYLOAD, COL_MESSAGE_COLUMNS
+	COL_TARGETS, COL_EXCEPTION_QUEUE_ID, COL_PAYLOAD,
+	COL_MESSAGE_KEY,			/* tables made by 0.1.0 do not have it */
+	COL_MESSAGE_COLUMNS
 };
 
 /* values of COL_STATE; Oracle's numbers */
@@ -525,6 +527,9 @@ extern char *aq_classic_tables_lost(const AqQueue *queue);
 extern void aq_classic_tables_lock(AqQueue *queue);
 extern void aq_classic_tables_drop_queue(AqQueue *queue, bool force);
 extern bool aq_classic_tables_hold(AqQueue *queue);
+extern bool aq_classic_tables_keyed(Oid messages);
+pg_noreturn extern void aq_classic_tables_ask_for_keys(AqQueue *queue);
+extern void aq_classic_tables_keys_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_tables_leave(AqQueue *queue);
 
 /* --- classic_count.c: aq.metrics() */

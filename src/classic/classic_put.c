@@ -221,6 +221,7 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	values[COL_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[COL_ORIGINAL_ID] = options->original_id == NULL;
 	set_varlena(values, nulls, COL_DEAD_LETTER, options->dead_letter);
+	set_varlena(values, nulls, COL_MESSAGE_KEY, options->key);
 }
 
 static void
@@ -368,6 +369,18 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 	aq_classic_notes_add_messages(shm, put->options, n);
 }
 
+/* Has one of the messages a key? */
+static bool
+have_keys(const AqPutOptions *options, uint32 n)
+{
+	if (options->each == NULL)
+		return options->key != NULL;
+	for (uint32 i = 0; i < n; i++)
+		if (options->each[i].key != NULL)
+			return true;
+	return false;
+}
+
 void
 aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 			   const Datum *payloads, const bool *nulls,
@@ -380,6 +393,8 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 
 	message_columns(queue, options, values, row_nulls);
 	put.messages = batch_begin(queue, queue->table.messages);
+	if (RelationGetDescr(put.messages->rel)->natts <= COL_MESSAGE_KEY && have_keys(options, n))
+		aq_classic_tables_ask_for_keys(queue);
 	put.consumers = targets != NULL ? batch_begin(queue, queue->table.consumers) : NULL;
 	for (uint32 i = 0; i < n; i++)
 	{

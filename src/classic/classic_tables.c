@@ -9,8 +9,10 @@
  */
 #include "classic/classic_private.h"
 
+#include "catalog/pg_class.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 
 /* Columns of both tables, in the order of the COL_ constants. */
 #define LINE_COLUMNS \
@@ -59,8 +61,9 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 	const char *messages = aq_schema_message_table(id);
 	const char *consumers = aq_schema_consumer_table(id);
 
-	aq_sql_define(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload payload_type) "
-						   "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages), payload_type);
+	aq_sql_define(psprintf("CREATE %s TABLE aq_data.%s (" LINE_COLUMNS ", " MESSAGE_COLUMNS ", payload payload_type%s) "
+						   "WITH (autovacuum_vacuum_scale_factor = 0.05)", kind, messages,
+						   aq_version_has_keys() ? ", key text" : ""), payload_type);
 	make_indexes(messages);
 	run_ddl(psprintf("CREATE UNIQUE INDEX %s_id ON aq_data.%s (msgid) WHERE odd", messages, messages));
 	if (id < 0)
@@ -77,6 +80,53 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 	make_indexes(consumers);
 	if (OidIsValid(owner))
 		grant_select(consumers, owner);
+}
+
+/* --- the column for keys, which tables made by 0.1.0 do not have ------------------------- */
+
+/* pause before the next try if the table is in use, in microseconds */
+#define KEY_COLUMN_AGAIN ((int64) 100000)
+
+bool
+aq_classic_tables_keyed(Oid messages)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(messages));
+	bool		keyed = HeapTupleIsValid(tuple) && ((Form_pg_class) GETSTRUCT(tuple))->relnatts > COL_MESSAGE_KEY;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return keyed;
+}
+
+/* The session's transaction uses the table, so that it cannot wait for the column. */
+void
+aq_classic_tables_ask_for_keys(AqQueue *queue)
+{
+	aq_work_post(queue->shm, AQ_WORK_TABLES);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the queue table of queue \"%s\" has no column for keys yet", queue->name),
+			 errdetail("It was created by an older version."),
+			 errhint("The column is added as soon as no transaction uses the queue table: try again.")));
+}
+
+/* The worker's job: adds the column.  It waits for no user. */
+void
+aq_classic_tables_keys_job(int32 id, AqQueueShm *shm)
+{
+	AqQueue    *queue;
+
+	aq_job_begin();
+	queue = aq_catalog_get_by_id(id, true);
+	if (queue != NULL && OidIsValid(queue->table.messages) && !aq_classic_tables_keyed(queue->table.messages))
+	{
+		if (aq_queue_lock(id, AccessShareLock, false) &&
+			ConditionalLockRelationOid(queue->table.messages, AccessExclusiveLock))
+			run_ddl(psprintf("ALTER TABLE aq_data.%s ADD COLUMN key text", aq_schema_message_table(queue->table.id)));
+		else
+			aq_work_later(shm, AQ_WORK_TABLES, KEY_COLUMN_AGAIN);
+	}
+	aq_job_commit(false);
 }
 
 /* Is the table there?  Somebody may have dropped it by hand. */

@@ -143,6 +143,8 @@ read_message(Take *take, TupleTableSlot *slot, int attempts, AqMessage *m)
 	if (!m->payload_null)
 		m->payload = PointerGetDatum(varlena_of(take, slot, COL_PAYLOAD));
 	m->correlation = varlena_of(take, slot, COL_CORRELATION);
+	if (slot->tts_tupleDescriptor->natts > COL_MESSAGE_KEY)
+		m->key = varlena_of(take, slot, COL_MESSAGE_KEY);
 	m->properties = varlena_of(take, slot, COL_PROPERTIES);
 	m->sender = varlena_of(take, slot, COL_SENDER);
 	m->exception_queue = varlena_of(take, slot, COL_EXCEPTION_QUEUE);

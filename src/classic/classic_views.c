@@ -54,6 +54,19 @@
 #define FAILURE_COLUMNS \
 	", " WHILE_LEASED("l.leased_at") ", " WHILE_LEASED("l.next_at") ", " WHILE_LEASED("l.holder") ", l.last_error, m.dead_letter"
 
+/* of the functions of a catalog of 0.1.0 */
+#define MESSAGES_COLUMNS 22
+#define BUFFERED_COLUMNS 18
+
+/* The last column, which functions of a catalog of 0.1.0 do not have, nor tables made by it. */
+static const char *
+key_column(const AqQueue *queue, const AqRow *row, int columns)
+{
+	if (row->result->setDesc->natts <= columns)
+		return "";
+	return aq_classic_tables_keyed(queue->table.messages) ? ", m.key" : ", NULL::text";
+}
+
 /* By name: the query's snapshot may be older than the description. */
 static void
 append_own_consumers(StringInfo s, AqQueue *queue)
@@ -201,7 +214,8 @@ AQ_ROWS(aq_classic_views_messages)
 	level = avoid_nested_loops(wanted);
 	if (queue != NULL && queue->table.id != 0 && aq_privilege_allows(queue, right_to_messages(queue)) &&
 		!aq_pins_check_lost_table(queue, WARNING))
-		put_rows_of(row, messages_query(queue, FAILURE_COLUMNS, wanted), 0, NULL, NULL);
+		put_rows_of(row, messages_query(queue, psprintf("%s%s", FAILURE_COLUMNS, key_column(queue, row, MESSAGES_COLUMNS)), wanted),
+					0, NULL, NULL);
 	AtEOXact_GUC(true, level);
 }
 
@@ -264,7 +278,8 @@ AQ_ROWS(aq_classic_views_buffered_messages)
 	int			level = avoid_nested_loops(wanted);
 
 	if (side != NULL && aq_privilege_allows(side, right_to_messages(side)))
-		put_rows_of_side(row, side, messages_query(side, ", " IN_MEMORY, wanted));
+		put_rows_of_side(row, side, messages_query(side, psprintf(", %s%s", IN_MEMORY, key_column(side, row, BUFFERED_COLUMNS)),
+												   wanted));
 	AtEOXact_GUC(true, level);
 }
 

@@ -106,6 +106,8 @@ failed_message(QueueScans *scans, const AqDeath *deaths, int n)
 	m.ready_at = time_of(slot, COL_READY_AT);
 	m.expires_at = time_of(slot, COL_EXPIRES_AT);
 	m.correlation = varlena_of(slot, COL_CORRELATION);
+	if (slot->tts_tupleDescriptor->natts > COL_MESSAGE_KEY)
+		m.key = varlena_of(slot, COL_MESSAGE_KEY);
 	m.properties = varlena_of(slot, COL_PROPERTIES);
 	m.exception_queue = varlena_of(slot, COL_EXCEPTION_QUEUE);
 	m.dead_letter = varlena_of(slot, COL_DEAD_LETTER);

@@ -170,13 +170,17 @@ make_message(const Writing *writing, const AqMessage *m)
 	Datum		values[FIELDS] = {0};
 	bool		nulls[FIELDS] = {true, true, true, true, true, true};
 	bool		bytes = writing->payload_type == BYTEAOID;
+	Jsonb	   *properties;
 
 	values[FIELD_TYPE] = CStringGetTextDatum(m->payload_null ? "message" : bytes ? "bytes" : "text");
 	nulls[FIELD_TYPE] = false;
 	values[FIELD_HEADERS] = make_headers(m);
 	nulls[FIELD_HEADERS] = false;
-	values[FIELD_PROPERTIES] = PointerGetDatum(m->properties);
-	nulls[FIELD_PROPERTIES] = m->properties == NULL;
+	properties = (Jsonb *) m->properties;
+	if (m->key != NULL)
+		properties = aq_message_key_into_properties(properties != NULL ? DatumGetJsonbP(PointerGetDatum(properties)) : NULL, m->key);
+	values[FIELD_PROPERTIES] = JsonbPGetDatum(properties);
+	nulls[FIELD_PROPERTIES] = properties == NULL;
 	if (!m->payload_null)
 	{
 		int			field = bytes ? FIELD_BYTES : FIELD_TEXT;

@@ -141,17 +141,24 @@ varlena_arg(FunctionCallInfo fcinfo, int arg)
 	return PG_ARGISNULL(arg) ? NULL : (struct varlena *) PG_GETARG_VARLENA_PP(arg);
 }
 
+/*
+ * What chooses the shard.  Without a name it is what does so for messages without keys:
+ * Jakarta Messaging promises the order of a session's messages, whatever their groups,
+ * which are their keys.  Empty: the key decides.
+ */
 static uint64
-affinity_arg(FunctionCallInfo fcinfo, int arg)
+affinity_of(const text *name, int64 producer)
 {
-	return aq_producer_affinity((text *) varlena_arg(fcinfo, arg));
+	if (name == NULL)
+		return producer != 0 ? (uint64) producer : (uint64) aq_schema_session_number();
+	return VARSIZE_ANY_EXHDR(name) == 0 ? 0 : aq_producer_affinity(name);
 }
 
 /* --- sending ------------------------------------------------------------------------------- */
 
 /* Messages of one queue with the same options. */
 static void
-send_group(const char *command, StringInfo in, uint64 affinity, Oid type, TupleDesc desc)
+send_group(const char *command, StringInfo in, const text *affinity, Oid type, TupleDesc desc)
 {
 	AqEnqueue	call = {.command = command, .payload_type = type};
 	int			length,
@@ -165,7 +172,7 @@ send_group(const char *command, StringInfo in, uint64 affinity, Oid type, TupleD
 	call.expiration = read_interval(in);
 	call.correlation = (struct varlena *) read_text(in);
 	call.producer = aq_producer_named(read_text(in));
-	call.affinity = affinity;
+	call.affinity = affinity_of(affinity, call.producer);
 	call.delivery_mode = read_string(in, &length);
 	n = read_count(in, MESSAGE_LEAST);
 	payloads = palloc(n * sizeof(Datum) + 1);
@@ -179,7 +186,7 @@ send_group(const char *command, StringInfo in, uint64 affinity, Oid type, TupleD
 }
 
 static void
-send_all(const char *command, StringInfo in, uint64 affinity)
+send_all(const char *command, StringInfo in, const text *affinity)
 {
 	Oid			type = aq_payload_jms_type();
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
@@ -253,7 +260,7 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int affinity
 	if (!PG_ARGISNULL(0))
 	{
 		in = read_bytes(fcinfo, 0);
-		send_all(command, &in, PG_NARGS() > affinity ? affinity_arg(fcinfo, affinity) : 0);
+		send_all(command, &in, PG_NARGS() > affinity ? (text *) varlena_arg(fcinfo, affinity) : NULL);
 	}
 	if (!PG_ARGISNULL(1))
 	{
@@ -296,7 +303,7 @@ aq_jms_send_enqueue(PG_FUNCTION_ARGS)
 	call.expiration = interval_arg(fcinfo, ARG_EXPIRATION);
 	call.correlation = varlena_arg(fcinfo, ARG_CORRELATION);
 	call.producer = aq_producer_named((text *) varlena_arg(fcinfo, ARG_PRODUCER));
-	call.affinity = affinity_arg(fcinfo, ARG_AFFINITY);
+	call.affinity = affinity_of((text *) varlena_arg(fcinfo, ARG_AFFINITY), call.producer);
 	aq_args_elements(array, &payloads, &nulls, &n);
 	if (!PG_ARGISNULL(ARG_OPTIONS))
 		call.each = aq_message_options_read(&call, PG_DETOAST_DATUM(PG_GETARG_DATUM(ARG_OPTIONS)), n);

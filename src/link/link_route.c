@@ -27,10 +27,14 @@
 #define LONGEST_PAUSE ((int64) 300000000)
 #define JITTER 0.2
 
+/* how long a connection to an older version is used, microseconds */
+#define OLDER_AGAIN ((int64) 10000000)
+
 /* A connection of a route, with the stream whose request is in flight. */
 typedef struct Connection
 {
 	AqPeer	   *peer;
+	int64		made;			/* when */
 	AqLinkStreamState *stream;
 	int64		rows;			/* of the request */
 } Connection;
@@ -229,8 +233,16 @@ open_connection(AqLinkRoute *route)
 	Connection *connection = palloc0(sizeof(Connection));
 
 	connection->peer = aq_link_peer_start(route->target);
+	connection->made = aq_clock_us();
 	route->connections = lappend(route->connections, connection);
 	MemoryContextSwitchTo(old);
+}
+
+/* The other side can be updated at any time, which a new connection notices. */
+static bool
+is_outdated(const Connection *connection, int64 now)
+{
+	return now - connection->made >= OLDER_AGAIN && aq_version_is_older(connection->peer->remote.version);
 }
 
 /* Is there something new to say of a connection that is ready? */
@@ -365,6 +377,11 @@ serve(AqLinkRoute *route, int64 now)
 			continue;
 		if (connection->peer->state != AQ_PEER_READY)
 			continue;
+		if (is_outdated(connection, now))
+		{
+			close_connection(route, connection, NULL);
+			continue;
+		}
 		if (is_news(route, connection->peer))
 			note_connected(route, connection->peer);
 		if (!give(route, connection) && now - connection->peer->ready_since >= route->target->idle_timeout * INT64CONST(1000000))

@@ -196,6 +196,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 		.priority = priority_at(moving, m->priority),
 		.expiration = expiration_left(moving, m->expires_at),
 		.correlation = aq_move_copy(m->correlation),
+		.key = aq_move_copy(m->key),
 		.properties = aq_move_properties(m),
 		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, m->sender),
 		.recipients = moving->target_multi && moving->move->recipient != NULL

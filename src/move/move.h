@@ -59,6 +59,7 @@ typedef enum AqMovedColumn
 	AQ_MOVED_SENDER,			/* text */
 	AQ_MOVED_EXCEPTION_QUEUE,	/* text */
 	AQ_MOVED_ORIGINAL,			/* uuid */
+	AQ_MOVED_KEY,				/* text */
 	AQ_MOVED_COLUMNS
 } AqMovedColumn;
 
@@ -67,11 +68,13 @@ typedef struct AqMoved
 	int			n;				/* messages */
 	int64		bytes;			/* of their payloads */
 	const char *payload_type;	/* its name, with the schema */
+	bool		keyed;			/* at least one has a key; without, AQ_MOVED_KEY is not set, nor sent */
 	Datum		columns[AQ_MOVED_COLUMNS];	/* arrays with n elements; not set if n is 0 */
 } AqMoved;
 
 extern void aq_move_away_take(const AqMove *move, AqMoved *moved);
 extern void aq_move_away_put(const AqMove *move, const AqMoved *moved);
+extern int	aq_move_away_columns(const AqMoved *moved);
 extern AqMoved aq_move_away_arguments(FunctionCallInfo fcinfo, int first);
 
 #endif							/* AQ_MOVE_H */

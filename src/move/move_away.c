@@ -45,6 +45,7 @@ static const struct
 	[AQ_MOVED_SENDER] = {TEXTOID, -1, false, TYPALIGN_INT},
 	[AQ_MOVED_EXCEPTION_QUEUE] = {TEXTOID, -1, false, TYPALIGN_INT},
 	[AQ_MOVED_ORIGINAL] = {UUIDOID, UUID_LEN, false, TYPALIGN_CHAR},
+	[AQ_MOVED_KEY] = {TEXTOID, -1, false, TYPALIGN_INT},
 };
 
 /* --- away ------------------------------------------------------------------------------------ */
@@ -58,6 +59,7 @@ typedef struct Leaving
 	bool		by_value;
 	int			n;
 	int64		bytes;
+	bool		keyed;			/* one of them has a key */
 	int64		raw_bytes;		/* before payloads are text; also of properties */
 	Datum	   *values[AQ_MOVED_COLUMNS];
 	bool	   *nulls[AQ_MOVED_COLUMNS];
@@ -124,6 +126,8 @@ keep(void *arg, const AqMessage *m, int delivery)
 	set_copy(leaving, AQ_MOVED_SENDER, m->sender);
 	set_copy(leaving, AQ_MOVED_EXCEPTION_QUEUE, m->exception_queue);
 	set_value(leaving, AQ_MOVED_ORIGINAL, false, UUIDPGetDatum(original));
+	set_copy(leaving, AQ_MOVED_KEY, m->key);
+	leaving->keyed |= m->key != NULL;
 	leaving->n++;
 	MemoryContextSwitchTo(old);
 }
@@ -183,6 +187,13 @@ name_of(Oid type)
 	return format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY);
 }
 
+/* The number of arrays. */
+int
+aq_move_away_columns(const AqMoved *moved)
+{
+	return moved->keyed ? AQ_MOVED_COLUMNS : AQ_MOVED_KEY;
+}
+
 /*
  * Takes messages, in the current transaction and with the privileges of the
  * current role; at most move->max, of which there are moved->n.
@@ -210,8 +221,8 @@ aq_move_away_take(const AqMove *move, AqMoved *moved)
 	(void) aq_dequeue_now(&call);
 	aq_point("move-taken");
 	write_payloads(&leaving);
-	*moved = (AqMoved) {.n = leaving.n, .bytes = leaving.bytes, .payload_type = name_of(leaving.payload_type)};
-	for (int i = 0; i < AQ_MOVED_COLUMNS && leaving.n > 0; i++)
+	*moved = (AqMoved) {.n = leaving.n, .bytes = leaving.bytes, .payload_type = name_of(leaving.payload_type), .keyed = leaving.keyed};
+	for (int i = 0; i < aq_move_away_columns(moved) && leaving.n > 0; i++)
 	{
 		int			lower = 1;
 
@@ -234,6 +245,7 @@ typedef struct Coming
 	bool		multi;
 	int			n;
 	bool		sharded;
+	bool		keyed;
 	Datum	   *values[AQ_MOVED_COLUMNS];
 	bool	   *nulls[AQ_MOVED_COLUMNS];
 } Coming;
@@ -241,7 +253,7 @@ typedef struct Coming
 static void
 read_arrays(Coming *coming, const AqMoved *moved)
 {
-	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	for (int i = 0; i < aq_move_away_columns(moved); i++)
 	{
 		ArrayType  *array = DatumGetArrayTypeP(moved->columns[i]);
 		int			n;
@@ -310,6 +322,7 @@ read_message(const Coming *coming, int i, AqEnqueue *call)
 		.priority = priority_of(coming, i),
 		.expiration = expiration_of(coming, i),
 		.correlation = varlena_of(coming, AQ_MOVED_CORRELATION, i),
+		.key = coming->keyed ? varlena_of(coming, AQ_MOVED_KEY, i) : NULL,
 		.properties = varlena_of(coming, AQ_MOVED_PROPERTIES, i),
 		.sender = aq_move_sender(i > 0 ? call[-1].sender : NULL, varlena_of(coming, AQ_MOVED_SENDER, i)),
 		.recipients = coming->multi && move->recipient != NULL ? list_make1((char *) move->recipient) : NIL,
@@ -362,17 +375,22 @@ read_payloads(Coming *coming)
 	aq_run_as_end(nest);
 }
 
-/* Arguments of a function that another database calls: the payload type, and the arrays. */
+/*
+ * Arguments of a function that another database calls: the payload type, and the
+ * arrays.  The keys are the last one; null, or not there in a call of 0.1.0: no message
+ * has one.
+ */
 AqMoved
 aq_move_away_arguments(FunctionCallInfo fcinfo, int first)
 {
 	static const char *const names[AQ_MOVED_COLUMNS] = {
-		"payloads", "priorities", "lifetimes", "correlations", "properties", "senders", "exception_queues", "originals"
+		"payloads", "priorities", "lifetimes", "correlations", "properties", "senders", "exception_queues", "originals", "keys"
 	};
 	AqMoved		moved = {.payload_type = aq_args_name(fcinfo, first, "payload_type")};
 	ArrayType  *payloads;
 
-	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	moved.keyed = PG_NARGS() > first + 1 + AQ_MOVED_KEY && !PG_ARGISNULL(first + 1 + AQ_MOVED_KEY);
+	for (int i = 0; i < aq_move_away_columns(&moved); i++)
 	{
 		aq_args_require(fcinfo, first + 1 + i, names[i]);
 		moved.columns[i] = PG_GETARG_DATUM(first + 1 + i);
@@ -386,7 +404,7 @@ aq_move_away_arguments(FunctionCallInfo fcinfo, int first)
 void
 aq_move_away_put(const AqMove *move, const AqMoved *moved)
 {
-	Coming		coming = {.move = move, .n = moved->n};
+	Coming		coming = {.move = move, .n = moved->n, .keyed = moved->keyed};
 	AqEnqueue  *each = palloc(Max(moved->n, 1) * sizeof(AqEnqueue));
 	AqEnqueue	call = {.command = "aq.propagation_put()", .queue = pstrdup(move->destination),
 		.priority = AQ_DEFAULT_PRIORITY, .each = each, .producer = move->producer, .held = move->unit,

@@ -137,6 +137,7 @@ keep(void *arg, const AqMessage *m, int delivery)
 	call->priority = m->priority;
 	call->expiration = expiration_of(letter);
 	call->correlation = aq_move_copy(m->correlation);
+	call->key = aq_move_copy(m->key);
 	call->properties = aq_move_copy(m->properties);
 	call->sender = aq_move_sender(last != NULL ? last->sender : NULL, m->sender);
 	call->recipients = consumer != NULL ? list_make1(consumer) : NIL;

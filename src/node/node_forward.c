@@ -46,7 +46,7 @@
 /* units in a request, and parameters for all, and for each */
 #define UNITS AQ_LINK_COLUMNS
 #define COMMON_PARAMETERS 2
-#define UNIT_PARAMETERS (5 + AQ_MOVED_COLUMNS)
+#define UNIT_PARAMETERS (5 + AQ_MOVED_KEY)	/* and the keys, if a message has one */
 
 /* messages in a request, at most, and in the first one of a unit */
 #define BATCH 500
@@ -88,6 +88,7 @@ typedef struct Parcel
 {
 	int64		epoch;			/* of the unit */
 	uint32		n;				/* messages */
+	bool		keyed;			/* keys are sent with them */
 } Parcel;
 
 /* A message that was lent to the other node. */
@@ -114,6 +115,7 @@ typedef struct Forwarding
 	RequestKind kind;			/* in flight */
 	Parcel		parcels[UNITS]; /* of it; one if it is a recall */
 	int			nparcels;
+	bool		without_keys;	/* the log says that the other node is too old for keys */
 	TimestampTz sent;			/* the last request with messages */
 	int32		trying;			/* queue whose messages are being taken; an error leaves it set */
 } Forwarding;
@@ -326,17 +328,17 @@ is_lent(int64 epoch)
 	return found;
 }
 
-/* The statement for this number of units. */
+/* The statement for these units. */
 static const char *
-deliver_sql(int nunits)
+deliver_sql(const Parcel *parcels, int nparcels)
 {
 	StringInfoData sql;
 
 	initStringInfo(&sql);
-	for (int unit = 0, n = COMMON_PARAMETERS; unit < nunits; unit++)
+	for (int unit = 0, n = COMMON_PARAMETERS; unit < nparcels; unit++)
 	{
 		appendStringInfo(&sql, "%s aq.node_deliver($1, $2", unit == 0 ? "SELECT" : ",");
-		for (int i = 0; i < UNIT_PARAMETERS; i++)
+		for (int i = 0; i < UNIT_PARAMETERS + parcels[unit].keyed; i++)
 			appendStringInfo(&sql, ", $%d", ++n);
 		appendStringInfoChar(&sql, ')');
 	}
@@ -361,10 +363,29 @@ has_room(const Forwarding *forwarding, const Delivery *delivery, const Unit *uni
 		delivery->queue_id == unit->row.queue_id && unit->failures == 0;
 }
 
-static void
-add_unit(Forwarding *forwarding, Delivery *delivery, const AqNodeUnit *row, const char *queue_name, const char *consumer, const AqMoved *moved)
+/* Are keys sent with these messages?  A node of 0.1.0 gets messages with keys without them. */
+static bool
+sends_keys(Forwarding *forwarding, const AqLinkStream *stream, const AqMoved *moved)
 {
+	const AqLinkRemote *remote = aq_link_remote(stream);
+
+	if (!moved->keyed || aq_version_knows_keys(remote->version))
+		return moved->keyed;
+	if (!forwarding->without_keys)
+		ereport(LOG,
+				(errmsg("messages arrive at node %d without their keys", node_of(stream)),
+				 errdetail("It has version %s of the extension \"pgaq\".", remote->version),
+				 errhint("Update the extension there to 0.2.0 or later.")));
+	forwarding->without_keys = true;
+	return false;
+}
+
+static void
+add_unit(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, const char *queue_name, const char *consumer, const AqMoved *moved)
+{
+	Forwarding *forwarding = stream->data;
 	AqLinkRequest *request = delivery->request;
+	bool		keyed = sends_keys(forwarding, stream, moved);
 
 	if (forwarding->nparcels == 0)
 	{
@@ -376,9 +397,9 @@ add_unit(Forwarding *forwarding, Delivery *delivery, const AqNodeUnit *row, cons
 	add_number(request, INT4OID, row->shard);
 	aq_link_text(request, TEXTOID, consumer);
 	aq_link_text(request, TEXTOID, moved->payload_type);
-	for (int i = 0; i < AQ_MOVED_COLUMNS; i++)
+	for (int i = 0; i < AQ_MOVED_KEY + keyed; i++)
 		aq_link_array(request, InvalidOid, i == AQ_MOVED_TIME ? lifetimes(moved->columns[i]) : moved->columns[i]);
-	forwarding->parcels[forwarding->nparcels++] = (Parcel) {row->epoch, moved->n};
+	forwarding->parcels[forwarding->nparcels++] = (Parcel) {row->epoch, moved->n, keyed};
 	delivery->queue_id = row->queue_id;
 	delivery->n += moved->n;
 	delivery->bytes += moved->bytes;
@@ -445,7 +466,7 @@ deliver(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, int *mo
 	}
 	/* larger ones may follow, so it grows slowly */
 	*most = (int) Max(Min(Min(BYTES * moved.n / Max(moved.bytes, 1), 4 * (int64) *most), BATCH), 1);
-	add_unit(forwarding, delivery, row, queue_name, consumer_name, &moved);
+	add_unit(stream, delivery, row, queue_name, consumer_name, &moved);
 }
 
 static void
@@ -478,7 +499,7 @@ recall(AqLinkStream *stream, Unit *unit, AqLinkRequest *request, const AqNodeIde
 	Forwarding *forwarding = stream->data;
 
 	forwarding->kind = RECALLING;
-	forwarding->parcels[0] = (Parcel) {unit->row.epoch, 0};
+	forwarding->parcels[0] = (Parcel) {.epoch = unit->row.epoch};
 	forwarding->nparcels = 1;
 	unit->not_before = GetCurrentTimestamp() + RECALL_AGAIN;
 	request->sql = RECALL;
@@ -570,7 +591,7 @@ forward_next(AqLinkStream *stream, AqLinkRequest *request, TimestampTz *again)
 	}
 	if (forwarding->nparcels == 0)
 		return false;
-	request->sql = deliver_sql(forwarding->nparcels);
+	request->sql = deliver_sql(forwarding->parcels, forwarding->nparcels);
 	request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = forwarding->nparcels};
 	for (int i = 0; i < forwarding->nparcels; i++)
 		request->shape.columns[i].type = AQ_ANSWER_BOOL;

@@ -54,7 +54,8 @@ insert_batch(const AqRoute *route, const AqMoved *moved)
 {
 	const char *server = aq_propagation_server(route->destination);
 	Oid			types[] = {INT8OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID,
-		TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTARRAYOID, UUIDARRAYOID};
+		TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTARRAYOID, UUIDARRAYOID,
+		TEXTARRAYOID};
 	Datum		values[lengthof(types)] = {
 		Int64GetDatum(route->schedule->id),
 		PointerGetDatum(cstring_to_text_with_len(route->destination, server - 1 - route->destination)),
@@ -63,14 +64,18 @@ insert_batch(const AqRoute *route, const AqMoved *moved)
 		Int32GetDatum(moved->n),
 		Int64GetDatum(moved->bytes),
 	};
-	char		nulls[lengthof(types) + 1] = "              ";
+	char		nulls[lengthof(types) + 1] = "               ";
+	const char *columns = "payloads, priorities, expirations, correlations, properties, senders, exception_queues, originals";
+	const char *parameters = "$7, $8, $9, $10, $11, $12, $13, $14";
+	const char *keys = moved->keyed ? ", keys" : "";	/* a catalog of 0.1.0 has no such column */
+	const char *keys_parameter = moved->keyed ? ", $15" : "";
 
 	nulls[2] = route->recipient != NULL ? ' ' : 'n';
-	memcpy(&values[6], moved->columns, sizeof(moved->columns));
-	if (aq_sql_change("WITH l AS (UPDATE aq_internal.propagation_link SET number = number + 1 WHERE schedule_id = $1 RETURNING number) "
-					  "INSERT INTO aq_internal.propagation_batch (schedule_id, number, destination, recipient, payload_type, messages, bytes, "
-					  "payloads, priorities, expirations, correlations, properties, senders, exception_queues, originals) SELECT $1, l.number, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 FROM l",
-					  lengthof(types), types, values, nulls) != 1)
+	memcpy(&values[6], moved->columns, aq_move_away_columns(moved) * sizeof(Datum));
+	if (aq_sql_change(psprintf("WITH l AS (UPDATE aq_internal.propagation_link SET number = number + 1 WHERE schedule_id = $1 RETURNING number) "
+							   "INSERT INTO aq_internal.propagation_batch (schedule_id, number, destination, recipient, payload_type, messages, bytes, "
+							   "%s%s) SELECT $1, l.number, $2, $3, $4, $5, $6, %s%s FROM l", columns, keys, parameters, keys_parameter),
+					  lengthof(types) - !moved->keyed, types, values, nulls) != 1)
 		elog(ERROR, "propagation schedule " INT64_FORMAT " has no row for its link", route->schedule->id);
 }
 

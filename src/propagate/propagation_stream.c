@@ -34,6 +34,7 @@
 
 #define BEGIN "SELECT number, batch FROM aq.propagation_begin($1, $2, $3, $4, $5)"
 #define PUT "SELECT aq.propagation_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+#define PUT_WITH_KEYS "SELECT aq.propagation_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
 
 #define DIVERGED _("the other database has got another batch of messages than this one has sent")
 
@@ -45,6 +46,7 @@ typedef struct Sending
 	int64		last;			/* of the question: of the last batch taken */
 	TimestampTz sent;
 	TimestampTz not_before;		/* a session has the schedule locked, or it has failed */
+	bool		without_keys;	/* the log says that the other database is too old for keys */
 	int			failures;		/* in a row, if it waits because of these; else 0 */
 } Sending;
 
@@ -182,6 +184,26 @@ ask(AqLinkStream *stream, AqLinkRequest *request)
 	return found;
 }
 
+/* Are keys sent with the batch that was just read?  A database of 0.1.0 gets messages with keys without them. */
+static bool
+sends_keys(AqLinkStream *stream)
+{
+	Sending    *sending = stream->data;
+	const AqLinkRemote *remote = aq_link_remote(stream);
+
+	if (SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16) == NULL)
+		return false;
+	if (aq_version_knows_keys(remote->version))
+		return true;
+	if (!sending->without_keys)
+		ereport(LOG,
+				(errmsg("messages of propagation schedule " INT64_FORMAT " arrive without their keys", stream->key),
+				 errdetail("The other database has version %s of the extension \"pgaq\".", remote->version),
+				 errhint("Update the extension there to 0.2.0 or later.")));
+	sending->without_keys = true;
+	return false;
+}
+
 static bool
 put(AqLinkStream *stream, AqLinkRequest *request)
 {
@@ -190,17 +212,19 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 	bool		found;
 	bool		isnull;
 
-	found = run_for_schedule("SELECT l.source, l.epoch, b.number, b.batch, b.destination, b.recipient, b.payload_type, b.payloads, b.priorities, "
-							 "ARRAY(SELECT (extract(epoch FROM e - clock_timestamp()) * 1000000)::bigint FROM unnest(b.expirations) WITH ORDINALITY AS u (e, n) ORDER BY n), "
-							 "b.correlations, b.properties, b.senders, b.exception_queues, b.originals, b.messages "
-							 "FROM aq_internal.propagation_link l JOIN aq_internal.propagation_batch b ON b.schedule_id = l.schedule_id "
-							 "WHERE l.schedule_id = $1 ORDER BY b.number LIMIT 1", stream->key) == 1;
+	found = run_for_schedule(psprintf("SELECT l.source, l.epoch, b.number, b.batch, b.destination, b.recipient, b.payload_type, b.payloads, b.priorities, "
+									  "ARRAY(SELECT (extract(epoch FROM e - clock_timestamp()) * 1000000)::bigint FROM unnest(b.expirations) WITH ORDINALITY AS u (e, n) ORDER BY n), "
+									  "b.correlations, b.properties, b.senders, b.exception_queues, b.originals, %s, b.messages "
+									  "FROM aq_internal.propagation_link l JOIN aq_internal.propagation_batch b ON b.schedule_id = l.schedule_id "
+									  "WHERE l.schedule_id = $1 ORDER BY b.number LIMIT 1", aq_version_has_keys() ? "b.keys" : "NULL"), stream->key) == 1;
 	if (found)
 	{
-		add_parameters(request, 15, context);
+		bool		keyed = sends_keys(stream);
+
+		add_parameters(request, keyed ? 16 : 15, context);
 		sending->first = number_of(3);
-		request->rows = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16, &isnull));
-		request->sql = PUT;
+		request->rows = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 17, &isnull));
+		request->sql = keyed ? PUT_WITH_KEYS : PUT;
 		request->shape = (AqLinkShape) {.least_rows = 1, .most_rows = 1, .ncolumns = 1, .columns = {{AQ_ANSWER_NUMBER, .least = 0, .most = PG_INT64_MAX}}};
 	}
 	SPI_finish();

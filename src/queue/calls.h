@@ -37,6 +37,7 @@ typedef struct AqEnqueue
 	const TimestampTz *run_at;	/* instead of a delay */
 	const Interval *expiration;
 	struct varlena *correlation;	/* text */
+	struct varlena *key;		/* text */
 	List	   *recipients;		/* of names; NIL: the subscribers */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */
@@ -51,10 +52,11 @@ typedef struct AqEnqueue
 	int			held;			/* see AqPutOptions */
 	bool		on_commit;		/* Oracle's visibility, which a non-persistent queue does not have */
 	bool		immediate;		/* committed when the call returns: set by aq_immediate_put_here */
-	bool		enqueued_before;	/* the messages come from another queue; see trace_context.c */
+	bool		enqueued_before;	/* the messages come from another queue; see trace_context.c, message_key.c */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;
 
+extern Jsonb *aq_message_key_into_properties(Jsonb *properties, const struct varlena *key);
 extern pg_uuid_t *aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull);
 extern pg_uuid_t **aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const bool *isnull);
 extern ArrayType *aq_enqueue_ids_to_array(pg_uuid_t *const *ids, int n);
@@ -78,6 +80,7 @@ typedef struct AqDequeue
 	int			max;
 	AqMode		mode;
 	text	   *correlation;	/* NULL: any */
+	text	   *key;			/* NULL: any */
 	text	   *condition;		/* NULL: none */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: none */
 	void	   *filter_arg;

@@ -151,6 +151,7 @@ typedef struct AqQueue
 	AqInput    *users_input;	/* for a type that is not built-in; NULL: not set up */
 	Oid			input_param;
 	bool		input_is_text;	/* text: the bytes are stored unchanged */
+	bool		jms;			/* the payloads are aq.jms_message */
 	/* set when the session has pinned it */
 	AqQueueShm *shm;			/* NULL: not pinned yet */
 	AqObject   *object;			/* whose definition this is ... */

@@ -27,6 +27,7 @@ typedef struct AqPutOptions
 	int64		delay;			/* the delay in ready_at, in microseconds */
 	TimestampTz expires_at;		/* 0: never */
 	struct varlena *correlation;	/* text */
+	struct varlena *key;		/* text, not compressed or out of line: see calls/message_key.c */
 	struct varlena *properties; /* jsonb */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */
@@ -41,7 +42,7 @@ typedef struct AqPutOptions
 	const pg_uuid_t *before;	/* this one */
 	int			held;			/* with units: the shard for messages of another node; 0: none */
 	/*
-	 * NULL, or the options of each message: their correlations, properties,
+	 * NULL, or the options of each message: their correlations, keys, properties,
 	 * exception queues, original ids, attempts and dead letters are used
 	 * instead of these
 	 */
@@ -89,6 +90,7 @@ typedef struct AqMessage
 	Datum		payload;
 	bool		payload_null;
 	struct varlena *correlation;
+	struct varlena *key;
 	struct varlena *properties;
 	struct varlena *sender;
 	struct varlena *exception_queue;
@@ -512,6 +514,7 @@ typedef struct AqDeath
 	int			attempts;
 } AqDeath;
 
+extern int	aq_message_key_shard(const struct varlena *key, int shards);
 extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options);
 
 extern Oid	aq_schema_data_table(const char *name); /* like aq_schema_data_relation(), if it is a table */

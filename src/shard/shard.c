@@ -93,7 +93,7 @@ static bool
 idle(AqQueueShm *shm)
 {
 	ShardQueue *queue = shard_queue(shm);
-	bool		idle = !queue->worker_wants && pg_atomic_read_u32(&queue->wanting) == 0;
+	bool		idle = !queue->worker_wants && pg_atomic_read_u32(&queue->wanting) == 0 && pg_atomic_read_u32(&queue->wanting_keyed) == 0;
 
 	for (Stream *stream = stream_at(queue->streams); stream != NULL && idle;
 		 stream = stream_at(stream->next))

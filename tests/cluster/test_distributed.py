@@ -107,11 +107,13 @@ def test_order(nodes, wide):
 
 
 def test_properties(nodes, queue):
-    """Priority, correlation, properties, sender and payload arrive as they were sent."""
+    """Priority, correlation, key, properties, sender and payload arrive as they were sent."""
     a, b, c = nodes
-    query = "SELECT payload, priority, correlation, properties, sender FROM aq.messages WHERE queue_name = %s"
+    query = "SELECT payload, priority, correlation, key, properties, sender FROM aq.messages WHERE queue_name = %s"
     with a.connect() as here, b.connect() as there:
-        put(here, queue.name, {"text": 'ä\\"{},NULL'}, priority=3, correlation='x,{y}"', properties='{"p": [1, null, "q"]}')
+        put(
+            here, queue.name, {"text": 'ä\\"{},NULL'}, priority=3, correlation='x,{y}"', key='NULL,{y}"', properties='{"p": [1, null, "q"]}'
+        )
         sent = here.execute(query, [queue.name]).fetchall()
         queue.lend(b)
         queue.holds(b, 1)

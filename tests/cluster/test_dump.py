@@ -57,7 +57,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         put_many(conn, "jobs", 1, 100)
         assert take(conn, "jobs", number=30) == list(range(1, 31))
         put(conn, "jobs", "late", delay="1 s")
-        put(conn, "jobs", "odd", priority=7, correlation="k", sender="me", properties='{"a": 1}')
+        put(conn, "jobs", "odd", priority=7, correlation="k", key="order", sender="me", properties='{"a": 1}')
         conn.execute("BEGIN")
         assert take(conn, "jobs", number=1) == [31]
         conn.execute("ROLLBACK")
@@ -94,7 +94,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert [row["payload"] for row in found if row["payload"] not in ("late", "odd")] == list(range(31, 101)), name
             assert "late" in by_payload and [row["attempts"] for row in found if row["attempts"]] == [1] and by_payload[31]["attempts"] == 1
             odd = by_payload["odd"]
-            assert (odd["priority"], odd["correlation"], odd["sender"], odd["properties"]) == (7, "k", "me", {"a": 1})
+            assert (odd["priority"], odd["correlation"], odd["key"], odd["sender"], odd["properties"]) == (7, "k", "order", "me", {"a": 1})
             assert take(conn, "news", "ann") == ann
             assert take(conn, "news", "bob") == bob
             assert take(conn, "news", "guest") == ["n3"]

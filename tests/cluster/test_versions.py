@@ -34,7 +34,12 @@ EARLIER = OLD + "1"  # one between the two
 PGAQ_ONLY = EXTENSIONS[:1]
 
 # C functions whose arguments or results are not those of the version before, and which serve both
-SERVE_BOTH = {"aq_admin_alter_queue", "aq_admin_create_queue"}
+SERVE_BOTH = {
+    "aq_admin_alter_queue", "aq_admin_create_queue",
+    "aq_classic_views_buffered_messages", "aq_classic_views_messages", "aq_message_view_rows",
+    "aq_dequeue_browse_jsonb", "aq_dequeue_browse_typed", "aq_dequeue_jsonb", "aq_dequeue_typed",
+    "aq_enqueue_calls_array", "aq_enqueue_calls_text", "aq_enqueue_calls_typed", "aq_node_arrival_deliver", "aq_propagation_arrival_put",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -188,44 +193,111 @@ def test_privileges_on_functions_remain(server, database):
         WHERE p.pronamespace = 'aq'::regnamespace AND a.grantee <> p.proowner"""
     with database("granted", OLD) as conn, database("installed", NEW) as installed:
         conn.execute("CREATE ROLE auditor; GRANT EXECUTE ON ALL ROUTINES IN SCHEMA aq TO auditor")
-        conn.execute('CREATE ROLE "Head of it"; GRANT EXECUTE ON FUNCTION aq.create_queue TO "Head of it" WITH GRANT OPTION')
-        conn.execute("REVOKE EXECUTE ON FUNCTION aq.alter_queue FROM PUBLIC")
+        conn.execute(
+            'CREATE ROLE "Head of it"; GRANT EXECUTE ON FUNCTION aq.create_queue, aq.enqueue_array TO "Head of it" WITH GRANT OPTION'
+        )
+        conn.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA aq FROM PUBLIC")
         before = set(conn.execute(granted))
         update(conn, NEW, PGAQ_ONLY)
         after = set(conn.execute(granted))
-        assert before - after == set() and {name for name, role, _ in after if role == "-"}.isdisjoint({"create_queue", "alter_queue"})
+        assert before - after == set() and {name for name, role, _ in before if role == "-"}.isdisjoint({"enqueue", "dequeue"})
+        assert {name for name, role, _ in after if role == "-"}.isdisjoint(
+            {"create_queue", "alter_queue", "enqueue", "enqueue_array", "dequeue", "dequeue_full", "browse"}
+        )
+        assert {name for name, role, _ in before} <= {name for name, _, _ in after}
         initial = """SELECT p.oid::regprocedure::text, i.initprivs::text FROM pg_init_privs i JOIN pg_proc p ON p.oid = i.objoid
-            WHERE p.pronamespace = 'aq'::regnamespace AND p.proname IN ('create_queue', 'alter_queue') ORDER BY 1"""
+            WHERE p.pronamespace = 'aq'::regnamespace AND p.proname IN ('create_queue', 'enqueue', 'dequeue', 'node_deliver') ORDER BY 1"""
         assert conn.execute(initial).fetchall() == installed.execute(initial).fetchall()
         dump = server.run("pg_dump", "--schema-only", dbname="granted").stdout
-        assert re.search(
-            r"GRANT ALL ON FUNCTION aq.create_queue\(.*default_expiration interval.*\) TO \"Head of it\" WITH GRANT OPTION", dump
-        ), dump
-        assert re.search(r"REVOKE ALL ON FUNCTION aq.alter_queue\(.*default_expiration interval.*\) FROM PUBLIC", dump)
+        for signature in (r"create_queue\(.*default_expiration interval.*\)", r"enqueue_array\(.*key text\)"):
+            assert re.search(rf"GRANT ALL ON FUNCTION aq.{signature} TO \"Head of it\" WITH GRANT OPTION", dump), dump
+        assert re.search(r"REVOKE ALL ON FUNCTION aq.enqueue\(.*key text\) FROM PUBLIC", dump)
         conn.execute('DROP OWNED BY auditor, "Head of it"; DROP ROLE auditor, "Head of it"')
 
 
 def test_what_users_have_made_of_functions(database):
-    """A function with a parsed body that calls one which gets more arguments: the update names it, and works without it."""
+    """A view and a function with a parsed body that call functions which get more arguments: the update names them, and works without them."""
     with database("used", OLD) as conn:
+        conn.execute("SELECT aq.create_queue('q')")
+        conn.execute("CREATE VIEW waiting AS SELECT payload FROM aq.browse('q')")
+        conn.execute("CREATE FUNCTION send(jsonb) RETURNS uuid BEGIN ATOMIC SELECT aq.enqueue('q', jsonb => $1); END")
         conn.execute("CREATE FUNCTION retries(text, integer) RETURNS void BEGIN ATOMIC SELECT aq.alter_queue($1, max_retries => $2); END")
-        conn.execute("CREATE FUNCTION by_name(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN aq.create_queue($1); END $$")
+        conn.execute("CREATE FUNCTION send_by_name(text) RETURNS uuid LANGUAGE plpgsql AS $$ BEGIN RETURN aq.enqueue('q', $1); END $$")
         before = members(conn, "pgaq")
         refused(
             conn,
             f"ALTER EXTENSION pgaq UPDATE TO '{NEW}'",
             "get more arguments",
+            "view public.waiting",
+            "function public.send(jsonb)",
             "function public.retries(text,integer)",
             "Drop what calls them",
         )
         assert differences(before, members(conn, "pgaq")) == {}
-        conn.execute("DROP FUNCTION retries")
+        conn.execute("DROP VIEW waiting; DROP FUNCTION send(jsonb), retries(text, integer)")
         update(conn, NEW, PGAQ_ONLY)
-        assert db.value(conn, "SELECT by_name('q')") == "q"
-        assert (
-            db.value(conn, "SELECT (default_priority, default_delay, default_expiration)::text FROM aq.queues WHERE queue_name = 'q'")
-            == "(,00:00:00,)"
+        defaults = "SELECT (default_priority, default_delay, default_expiration)::text FROM aq.queues WHERE queue_name = 'q'"
+        assert db.value(conn, defaults) == "(,00:00:00,)"
+        conn.execute("SELECT send_by_name('1')")
+        assert take(conn, "q") == [1]
+
+
+def test_keys_of_messages(server, database):
+    """Queues that were made before the update get messages with keys after it: no table with messages is altered, a queue table only if it is not in use."""
+    shown = "SELECT payload, key FROM aq.messages WHERE queue_name = %s AND state = 'READY' ORDER BY payload"
+    with database("keyed", OLD) as conn, server.connect("keyed") as other:
+        conn.execute("SELECT aq.create_queue('q', shards => 1, max_retries => 0, retry_delay => '0'), aq.create_queue_table('public.tab')")
+        conn.execute("SELECT aq.create_queue('tabled', queue_table => 'public.tab')")
+        dead(conn, 1)
+        put(conn, "q", 1, 2)
+        put(conn, "tabled", 1, 2)
+        refused(
+            conn,
+            """SELECT aq.enqueue_array('q', ARRAY['0'], options => '[{"key": "k"}]')""",
+            "has no keys of messages",
+            "ALTER EXTENSION pgaq UPDATE",
         )
+        update(conn, NEW, PGAQ_ONLY)
+        with conn.transaction():
+            assert take(other, "q", number=1) == [1]
+            put(conn, "q", 3)
+            put(conn, "q", 4, key="k")
+        put(conn, "q", 5)
+        assert conn.execute(shown, ["q"]).fetchall() == [("2", None), ("3", None), ("4", "k"), ("5", None)]
+        assert by_key(other, "q") == [4] and take(other, "q") == [2, 3, 5]
+        dead(conn, 6, key="k")
+        assert conn.execute("SELECT payload, key FROM aq.dead_letters WHERE exception_queue = 'q_exceptions' ORDER BY 1").fetchall() == [
+            ("1", None),
+            ("6", "k"),
+        ]
+        other.execute("BEGIN; SELECT aq.enqueue('tabled', '3')")
+        refused(conn, "SELECT aq.enqueue('tabled', '4', key => 'k')", "has no column for keys yet", "try again")
+        other.execute("COMMIT")
+        until(lambda: put_into(conn, "SELECT aq.enqueue('tabled', '4', key => 'k')"), "the column")
+        assert conn.execute(shown, ["tabled"]).fetchall() == [("1", None), ("2", None), ("3", None), ("4", "k")]
+        assert by_key(other, "tabled") == [4] and take(other, "tabled") == [1, 2, 3]
+
+
+def dead(conn, payload, **options):
+    """A dead letter of queue q."""
+    letters = "SELECT count(*) FROM aq.messages WHERE queue_name = 'q_exceptions' AND state = 'READY'"
+    before = db.value(conn, letters)
+    put(conn, "q", payload, **options)
+    msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue('q', lease => '1 hour')").fetchone()
+    conn.execute("SELECT aq.reject('q', %s, %s)", [msgid, receipt])
+    until(lambda: db.value(conn, letters) > before, "a dead letter")
+
+
+def by_key(conn, queue, mode="remove"):
+    return [row[0] for row in conn.execute("SELECT payload FROM aq.dequeue(%s, key => 'k', mode => %s)", [queue, mode])]
+
+
+def put_into(conn, command):
+    try:
+        conn.execute(command)
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        return False
+    return True
 
 
 def test_a_schema_of_the_user_has_the_name_of_a_new_one(database):
@@ -354,7 +426,7 @@ class Readers:
         "SELECT * FROM aq.metrics()",
         "SELECT * FROM aq.schedules",
         "SELECT * FROM aq.nodes",
-        "SELECT * FROM aq.messages LIMIT 5",
+        "SELECT msgid, state FROM aq.messages LIMIT 5",  # by name, because it has got a column
     )
 
     def __init__(self, server, dbname, number):
@@ -462,6 +534,12 @@ def test_standby(installation, throw_away):
 # -- databases of two versions
 
 
+def comes_with_key(here, queue, there, target):
+    put(here, queue, 3, key="k")
+    assert ready(there, target, timeout="1 minute")
+    return db.value(there, "SELECT key FROM aq.dequeue_full(%s, NULL::jsonb)", [target]) == "k"
+
+
 @pytest.mark.parametrize("versions", [(OLD, NEW), (NEW, OLD)], ids=["from-old", "from-new"])
 def test_links_and_nodes(server, database, versions):
     """Propagation, and a queue on two nodes, between databases of both versions, while the older one is updated."""
@@ -477,12 +555,15 @@ def test_links_and_nodes(server, database, versions):
         assert db.value(here, "SELECT remote_version FROM aq.check_link('there')") == versions[1]
         here.execute("SELECT aq.propagate('source', 'target@there')")
         for number in (1, 2):
-            put(here, "source", number)
-            put(here, "both", number)
-            assert arrived(there, "target", 1) == [number]
-            assert arrived(there, "both", 1) == [number]
+            keyed = number == 2 or versions[0] == NEW  # the other functions have no such argument
+            for queue, target in (("source", "target"), ("both", "both")):
+                put(here, queue, number, **({"key": "k"} if keyed else {}))
+                assert arrived(there, target, 1) == [number]
             if number == 1:
                 update(here if versions[0] == OLD else there, NEW, PGAQ_ONLY)
+        for queue, target in (("source", "target"), ("both", "both")):
+            # keys are sent when the link has found out that the other side knows them
+            until(lambda queue=queue, target=target: comes_with_key(here, queue, there, target), "a key")
         here.execute("SELECT aq.alter_propagation('source', 'target@there', enabled => false)")
         for conn, other in ((here, "there"), (there, "here")):
             conn.execute("SELECT aq.node_remove(%s, force => true)", [other])

@@ -136,7 +136,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
-		IF line ~ '_messages' THEN RETURN true; END IF;
+		IF line ~ 'message_rows' THEN RETURN true; END IF;
 	END LOOP;
 	RETURN false;
 END $$;

@@ -19,8 +19,8 @@ SELECT t.error(call) FROM unnest(ARRAY['SELECT sys._jms_begin(NULL, NULL, NULL, 
 	$$SELECT sys._jms_put(sys._jms_begin(NULL, 'map', NULL, NULL, NULL, true), 'a', NULL)$$, $$SELECT sys._jms_read(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, false), NULL)$$,
 	$$SELECT sys._jms_write(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, true), 'int', NULL)$$, $$SELECT sys._jms_write_bytes(sys._jms_begin(NULL, 'bytes', NULL, NULL, NULL, true), NULL)$$]) call;
 SELECT queue_id AS id FROM aq.queues WHERE queue_name = 'eve_sharded' \gset
-SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_messages(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
-	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.message_parts(x)), (SELECT count(*) FROM aq_internal.messages(x, NULL, NULL, 1, 0, NULL)), (SELECT count(*) FROM aq_internal.classic_messages(x, NULL, NULL, 0, NULL))
+SELECT (SELECT count(*) FROM aq_internal.buffered_queue(x)), (SELECT count(*) FROM aq_internal.buffered_message_rows(x, NULL, NULL)), (SELECT count(*) FROM aq_internal.buffered_consumers(x)),
+	(SELECT count(*) FROM aq_internal.buffered_publishers(x)), (SELECT count(*) FROM aq_internal.message_parts(x)), (SELECT count(*) FROM aq_internal.message_rows(x, NULL, NULL, 1, 0, NULL)), (SELECT count(*) FROM aq_internal.classic_message_rows(x, NULL, NULL, 0, NULL))
 FROM unnest(ARRAY[NULL, 0, -1, -:id, 2147483647, -2147483648]) x;
 SELECT count(*) FROM aq_internal.buffered_queue(:id);
 CALL dbms_aq.listen(ARRAY[ARRAY[sys.aq$_agent(NULL, 'eve_sharded', NULL)], ARRAY[sys.aq$_agent('ann', 'eve.in_table', NULL)]], 0, 3, NULL, NULL);

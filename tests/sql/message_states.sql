@@ -6,7 +6,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS off) ' || query LOOP
-		RETURN QUERY SELECT regexp_replace(m[1], '\$\d+|\(InitPlan \w+\)\.col1', 'value') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(messages\(.*)$') m;
+		RETURN QUERY SELECT regexp_replace(m[1], '\$\d+|\(InitPlan \w+\)\.col1', 'value') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(message_rows\(.*)$') m;
 	END LOOP;
 END $$;
 -- payloads of a state, and the rows of tables that were read for them

@@ -35,7 +35,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS off) ' || query LOOP
-		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+|\(InitPlan \w+\)\.col1', 'ID') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(\w*messages\(.*)$') m;
+		RETURN QUERY SELECT regexp_replace(m[1], '''[-0-9a-f]{36}''::uuid|\$\d+|\(InitPlan \w+\)\.col1', 'ID') FROM regexp_matches(regexp_replace(line, ', \w+\.(table_no|first_block).*', ')'), 'Function Call: aq_internal.(\w*message_rows\(.*)$') m;
 	END LOOP;
 END $$;
 SELECT t.called_with($$SELECT * FROM aq.messages WHERE msgid = '$$ || :'two' || $$'$$);
@@ -60,7 +60,7 @@ DECLARE
 BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
 	RETURN (SELECT sum((node ->> 'Actual Rows')::numeric * (node ->> 'Actual Loops')::numeric)
-		FROM jsonb_path_query(plan::jsonb, 'strict $.**?(@."Function Name" like_regex "messages$")') node);
+		FROM jsonb_path_query(plan::jsonb, 'strict $.**?(@."Function Name" like_regex "message_rows$")') node);
 END $$;
 SELECT t.rows_read($$SELECT * FROM aq.messages WHERE queue_name = 'om' LIMIT 10$$) BETWEEN 10 AND 3000;
 SELECT count(*), count(DISTINCT payload) FROM aq.messages WHERE queue_name = 'om' AND state = 'READY';

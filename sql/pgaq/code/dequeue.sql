@@ -17,13 +17,14 @@ DECLARE
 	lease interval DEFAULT NULL,
 	acknowledge uuid[] DEFAULT NULL,
 	receipt bigint DEFAULT NULL,
-	visibility text DEFAULT NULL$$;
+	visibility text DEFAULT NULL,
+	key text DEFAULT NULL$$;
 	columns CONSTANT text := $$priority integer, attempts integer, correlation text,
 	properties jsonb, enqueue_time timestamptz, msgid uuid, receipt bigint$$;
 	full_columns CONSTANT text := columns || $$,
 	sender text, consumer_name text, ready_at timestamptz, expires_at timestamptz,
 	exception_queue text, original_msgid uuid, shard integer, session_id bigint, state integer,
-	transaction_group text, message_delivery_mode integer, dead_letter jsonb$$;
+	transaction_group text, message_delivery_mode integer, dead_letter jsonb, key text$$;
 	form record;
 BEGIN
 	FOR form IN SELECT * FROM (VALUES
@@ -33,6 +34,7 @@ consumer: its name, in a topic
 mode: remove, remove_nodata (the payload comes back null), locked (locked until the end of the
   transaction, not consumed) or browse
 correlation: a LIKE pattern
+key: only messages with this key
 msgid: exactly this message
 condition: an SQL condition over priority, correlation, properties, enqueue_time, attempts, payload
   and the fields of a composite payload
@@ -62,7 +64,7 @@ state: 0 ready, 1 waiting, 3 expired, when it was dequeued
 message_delivery_mode: 1 persistent, 2 buffered
 dead_letter: in an exception queue, where it came from and why it failed: see aq.dead_letters
 The other columns are sender, consumer_name, ready_at, expires_at, exception_queue, original_msgid,
-  shard, session_id and transaction_group.'))
+  shard, session_id, transaction_group and key, which was given at enqueue.'))
 		f (name, as_type, payload_type, columns, code, comment)
 	LOOP
 		EXECUTE format('CREATE FUNCTION %s(queue_name text, %s %s) RETURNS TABLE (payload %s, %s) LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 %s',
@@ -77,24 +79,27 @@ CREATE FUNCTION aq.browse(queue_name text,
 	max_messages integer DEFAULT 100,
 	correlation text DEFAULT NULL,
 	condition text DEFAULT NULL,
-	after uuid DEFAULT NULL)
+	after uuid DEFAULT NULL,
+	key text DEFAULT NULL)
 RETURNS TABLE (payload jsonb, priority integer, attempts integer, correlation text,
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_jsonb';
-COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid) IS
+COMMENT ON FUNCTION aq.browse(text, text, integer, text, text, uuid, text) IS
 'Read the messages of a jsonb queue that the consumer could dequeue, in dequeue order, without taking
   them. Allowed in READ ONLY transactions.
-after: continue behind this message';
+after: continue behind this message
+key: only messages with this key';
 
 CREATE FUNCTION aq.browse(queue_name text, as_type anyelement,
 	consumer text DEFAULT NULL,
 	max_messages integer DEFAULT 100,
 	correlation text DEFAULT NULL,
 	condition text DEFAULT NULL,
-	after uuid DEFAULT NULL)
+	after uuid DEFAULT NULL,
+	key text DEFAULT NULL)
 RETURNS TABLE (payload anyelement, priority integer, attempts integer, correlation text,
 	properties jsonb, enqueue_time timestamptz, msgid uuid)
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_dequeue_browse_typed';
-COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid) IS
+COMMENT ON FUNCTION aq.browse(text, anyelement, text, integer, text, text, uuid, text) IS
 'As aq.browse for jsonb, for any payload type.
 as_type: a null of the payload type';

@@ -26,6 +26,8 @@ expiration: time from then until the message expires
 correlation: any text, by which consumers can select
 recipients: consumers of a topic (null: the subscribers)
 sender: any text
+key: any text of at most 512 bytes: messages with the same key are in one shard, so they keep their
+  order whichever sessions enqueue them
 exception_queue: null for that of the queue
 properties: any JSON object
 deviation: in queue tables: top (before all others), or before (before the message relative_msgid)
@@ -60,14 +62,14 @@ BEGIN
 payloads: an array of the queue''s payload type or of text, which the payload type''s input function
   reads; json where the payload type is jsonb. An untyped literal or parameter is an array of text
 options: an array with one object per payload. Its keys priority, delay, run_at, expiration,
-  correlation, recipients, properties and exception_queue override the arguments for this message; a
+  correlation, key, recipients, properties and exception_queue override the arguments for this message; a
   key that is missing or null, or null instead of an object, leaves the argument
 Errors as in aq.enqueue'))
 		f (name, payload, options, result, code, comment)
 	LOOP
-		EXECUTE format('CREATE FUNCTION %s(queue_name text, %s, %s, visibility text DEFAULT NULL) RETURNS %s LANGUAGE c VOLATILE PARALLEL UNSAFE %s',
+		EXECUTE format('CREATE FUNCTION %s(queue_name text, %s, %s, visibility text DEFAULT NULL, key text DEFAULT NULL) RETURNS %s LANGUAGE c VOLATILE PARALLEL UNSAFE %s',
 			form.name, form.payload, form.options, form.result, form.code);
-		EXECUTE format('COMMENT ON FUNCTION %s(queue_name text, %s, %s, visibility text) IS %L',
+		EXECUTE format('COMMENT ON FUNCTION %s(queue_name text, %s, %s, visibility text, key text) IS %L',
 			form.name, form.payload, replace(form.options, ' DEFAULT NULL', ''), form.comment);
 	END LOOP;
 END $do$;

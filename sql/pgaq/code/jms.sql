@@ -47,9 +47,9 @@ COMMENT ON FUNCTION aq_jms.send(bytea, bytea, text) IS
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
 acknowledge: the leases, in binary form; null: none
-affinity: a name that chooses the shard (null: the producer does, or the session): messages with the
-  same affinity that are sent one after another, each after the commit of the one before, keep their
-  order across sessions; nothing waits
+affinity: a name that chooses the shard (null: the producer does, or the session; empty: the key does
+  first): messages with the same affinity that are sent one after another, each after the commit of
+  the one before, keep their order across sessions; nothing waits
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
 CREATE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL, delay interval DEFAULT NULL,

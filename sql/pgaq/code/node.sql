@@ -75,9 +75,10 @@ ids: of the messages there
 Errors 22004, 42704, 55000, AQ182';
 
 CREATE FUNCTION aq.node_deliver(caller uuid, token bigint, epoch bigint, queue_name text, shard integer, consumer text, payload_type text, payloads text[], priorities integer[],
-	lifetimes bigint[], correlations text[], properties jsonb[], senders text[], exception_queues text[], originals uuid[])
+	lifetimes bigint[], correlations text[], properties jsonb[], senders text[], exception_queues text[], originals uuid[],
+	keys text[] DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_node_arrival_deliver';
-COMMENT ON FUNCTION aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]) IS
+COMMENT ON FUNCTION aq.node_deliver(uuid, bigint, bigint, text, integer, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[], text[]) IS
 'Called by links of other nodes: messages of theirs for a consumer here.
 caller: identity of the calling node
 token: of the last aq.node_resume
@@ -86,6 +87,7 @@ payload_type: with its schema, must be the queue''s
 payloads, priorities, correlations, properties, senders, exception_queues: of the messages
 lifetimes: remaining time until expiration, in microseconds
 originals: their ids there
+keys: of the messages; null: none has a key
 The arrays have an element for each message. Returns false, and takes nothing, if an earlier grant of
   the unit has not ended here; it ends now. The role needs the privilege to enqueue.
 Errors 0A000, 22004, 22023, 42501, 42704, 53400, 55000, AQ182';

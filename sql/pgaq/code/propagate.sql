@@ -83,9 +83,9 @@ Errors 22004, 42501, 42704, AQ134';
 
 CREATE FUNCTION aq.propagation_put(source uuid, epoch bigint, number bigint, batch uuid, queue_name text, recipient text, payload_type text,
 	payloads text[], priorities integer[], lifetimes bigint[], correlations text[], properties jsonb[], senders text[],
-	exception_queues text[], originals uuid[])
+	exception_queues text[], originals uuid[], keys text[] DEFAULT NULL)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_propagation_arrival_put';
-COMMENT ON FUNCTION aq.propagation_put(uuid, bigint, bigint, uuid, text, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[]) IS
+COMMENT ON FUNCTION aq.propagation_put(uuid, bigint, bigint, uuid, text, text, text, text[], integer[], bigint[], text[], jsonb[], text[], text[], uuid[], text[]) IS
 'Called by links of other databases: enqueue a batch of messages, unless it has arrived before;
   returns the number of the last batch that has arrived.
 source, epoch: as in aq.propagation_begin, which must have been called
@@ -95,5 +95,6 @@ payload_type: with its schema, must be the queue''s
 payloads, priorities, correlations, properties, senders, exception_queues: of the messages
 lifetimes: remaining time until expiration, in microseconds
 originals: their ids there
+keys: of the messages; null: none has a key
 The arrays have an element for each message.
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ134';

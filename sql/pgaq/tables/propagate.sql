@@ -86,6 +86,7 @@ CREATE TABLE aq_internal.propagation_batch (
 	senders text[] NOT NULL,
 	exception_queues text[] NOT NULL,
 	originals uuid[] NOT NULL,
+	keys text[],
 	PRIMARY KEY (schedule_id, number)
 );
 COMMENT ON TABLE aq_internal.propagation_batch IS 'Messages that have left their queue for another database and are not known to have arrived there. The arrays have an element for each message';
@@ -105,6 +106,7 @@ COMMENT ON COLUMN aq_internal.propagation_batch.properties IS 'properties';
 COMMENT ON COLUMN aq_internal.propagation_batch.senders IS 'senders';
 COMMENT ON COLUMN aq_internal.propagation_batch.exception_queues IS 'exception queues that they name';
 COMMENT ON COLUMN aq_internal.propagation_batch.originals IS 'their ids in the first queue';
+COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
 
 CREATE TABLE aq_internal.propagation_arrival (
 	source uuid PRIMARY KEY,

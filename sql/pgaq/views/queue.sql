@@ -68,35 +68,35 @@ COMMENT ON FUNCTION aq_internal.table_counters(integer) IS 'Internal: of one que
 
 CREATE FUNCTION aq_internal.message_parts(queue_id integer, OUT table_no integer, OUT first_block bigint, OUT end_block bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_message_view_parts';
-COMMENT ON FUNCTION aq_internal.message_parts(integer) IS 'Internal: the parts in which aq_internal.messages reads a queue: a query with LIMIT reads the small first one, if that has enough rows';
+COMMENT ON FUNCTION aq_internal.message_parts(integer) IS 'Internal: the parts in which aq_internal.message_rows reads a queue: a query with LIMIT reads the small first one, if that has enough rows';
 
-CREATE FUNCTION aq_internal.messages(queue_id integer, wanted uuid, wanted_state text, table_no integer, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.message_rows(queue_id integer, wanted uuid, wanted_state text, table_no integer, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb, OUT key text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_message_view_rows';
-COMMENT ON FUNCTION aq_internal.messages(integer, uuid, text, integer, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
+COMMENT ON FUNCTION aq_internal.message_rows(integer, uuid, text, integer, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue, all messages or the wanted ones; the planner sets wanted from a condition on msgid, and wanted_state from one on state';
 
 CREATE FUNCTION aq_internal.classic_message_parts(queue_id integer, OUT table_no integer, OUT first_block bigint, OUT end_block bigint)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 2 AS 'MODULE_PATHNAME', 'aq_classic_views_parts';
-COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_messages';
+COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_message_rows';
 
-CREATE FUNCTION aq_internal.classic_messages(queue_id integer, wanted uuid, wanted_state text, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.classic_message_rows(queue_id integer, wanted uuid, wanted_state text, first_block bigint, end_block bigint, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb)
+	OUT leased_since timestamptz, OUT leased_until timestamptz, OUT leased_by text, OUT last_error text, OUT dead_letter jsonb, OUT key text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_classic_views_messages';
-COMMENT ON FUNCTION aq_internal.classic_messages(integer, uuid, text, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
+COMMENT ON FUNCTION aq_internal.classic_message_rows(integer, uuid, text, bigint, bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 
-CREATE FUNCTION aq_internal.buffered_messages(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
+CREATE FUNCTION aq_internal.buffered_message_rows(queue_id integer, wanted uuid, wanted_state text, OUT msgid uuid, OUT consumer text, OUT state text, OUT priority integer,
 	OUT correlation text, OUT enqueue_time timestamptz, OUT ready_at timestamptz, OUT expires_at timestamptz,
 	OUT dequeue_time timestamptz, OUT attempts integer, OUT sender text, OUT exception_queue text,
 	OUT original_msgid uuid, OUT properties jsonb, OUT shard integer, OUT session_id bigint, OUT payload text,
-	OUT in_memory boolean)
+	OUT in_memory boolean, OUT key text)
 RETURNS SETOF record LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'aq_classic_views_buffered_messages';
-COMMENT ON FUNCTION aq_internal.buffered_messages(integer, uuid, text) IS 'Internal: the buffered messages of one queue';
+COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer, uuid, text) IS 'Internal: the buffered messages of one queue';
 
 CREATE FUNCTION aq_internal.buffered_queue(queue_id integer, OUT messages bigint, OUT spilled bigint, OUT oldest_msgid uuid,
 	OUT oldest_time timestamptz, OUT average_age interval, OUT bytes bigint, OUT enqueued bigint, OUT dequeued bigint,
@@ -393,15 +393,15 @@ CREATE VIEW aq.messages AS
 SELECT q.queue_name, m.consumer, m.msgid, m.state, m.priority, m.correlation, m.payload, m.enqueue_time, m.ready_at,
 	m.expires_at, m.dequeue_time, m.attempts, m.sender, m.exception_queue, m.original_msgid, m.properties,
 	m.shard, m.session_id, CASE WHEN m.in_memory IS NULL THEN 'persistent' ELSE 'buffered' END AS delivery_mode, m.in_memory,
-	m.leased_since, m.leased_until, m.leased_by, m.last_error, m.dead_letter
+	m.leased_since, m.leased_until, m.leased_by, m.last_error, m.dead_letter, m.key
 FROM aq_internal.queue q, LATERAL (SELECT s.*, NULL::boolean AS in_memory FROM aq_internal.message_parts(q.queue_id) p,
-			LATERAL aq_internal.messages(q.queue_id, NULL, NULL, p.table_no, p.first_block, p.end_block) s WHERE q.store <> 'c'
+			LATERAL aq_internal.message_rows(q.queue_id, NULL, NULL, p.table_no, p.first_block, p.end_block) s WHERE q.store <> 'c'
 	UNION ALL SELECT c.*, NULL FROM aq_internal.classic_message_parts(q.queue_id) p,
-			LATERAL aq_internal.classic_messages(q.queue_id, NULL, NULL, p.first_block, p.end_block) c WHERE q.store <> 's'
+			LATERAL aq_internal.classic_message_rows(q.queue_id, NULL, NULL, p.first_block, p.end_block) c WHERE q.store <> 's'
 	UNION ALL SELECT b.msgid, b.consumer, b.state, b.priority, b.correlation, b.enqueue_time, b.ready_at, b.expires_at,
 		b.dequeue_time, b.attempts, b.sender, b.exception_queue, b.original_msgid, b.properties, b.shard, b.session_id, b.payload,
-		NULL, NULL, NULL, NULL, NULL, b.in_memory
-		FROM aq_internal.buffered_messages(q.queue_id, NULL, NULL) b) m;
+		NULL, NULL, NULL, NULL, NULL, b.key, b.in_memory
+		FROM aq_internal.buffered_message_rows(q.queue_id, NULL, NULL) b) m;
 COMMENT ON VIEW aq.messages IS 'Messages that the current role can dequeue, one row per message and consumer. Reads the tables, so restrict it to a queue, to a message by msgid = value, which reads one partition or uses an index, or to a state by state = value, which reads only partitions that may have such messages';
 COMMENT ON COLUMN aq.messages.queue_name IS 'the queue';
 COMMENT ON COLUMN aq.messages.consumer IS 'the consumer; null in single-consumer queues';
@@ -427,6 +427,7 @@ COMMENT ON COLUMN aq.messages.leased_since IS 'when the lease that runs was take
 COMMENT ON COLUMN aq.messages.leased_until IS 'when it ends; in the past: the worker has not ended it yet';
 COMMENT ON COLUMN aq.messages.leased_by IS 'application_name of the session that took it';
 COMMENT ON COLUMN aq.messages.last_error IS 'error given with the latest aq.release, aq.reject or aq.end_leases; null: none was given';
+COMMENT ON COLUMN aq.messages.key IS 'key given at enqueue; null: none';
 COMMENT ON COLUMN aq.messages.dead_letter IS 'in an exception queue: where it came from and why it failed, see aq.dead_letters; null: it is no dead letter';
 
 CREATE VIEW aq.dead_letters AS
@@ -437,7 +438,7 @@ SELECT m.queue_name AS exception_queue, m.msgid,
 	(m.dead_letter ->> 'attempts')::integer AS attempts, (m.dead_letter ->> 'first_attempt')::timestamptz AS first_attempt,
 	(m.dead_letter ->> 'last_attempt')::timestamptz AS last_attempt, (m.dead_letter ->> 'died')::timestamptz AS died,
 	(m.dead_letter ->> 'enqueue_time')::timestamptz AS enqueue_time, (m.dead_letter ->> 'expires_at')::timestamptz AS expires_at,
-	m.original_msgid, m.state, m.priority, m.correlation, m.payload, m.properties, m.sender, m.dead_letter
+	m.original_msgid, m.state, m.priority, m.correlation, m.payload, m.properties, m.sender, m.dead_letter, m.key
 FROM aq.messages m WHERE m.dead_letter IS NOT NULL AND (m.state IN ('READY', 'WAITING', 'LOCKED', 'LEASED')
 	OR m.state = 'EXPIRED' AND m.queue_name IN (SELECT q.queue_name FROM aq_internal.queue q WHERE q.queue_type = 'exception' AND q.store <> 's'));
 COMMENT ON VIEW aq.dead_letters IS 'Dead letters that the current role can dequeue: messages in exception queues, with where they came from and why they failed. Reads the tables, so restrict it to an exception queue';
@@ -460,6 +461,7 @@ COMMENT ON COLUMN aq.dead_letters.correlation IS 'its correlation';
 COMMENT ON COLUMN aq.dead_letters.payload IS 'its payload as text';
 COMMENT ON COLUMN aq.dead_letters.properties IS 'its free properties';
 COMMENT ON COLUMN aq.dead_letters.sender IS 'its sender';
+COMMENT ON COLUMN aq.dead_letters.key IS 'its key';
 COMMENT ON COLUMN aq.dead_letters.dead_letter IS 'all that is kept of it: also ready_at and exception_queue, if they were given, and before, if it had been a dead letter before';
 GRANT SELECT ON aq.dead_letters TO PUBLIC;
 

@@ -24,6 +24,11 @@ extern void aq_lease_calls_check(AqQueue *queue);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
 
+/* --- message_key.c: keys of messages */
+extern struct varlena *aq_message_key_check(struct varlena *key);
+extern bool aq_message_key_is(const struct varlena *key, const text *wanted);
+extern const AqEnqueue *aq_message_key_agree(const AqQueue *queue, const AqEnqueue *call, int n, Datum *payloads, const bool *nulls);
+
 /* --- match.c: subscribers by their rules */
 extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, uint32 n, const Datum *payloads,
 								 const bool *nulls, Bitmapset **targets);

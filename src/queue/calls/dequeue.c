@@ -26,8 +26,10 @@ enum
 {
 	ARG_CONSUMER, ARG_MAX_MESSAGES, ARG_MODE, ARG_CORRELATION, ARG_MSGID, ARG_CONDITION, ARG_WAIT,
 	ARG_NAVIGATION, ARG_DELIVERY, ARG_LEASE, ARG_ACKNOWLEDGE, ARG_RECEIPT, ARG_VISIBILITY,
+	ARG_KEY,					/* not in a catalog of 0.1.0 */
 	/* of aq.browse */
-	ARG_BROWSE_CORRELATION = ARG_MAX_MESSAGES + 1, ARG_BROWSE_CONDITION, ARG_BROWSE_AFTER
+	ARG_BROWSE_CORRELATION = ARG_MAX_MESSAGES + 1, ARG_BROWSE_CONDITION, ARG_BROWSE_AFTER,
+	ARG_BROWSE_KEY
 };
 
 /* The source of messages: the queue or its buffered queue. */
@@ -48,6 +50,7 @@ typedef struct Request
 	AqQueue    *queue;
 	AqTakeOptions take;			/* for all sources */
 	text	   *correlation;	/* LIKE pattern, or NULL */
+	text	   *key;			/* or NULL */
 	AqRule	   *condition;		/* or NULL */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* or NULL */
 	void	   *filter_arg;
@@ -75,7 +78,7 @@ enum
 	COL_PAYLOAD, COL_PRIORITY, COL_ATTEMPTS, COL_CORRELATION, COL_PROPERTIES, COL_ENQUEUE_TIME,
 	COL_MSGID, COL_RECEIPT, COL_SENDER, COL_CONSUMER, COL_READY_AT, COL_EXPIRES_AT,
 	COL_EXCEPTION_QUEUE, COL_ORIGINAL_MSGID, COL_SHARD, COL_SESSION_ID, COL_STATE, COL_GROUP,
-	COL_DELIVERY_MODE, COL_DEAD_LETTER, COL_COUNT
+	COL_DELIVERY_MODE, COL_DEAD_LETTER, COL_KEY, COL_COUNT	/* the key not in a catalog of 0.1.0 */
 };
 
 /* A row of the result. */
@@ -120,6 +123,8 @@ emit_row(void *arg, const AqMessage *m, int delivery)
 		values[COL_DELIVERY_MODE] = Int32GetDatum(delivery);
 		values[COL_DEAD_LETTER] = PointerGetDatum(m->dead_letter);
 		nulls[COL_DEAD_LETTER] = m->dead_letter == NULL;
+		values[COL_KEY] = PointerGetDatum(m->key);
+		nulls[COL_KEY] = m->key == NULL;
 	}
 	tuplestore_putvalues(request->result->setResult, request->result->setDesc, values, nulls);
 }
@@ -151,6 +156,8 @@ filter_message(void *arg, const AqMessage *m)
 												  PointerGetDatum(request->correlation))))
 			return false;
 	}
+	if (request->key != NULL && !aq_message_key_is(m->key, request->key))
+		return false;
 	return request->condition == NULL || aq_rule_matches(request->condition, m);
 }
 
@@ -243,7 +250,7 @@ set_mode(Request *request, AqMode mode)
 }
 
 static void
-set_filter(Request *request, text *correlation, text *condition)
+set_filter(Request *request, text *correlation, text *key, text *condition)
 {
 	if (correlation != NULL)
 	{
@@ -254,7 +261,8 @@ set_filter(Request *request, text *correlation, text *condition)
 	if (condition != NULL)
 		request->condition = aq_rule_compile(request->queue, text_to_cstring(condition), InvalidOid,
 											 CurrentMemoryContext);
-	if (request->correlation || request->condition)
+	request->key = key;
+	if (request->correlation || request->key || request->condition)
 	{
 		request->take.filter = filter_message;
 		request->take.filter_arg = request;
@@ -270,7 +278,7 @@ set_id(Request *request, const pg_uuid_t *id)
 		return;
 	if (request->take.filter != NULL)
 		ereport(ERROR,
-				aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with correlation or condition"),
+				aq_error(AQ_ERR_OPTION_INVALID, "msgid cannot be combined with correlation, key or condition"),
 				errhint("A message id names exactly one message: leave the others null."));
 	if (request->take.max != 1)
 		ereport(ERROR,
@@ -510,14 +518,16 @@ attempt_in_helper(Request *request)
 {
 	int			ncolumns = request->result->setDesc->natts;
 
-	/* all arguments before the lease, except "wait" */
+	/* all arguments before the lease, except "wait", and the key */
 	const char *sql = request->first == 1
-		? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10)"
+		? "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, navigation => $9, delivery_mode => $10%s)"
 		: ncolumns > COL_SENDER
-		? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)"
-		: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11)";
+		? "SELECT * FROM aq.dequeue_full($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11%s)"
+		: "SELECT * FROM aq.dequeue($1, $2, $3, $4, $5, $6, $7, $8, navigation => $10, delivery_mode => $11%s)";
+	int			nargs = request->helped->nargs;
 
-	aq_immediate_rows(request->helped, sql, request->first + ARG_LEASE, ncolumns, emit_columns, request);
+	sql = psprintf(sql, nargs > request->first + ARG_KEY ? psprintf(", key => $%d", nargs) : "");
+	aq_immediate_rows(request->helped, sql, nargs, ncolumns, emit_columns, request);
 	if (request->found > 0)
 		return;
 	AcceptInvalidationMessages();
@@ -652,7 +662,7 @@ aq_dequeue_now(const AqDequeue *call)
 	open_queue(&request, call->queue, call->payload_type, call->consumer);
 	set_max(&request, call->max);
 	set_mode(&request, call->mode);
-	set_filter(&request, call->correlation, call->condition);
+	set_filter(&request, call->correlation, call->key, call->condition);
 	set_id(&request, call->id);
 	if (call->filter != NULL)
 	{
@@ -700,7 +710,8 @@ dequeue(FunctionCallInfo fcinfo, int first)
 	if (PG_ARGISNULL(first + ARG_MODE))
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"mode\" must not be null"));
 	set_mode(&request, mode_of(text_to_cstring(PG_GETARG_TEXT_PP(first + ARG_MODE))));
-	set_filter(&request, text_arg(fcinfo, first + ARG_CORRELATION), text_arg(fcinfo, first + ARG_CONDITION));
+	set_filter(&request, text_arg(fcinfo, first + ARG_CORRELATION),
+			   PG_NARGS() > first + ARG_KEY ? text_arg(fcinfo, first + ARG_KEY) : NULL, text_arg(fcinfo, first + ARG_CONDITION));
 	set_id(&request, PG_ARGISNULL(first + ARG_MSGID) ? NULL : PG_GETARG_UUID_P(first + ARG_MSGID));
 	request.delivery = aq_args_delivery(fcinfo, first + ARG_DELIVERY);
 	if (aq_immediate_argument(fcinfo, first + ARG_VISIBILITY))
@@ -742,7 +753,9 @@ browse(FunctionCallInfo fcinfo, int first)
 
 	begin_request(&request, fcinfo, first);
 	set_mode(&request, AQ_MODE_BROWSE);
-	set_filter(&request, text_arg(fcinfo, first + ARG_BROWSE_CORRELATION), text_arg(fcinfo, first + ARG_BROWSE_CONDITION));
+	set_filter(&request, text_arg(fcinfo, first + ARG_BROWSE_CORRELATION),
+			   PG_NARGS() > first + ARG_BROWSE_KEY ? text_arg(fcinfo, first + ARG_BROWSE_KEY) : NULL,
+			   text_arg(fcinfo, first + ARG_BROWSE_CONDITION));
 	if (!PG_ARGISNULL(first + ARG_BROWSE_AFTER))
 		request.take.after = PG_GETARG_UUID_P(first + ARG_BROWSE_AFTER);
 	request.delivery = AQ_PERSISTENT;

@@ -196,6 +196,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	read_delay(call, queue, now, options);
 	read_expiration(call, queue, now, options);
 	options->correlation = call->correlation;
+	options->key = aq_message_key_check(call->key);
 	options->sender = call->sender;
 	options->exception_queue = call->exception_queue;
 	options->properties = call->properties;
@@ -663,6 +664,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 
 	do
 	{
+		const AqEnqueue *agreed;
 		bool		from_text;
 		TimestampTz now = 0;
 
@@ -671,6 +673,9 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 		read_options(call, queue, &now, &options);
 		if (!isnull)
 			value = from_text ? text_to_payload(queue, payload) : payload;
+		agreed = aq_message_key_agree(queue, call, 1, &value, &isnull);
+		if (agreed != NULL)
+			options.key = aq_message_key_check(agreed->key);
 		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
@@ -700,7 +705,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	AQ_TIMED(AQ_TIME_ENQUEUE);
 	AqQueue    *queue;
 	AqPutOptions common;
-	AqPutOptions *own = NULL;
+	AqPutOptions *own;
 	Datum	   *values = palloc(n * sizeof(Datum) + 1);
 	bool	   *nulls = palloc(n * sizeof(bool) + 1);
 	bool	   *unwanted = palloc(n * sizeof(bool) + 1);
@@ -713,6 +718,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 
 	do
 	{
+		const AqEnqueue *each;
 		bool		from_text;
 		TimestampTz now = 0;
 
@@ -721,8 +727,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 			ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"payloads\" must not be null"));
 		from_text = is_text_to_read(queue, call->payload_type);
 		read_options(call, queue, &now, &common);
-		if (call->each != NULL)
-			own = read_each(call->each, n, queue, &now);
+		own = call->each != NULL ? read_each(call->each, n, queue, &now) : NULL;
 		if (n == 0)
 			return ids;
 		for (int i = 0; i < n; i++)
@@ -730,9 +735,12 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 			nulls[i] = isnull[i];
 			values[i] = from_text && !isnull[i] ? text_to_payload(queue, payloads[i]) : payloads[i];
 		}
+		each = aq_message_key_agree(queue, call, n, values, nulls);
+		if (each != call->each)
+			own = read_each(each, n, queue, &now);
 		aq_trace_context_add(call, queue, own != NULL ? own : &common, own != NULL ? n : 1, n, values, nulls);
 		queue = side_to_put(call, queue);
-		targets = own != NULL ? choose_for_each(call->each, &queue, own, n, values, nulls)
+		targets = own != NULL ? choose_for_each(each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);
 	} while (!aq_flow_admits(queue, targets, n, &wait));
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);

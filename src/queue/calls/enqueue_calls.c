@@ -15,14 +15,14 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-/* the arguments after queue_name and payload(s) */
+/* the arguments after queue_name and payload(s); functions of a catalog of 0.1.0 have no key */
 enum
 {
 	ARG_QUEUE, ARG_PAYLOAD, ARG_PRIORITY, ARG_DELAY, ARG_EXPIRATION, ARG_CORRELATION,
 	ARG_RECIPIENTS, ARG_SENDER, ARG_EXCEPTION_QUEUE, ARG_PROPERTIES, ARG_RELATIVE, ARG_DEVIATION,
-	ARG_DELIVERY, ARG_PRODUCER, ARG_RUN_AT, ARG_VISIBILITY,
+	ARG_DELIVERY, ARG_PRODUCER, ARG_RUN_AT, ARG_VISIBILITY, ARG_KEY,
 	/* of aq.enqueue_array */
-	ARG_ARRAY_OPTIONS = ARG_VISIBILITY, ARG_ARRAY_VISIBILITY
+	ARG_ARRAY_OPTIONS = ARG_VISIBILITY, ARG_ARRAY_VISIBILITY, ARG_ARRAY_KEY
 };
 
 static struct varlena *
@@ -60,7 +60,7 @@ time_arg(FunctionCallInfo fcinfo, int arg)
 }
 
 static void
-read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
+read_arguments(FunctionCallInfo fcinfo, const char *command, int key, AqEnqueue *call)
 {
 	call->command = command;
 	call->queue = aq_args_name_or_null(fcinfo, ARG_QUEUE, "queue_name");
@@ -79,6 +79,7 @@ read_arguments(FunctionCallInfo fcinfo, const char *command, AqEnqueue *call)
 	call->delivery_mode = aq_args_name_or_null(fcinfo, ARG_DELIVERY, "delivery_mode");
 	call->producer = aq_producer_named((text *) varlena_arg(fcinfo, ARG_PRODUCER));
 	call->run_at = time_arg(fcinfo, ARG_RUN_AT);
+	call->key = PG_NARGS() > key ? varlena_arg(fcinfo, key) : NULL;
 }
 
 static Datum
@@ -87,7 +88,7 @@ enqueue_one(FunctionCallInfo fcinfo, Oid payload_type)
 	AqEnqueue	call = {.payload_type = payload_type};
 	pg_uuid_t  *id;
 
-	read_arguments(fcinfo, "aq.enqueue()", &call);
+	read_arguments(fcinfo, "aq.enqueue()", ARG_KEY, &call);
 	if (aq_immediate_argument(fcinfo, ARG_VISIBILITY) && !aq_immediate_put_here(&call))
 		return aq_immediate_value(fcinfo, "aq.enqueue", ARG_VISIBILITY);
 	id = aq_enqueue_message(&call, PG_ARGISNULL(ARG_PAYLOAD) ? 0 : PG_GETARG_DATUM(ARG_PAYLOAD),
@@ -122,7 +123,7 @@ aq_enqueue_calls_array(PG_FUNCTION_ARGS)
 
 	if (aq_immediate_argument(fcinfo, ARG_ARRAY_VISIBILITY))
 		return aq_immediate_value(fcinfo, "aq.enqueue_array", ARG_ARRAY_VISIBILITY);
-	read_arguments(fcinfo, "aq.enqueue_array()", &call);
+	read_arguments(fcinfo, "aq.enqueue_array()", ARG_ARRAY_KEY, &call);
 	if (!PG_ARGISNULL(ARG_PAYLOAD))
 	{
 		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(ARG_PAYLOAD);

@@ -244,6 +244,7 @@ set_message(AqMessage *message, const AqPutOptions *options)
 {
 	message->priority = options->priority;
 	message->correlation = options->correlation;
+	message->key = options->key;
 	message->properties = options->properties;
 	message->sender = options->sender;
 	message->exception_queue = options->exception_queue;

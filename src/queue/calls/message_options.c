@@ -104,6 +104,12 @@ read_correlation(Reading *r, const JsonbValue *value)
 }
 
 static void
+read_key(Reading *r, const JsonbValue *value)
+{
+	r->call->key = text_of(value);
+}
+
+static void
 read_exception_queue(Reading *r, const JsonbValue *value)
 {
 	r->call->exception_queue = text_of(value);
@@ -145,7 +151,8 @@ static const Option known_options[] = {
 	{"correlation", jbvString, "a string", read_correlation},
 	{"recipients", jbvBinary, "an array of strings", read_recipients},
 	{"properties", jbvNull, NULL, read_properties}, /* of any type */
-	{"exception_queue", jbvString, "a string", read_exception_queue}
+	{"exception_queue", jbvString, "a string", read_exception_queue},
+	{"key", jbvString, "a string", read_key}
 };
 
 static void
@@ -167,8 +174,8 @@ read_option(Reading *r, const JsonbValue *key, const JsonbValue *value)
 	}
 	ereport(ERROR,
 			aq_error(AQ_ERR_OPTION_INVALID, "element %d of \"options\" has the unknown key \"%s\"", r->number, r->key),
-			errhint("The keys are priority, delay, run_at, expiration, correlation, recipients, properties "
-					"and exception_queue."));
+			errhint("The keys are priority, delay, run_at, expiration, correlation, recipients, properties, "
+					"exception_queue and key."));
 }
 
 /* --- the objects ------------------------------------------------------------------ */

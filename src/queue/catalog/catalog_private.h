@@ -204,7 +204,8 @@ typedef enum AqRuleVariable
 	AQ_RULE_EXCEPTION_QUEUE,
 	AQ_RULE_ORIGINAL_MSGID,
 	AQ_RULE_DEAD_LETTER,
-	AQ_RULE_LAST = AQ_RULE_DEAD_LETTER
+	AQ_RULE_KEY,
+	AQ_RULE_LAST = AQ_RULE_KEY
 } AqRuleVariable;
 
 extern AqRule *aq_rule_compile(AqQueue *queue, const char *text, Oid role, MemoryContext context);

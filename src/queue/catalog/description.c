@@ -219,6 +219,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	}
 
 	queue->input_is_text = queue->payload_type == TEXTOID;
+	queue->jms = aq_payload_is_jms(queue->payload_type);
 	if (!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(queue->payload_type)))
 		return;					/* dropped with a temporary object; then the queue has no owner view either */
 	getTypeInputInfo(queue->payload_type, &input, &queue->input_param);

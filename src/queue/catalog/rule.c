@@ -64,6 +64,7 @@ static const struct
 	{"exception_queue", TEXTOID},
 	{"original_msgid", UUIDOID},
 	{"dead_letter", JSONBOID},
+	{"key", TEXTOID},
 };
 
 /* Oracle's names in rules and conditions. */
@@ -629,7 +630,7 @@ hint_for(const AqRule *rule, const ErrorData *error)
 			return errhint("%sA condition is one SQL expression over priority, correlation (corrid), properties (user_prop), "
 						   "payload (user_data), enqueue_time (enq_time), attempts (retry_count), sender (sender_name), "
 						   "msgid, original_msgid, dead_letter (dead_letter ->> 'queue', 'consumer', 'reason', 'error', 'attempts', 'died'), "
-						   "state, delay, expiration, exception_queue and the fields of a composite payload.",
+						   "key, state, delay, expiration, exception_queue and the fields of a composite payload.",
 						   rule->payload_type == JSONBOID ? "A key of the payload is read with payload ->> 'key'. " : "");
 		case ERRCODE_UNDEFINED_FUNCTION:
 		case ERRCODE_UNDEFINED_OBJECT:
@@ -776,6 +777,7 @@ set_message(AqRule *rule, const AqMessage *m)
 	set_param(rule, AQ_RULE_EXCEPTION_QUEUE, PointerGetDatum(m->exception_queue), m->exception_queue == NULL);
 	set_param(rule, AQ_RULE_ORIGINAL_MSGID, UUIDPGetDatum(m->original_id), m->original_id == NULL);
 	set_param(rule, AQ_RULE_DEAD_LETTER, PointerGetDatum(m->dead_letter), m->dead_letter == NULL);
+	set_param(rule, AQ_RULE_KEY, PointerGetDatum(m->key), m->key == NULL);
 }
 
 static bool

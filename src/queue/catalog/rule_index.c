@@ -188,7 +188,7 @@ take_value(const char **p, Oid payload_type)
 static bool
 is_readable(const Value *value)
 {
-	return value->variable == AQ_RULE_CORRELATION || value->variable == AQ_RULE_SENDER ||
+	return value->variable == AQ_RULE_CORRELATION || value->variable == AQ_RULE_SENDER || value->variable == AQ_RULE_KEY ||
 		value->variable == AQ_RULE_PROPERTIES || value->variable == AQ_RULE_PAYLOAD;
 }
 
@@ -300,6 +300,8 @@ read_variable(AqRuleVariable variable, const AqMessage *message)
 	{
 		case AQ_RULE_CORRELATION:
 			return (NullableDatum) {PointerGetDatum(message->correlation), message->correlation == NULL};
+		case AQ_RULE_KEY:
+			return (NullableDatum) {PointerGetDatum(message->key), message->key == NULL};
 		case AQ_RULE_SENDER:
 			return (NullableDatum) {PointerGetDatum(message->sender), message->sender == NULL};
 		case AQ_RULE_PROPERTIES:

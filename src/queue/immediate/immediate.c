@@ -257,7 +257,10 @@ aq_immediate_row(FunctionCallInfo fcinfo, const char *sql, int nargs, int ncolum
 		elog(ERROR, "a statement with immediate visibility returned %d rows", row.n);
 }
 
-/* The result of a function of the call's first nargs arguments. */
+/*
+ * The result of an enqueue function of the call's first nargs arguments, and of its
+ * key, which comes behind the visibility.
+ */
 Datum
 aq_immediate_value(FunctionCallInfo fcinfo, const char *function, int nargs)
 {
@@ -268,7 +271,9 @@ aq_immediate_value(FunctionCallInfo fcinfo, const char *function, int nargs)
 	appendStringInfo(&sql, "SELECT %s(", function);
 	for (int i = 1; i <= nargs; i++)
 		appendStringInfo(&sql, "%s$%d", i == 1 ? "" : ", ", i);
+	if (PG_NARGS() > nargs + 1)
+		appendStringInfo(&sql, ", key => $%d", PG_NARGS());
 	appendStringInfoChar(&sql, ')');
-	aq_immediate_row(fcinfo, sql.data, nargs, 1, &value, &fcinfo->isnull);
+	aq_immediate_row(fcinfo, sql.data, PG_NARGS(), 1, &value, &fcinfo->isnull);
 	return value;
 }

@@ -77,7 +77,7 @@ extern void aq_helper_pool_exit(void);
 extern void aq_helper_pool_check(AqFindings *findings);
 
 /* --- autonomous.c: a statement in a separate transaction */
-#define AQ_CALL_ARGUMENTS 16
+#define AQ_CALL_ARGUMENTS 20
 
 /* The helper's progress with a call. */
 typedef enum AqCallPhase

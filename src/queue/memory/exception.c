@@ -280,6 +280,7 @@ void
 aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options)
 {
 	options->correlation = m->correlation;
+	options->key = m->key;
 	options->properties = m->properties;
 	options->attempts = death->attempts;
 	options->dead_letter = dead_letter_of(source, m, death);

@@ -19,6 +19,7 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "nodes/execnodes.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -317,6 +318,8 @@ message_row(MessageRows *rows, const AqMessage *m, int position, const char *con
 	aq_rows_text(row, story.since != 0 ? story.holder : NULL);
 	aq_rows_text(row, story.error);
 	aq_rows_pointer(row, m->dead_letter);
+	if (row->n < row->result->setDesc->natts)	/* not in a catalog of 0.1.0 */
+		aq_rows_pointer(row, m->key);
 	aq_rows_end(row);
 }
 

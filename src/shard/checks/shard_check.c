@@ -620,7 +620,7 @@ aq_shard_check_tables(AqFindings *findings, AqQueue *queue)
 	aq_finding_compare(findings, "tables", "streams found by their number", numbered, streams);
 	if (tally.unclaimed > 0)
 		aq_finding_add(findings, "tables", "empty pairs claimed by no session", tally.unclaimed, 0, NULL);
-	wanting = pg_atomic_read_u32(&sq->wanting);
+	wanting = pg_atomic_read_u32(&sq->wanting) + pg_atomic_read_u32(&sq->wanting_keyed);
 	if (wanting > 0 && wanting > sessions_that_want(queue->id))
 		aq_finding_add(findings, "tables", "sessions that wait for tables", wanting, sessions_that_want(queue->id), NULL);
 }

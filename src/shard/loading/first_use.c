@@ -84,6 +84,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	partition->table_no = table_no;
 	partition->messages = messages;
 	partition->log = log;
+	partition->keyed = aq_tables_keyed(messages);
 	if (first_row(rel, &ordinal, &number))
 	{
 		Stream	   *stream;
@@ -183,7 +184,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	release_list(queue->empty);
 	release_list(pg_atomic_exchange_u32(&queue->done, 0));
 	queue->empty = 0;
-	queue->nempty = queue->nstreams = queue->opened = 0;
+	queue->nempty = queue->nunkeyed = queue->nstreams = queue->opened = 0;
 	queue->last_table_no = 0;
 	queue->trouble = 0;
 	aq_area_reset_counters(queue);

@@ -33,10 +33,10 @@
 
 /* Gives the stream an open partition, unless another session does it first. */
 static void
-open_partition(AqQueue *queue, Stream *stream)
+open_partition(AqQueue *queue, Stream *stream, bool keyed)
 {
 	AqQueueShm *shm = queue->shm;
-	Partition  *partition = aq_tables_provide(queue);
+	Partition  *partition = aq_tables_provide(queue, keyed);
 	int64		number;
 	bool		used = false;
 
@@ -77,11 +77,12 @@ open_partition(AqQueue *queue, Stream *stream)
 /*
  * Reserves up to count slots in the stream's open partition for messages to
  * these consumers (all: the union of their sets).  Returns the slots in the
- * note.
+ * note.  keyed: the rows need a column for keys, which partitions of an older
+ * version do not have.
  */
 static void
 reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *all,
-		uint32 timers_each, PutNote *note)
+		uint32 timers_each, bool keyed, PutNote *note)
 {
 	uint64		xid = U64FromFullTransactionId(GetCurrentFullTransactionId());
 	bool		tagged = note->key != AQ_NO_CORRELATION_KEY;
@@ -96,11 +97,17 @@ reserve(AqQueue *queue, Stream *stream, int64 session, uint32 count, Bitmapset *
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_ENQUEUE_RESERVE);
 		partition = partition_at(stream->open);
+		if (partition != NULL && keyed && !partition->keyed)
+		{
+			aq_stream_close(stream, partition);
+			aq_settle_check_done(stream, partition);
+			partition = NULL;
+		}
 		if (partition == NULL)
 		{
 			aq_latch_free(&stream->latch);
 			if (!aq_load_reopen(queue->shm, stream))
-				open_partition(queue, stream);
+				open_partition(queue, stream, keyed);
 			continue;
 		}
 		if (!admitted && aq_keep_is_new(partition))
@@ -163,6 +170,7 @@ own_columns(const AqPutOptions *options, Datum *values, bool *nulls)
 	values[MSG_ORIGINAL_ID] = options->original_id ? UUIDPGetDatum(options->original_id) : 0;
 	nulls[MSG_ORIGINAL_ID] = options->original_id == NULL;
 	set_varlena(values, nulls, MSG_DEAD_LETTER, options->dead_letter);
+	set_varlena(values, nulls, MSG_KEY, options->key);
 }
 
 /* All columns but the ordinal, the payload and the consumers. */
@@ -344,33 +352,32 @@ stream_for(AqQueueShm *shm, int number)
 	return aq_stream_make(shm, number);
 }
 
-/* Messages with the same affinity, or else of the same producer or session, share a shard. */
-static int
-shard_for(const AqQueue *queue, const AqPutOptions *options)
+/* Has one of the messages a key? */
+static bool
+have_keys(const AqPutOptions *options, uint32 n)
 {
-	if (options->held != 0)
-		return options->held;
-	if (options->affinity != 0)
-		return options->affinity % queue->shards;
-	return (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+	if (options->each == NULL)
+		return options->key != NULL;
+	for (uint32 i = 0; i < n; i++)
+		if (options->each[i].key != NULL)
+			return true;
+	return false;
 }
 
-void
-aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
-	   const Datum *payloads, const bool *nulls,
-	   Bitmapset *const *targets, pg_uuid_t *ids)
+/* All messages go into one shard. */
+static void
+put_into(AqQueue *queue, int shard, const AqPutOptions *options, uint32 n, const Datum *payloads, const bool *nulls,
+		 Bitmapset *const *targets, pg_uuid_t *ids)
 {
 	int64		session = options->producer ? options->producer : aq_schema_session_identity();
-	int			shard = shard_for(queue, options);
 	bool		held = options->held != 0;
+	bool		keyed = have_keys(options, n);
 	Stream	   *stream = stream_for(queue->shm, stream_number(shard, options->priority, options->ready_at != 0));
 	uint32		timers_each = (options->ready_at != 0 ? 1 : 0) + (options->expires_at != 0 ? 1 : 0);
 	Datum		values[MSG_COLUMNS];
 	bool		row_nulls[MSG_COLUMNS] = {0};
 	uint32		done = 0;
 
-	if (options->producer)
-		aq_doubt_pass(queue->shm);
 	common_columns(options, stream->number, session, values, row_nulls);
 	while (done < n)
 	{
@@ -383,7 +390,7 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		note_targets(note, n - done, targets ? targets + done : NULL, held);
 		reserve(queue, stream, session, n - done,
 				held ? note->shared_targets : union_of(n - done, targets ? targets + done : NULL),
-				timers_each, note);
+				timers_each, keyed, note);
 		aq_point("slots-reserved");
 
 		rel = aq_heap_open_messages(note->partition, RowExclusiveLock);
@@ -400,5 +407,92 @@ aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 		else
 			aq_point("rows-inserted");
 	}
+}
+
+/*
+ * Messages with keys of their own: shard by shard, the messages of each in their
+ * order.  shards: of each message.
+ */
+static void
+put_by_shards(AqQueue *queue, const uint8 *shards, const AqPutOptions *options, uint32 n, const Datum *payloads,
+			  const bool *nulls, Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	AqPutOptions common = *options;
+	AqPutOptions *each = palloc(n * sizeof(AqPutOptions));
+	Datum	   *values = palloc(n * sizeof(Datum));
+	bool	   *value_nulls = palloc(n * sizeof(bool));
+	Bitmapset **sets = palloc(n * sizeof(Bitmapset *));
+	pg_uuid_t  *made = palloc(n * sizeof(pg_uuid_t));
+
+	common.each = each;
+	for (int shard = 0; shard < queue->shards; shard++)
+	{
+		uint32		count = 0;
+
+		for (uint32 i = 0; i < n; i++)
+		{
+			if (shards[i] != shard)
+				continue;
+			each[count] = options->each[i];
+			values[count] = payloads[i];
+			value_nulls[count] = nulls[i];
+			if (targets != NULL)
+				sets[count] = targets[i];
+			count++;
+		}
+		if (count == 0)
+			continue;
+		put_into(queue, shard, &common, count, values, value_nulls, targets != NULL ? sets : NULL, made);
+		for (uint32 i = 0, j = 0; i < n; i++)
+			if (shards[i] == shard)
+				ids[i] = made[j++];
+	}
+	pfree(made);
+	pfree(sets);
+	pfree(value_nulls);
+	pfree(values);
+	pfree(each);
+}
+
+/* The shard of a message with this key, unless an affinity is given; NULL: the one of the session or producer. */
+static int
+shard_of(const AqQueue *queue, const AqPutOptions *options, const struct varlena *key)
+{
+	if (options->held != 0)
+		return options->held;
+	if (options->affinity != 0)
+		return options->affinity % queue->shards;
+	if (key != NULL)
+		return aq_message_key_shard(key, queue->shards);
+	return (options->producer ? (uint64) options->producer : aq_schema_session_number()) % queue->shards;
+}
+
+void
+aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
+	   const Datum *payloads, const bool *nulls,
+	   Bitmapset *const *targets, pg_uuid_t *ids)
+{
+	int			shard = shard_of(queue, options, options->each != NULL ? options->each[0].key : options->key);
+	uint8	   *shards = NULL;
+
+	if (options->producer)
+		aq_doubt_pass(queue->shm);
+	for (uint32 i = 1; options->each != NULL && i < n; i++)
+	{
+		int			own = shard_of(queue, options, options->each[i].key);
+
+		if (shards == NULL && own == shard)
+			continue;
+		if (shards == NULL)
+		{
+			shards = palloc(n);
+			memset(shards, shard, n);
+		}
+		shards[i] = own;
+	}
+	if (shards != NULL)
+		put_by_shards(queue, shards, options, n, payloads, nulls, targets, ids);
+	else
+		put_into(queue, shard, options, n, payloads, nulls, targets, ids);
 	aq_chunks_trim();
 }

@@ -120,6 +120,7 @@ aq_area_init(void *area, bool found)
 		aq_latch_init(&aq_area_queues[i].latch, AQ_LATCH_QUEUE, i);
 		pg_atomic_init_u32(&aq_area_queues[i].done, 0);
 		pg_atomic_init_u32(&aq_area_queues[i].wanting, 0);
+		pg_atomic_init_u32(&aq_area_queues[i].wanting_keyed, 0);
 		aq_area_reset_counters(&aq_area_queues[i]);
 	}
 	init_history(&aq_area->history);

@@ -189,6 +189,7 @@ typedef struct Partition
 	int			table_no;
 	Oid			messages;		/* the tables */
 	Oid			log;
+	bool		keyed;			/* the table has a column for keys of messages */
 	uint32		file;			/* file of table messages to which the slots' TIDs refer; 0: no TIDs yet */
 	/* protected by the stream's latch while in a stream */
 	PartitionState state;

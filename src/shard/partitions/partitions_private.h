@@ -25,6 +25,7 @@ typedef struct ShardQueue
 	uint32		empty;			/* list of EMPTY partitions, used in turn, so that relfrozenxid stays young */
 	uint32		empty_last;
 	uint32		nempty;
+	uint32		nunkeyed;		/* of these: without a column for keys of messages */
 	pg_atomic_uint32 done;		/* list of DONE partitions: see aq_settle_list_done */
 	uint32		nstreams;
 	uint32		partitions;		/* list of all its partitions, by next_of_queue, and their number; protected by the
@@ -33,7 +34,9 @@ typedef struct ShardQueue
 	uint32		opened;			/* partitions opened since the queue was loaded */
 	int64		receipt;		/* of the latest lease; 0: none since the queue was loaded */
 	pg_atomic_uint32 wanting;	/* sessions that wait for empty tables */
+	pg_atomic_uint32 wanting_keyed; /* ... with a column for keys */
 	bool		worker_wants;	/* the worker itself needs empty tables */
+	bool		worker_wants_keyed; /* ... with a column for keys */
 	int64		move_pause;		/* before the worker tries to move failed messages again, microseconds; only it uses
 								 * this */
 	int			last_table_no;

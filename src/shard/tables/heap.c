@@ -265,6 +265,7 @@ aq_heap_read_message(AqQueue *queue, const Stream *stream, HeapTuple tuple, Tupl
 	m->payload = values[MSG_PAYLOAD];
 	m->payload_null = nulls[MSG_PAYLOAD];
 	m->correlation = varlena_or_null(values, nulls, MSG_CORRELATION);
+	m->key = varlena_or_null(values, nulls, MSG_KEY);
 	m->properties = varlena_or_null(values, nulls, MSG_PROPERTIES);
 	m->sender = varlena_or_null(values, nulls, MSG_SENDER);
 	m->exception_queue = varlena_or_null(values, nulls, MSG_EXCEPTION_QUEUE);

@@ -88,9 +88,9 @@ create_tables(AqQueue *queue, int table_no)
 						   "stream smallint NOT NULL, payload payload_type, targets bytea, "
 						   "correlation text, properties jsonb, ready_at timestamptz, "
 						   "expires_at timestamptz, sender text, exception_queue text, "
-						   "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb) "
+						   "original_msgid uuid, attempts smallint, exception_queue_id integer, dead_letter jsonb%s) "
 						   "WITH (%s, %s)",
-						   queue->id, table_no, storage(queue->id, table_no, ""), storage(queue->id, table_no, "toast.")), queue->payload_type);
+						   queue->id, table_no, aq_version_has_keys() ? ", key text" : "", storage(queue->id, table_no, ""), storage(queue->id, table_no, "toast.")), queue->payload_type);
 	run_ddl(psprintf("CREATE TABLE aq_data.l%d_%d (LIKE aq_data.log_template INCLUDING STORAGE) "
 					 "WITH (%s)",
 					 queue->id, table_no, storage(queue->id, table_no, "")));
@@ -111,6 +111,18 @@ aq_tables_find(char letter, int32 id, int table_no)
 	return aq_schema_data_table(name);
 }
 
+/* Has the message table a column for keys? */
+bool
+aq_tables_keyed(Oid messages)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(messages));
+	bool		keyed = HeapTupleIsValid(tuple) && ((Form_pg_class) GETSTRUCT(tuple))->relnatts > MSG_KEY;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return keyed;
+}
+
 static void
 find_tables(int32 id, Partition *partition)
 {
@@ -118,6 +130,7 @@ find_tables(int32 id, Partition *partition)
 	partition->log = aq_tables_find('l', id, partition->table_no);
 	if (!OidIsValid(partition->messages) || !OidIsValid(partition->log))
 		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
+	partition->keyed = aq_tables_keyed(partition->messages);
 }
 
 /*
@@ -171,6 +184,7 @@ aq_tables_give_back(AqQueueShm *shm, Partition *partition)
 		partition_at(sq->empty_last)->next = partition->index;
 	sq->empty_last = partition->index;
 	sq->nempty++;
+	sq->nunkeyed += !partition->keyed;
 	aq_latch_free(&sq->latch);
 	aq_cond_broadcast(&shm->changed);
 }
@@ -187,6 +201,8 @@ wants_tables(AqQueueShm *shm)
 
 	if (sq->nempty == 0 && (sq->worker_wants || pg_atomic_read_u32(&sq->wanting) > 0))
 		return true;
+	if (sq->nempty == sq->nunkeyed && (sq->worker_wants_keyed || pg_atomic_read_u32(&sq->wanting_keyed) > 0))
+		return true;
 	return sq->opened > sq->nstreams && sq->nempty < EMPTY_WANTED;
 }
 
@@ -194,7 +210,8 @@ wants_tables(AqQueueShm *shm)
  * The worker cannot wait for itself: before it enqueues, it checks whether
  * there are empty tables; if not, it tries again after its next round has
  * created some.  It does not wait for users either, so it locks the
- * numbers, which aq_tables_lock locks first, conditionally.
+ * numbers, which aq_tables_lock locks first, conditionally.  What it enqueues may have
+ * keys.
  */
 bool
 aq_tables_ready_for_worker(AqQueue *queue)
@@ -202,7 +219,8 @@ aq_tables_ready_for_worker(AqQueue *queue)
 	AqQueueShm *shm = queue->shm;
 	ShardQueue *sq = shard_queue(shm);
 
-	sq->worker_wants = sq->nempty == 0;
+	sq->worker_wants_keyed = sq->nempty == sq->nunkeyed && aq_version_has_keys();
+	sq->worker_wants = sq->nempty == 0 || sq->worker_wants_keyed;
 	if (sq->worker_wants)
 		aq_work_post(shm, AQ_WORK_TABLES);
 	return !sq->worker_wants && aq_queue_lock_numbers(queue, RowExclusiveLock, false);
@@ -258,7 +276,8 @@ may_make(AqQueueShm *shm)
 {
 	ShardQueue *sq = shard_queue(shm);
 
-	return sq->worker_wants || pg_atomic_read_u32(&sq->wanting) > 0 || aq_share_allows(AQ_SHARE_PARTITIONS, shm, 1);
+	return sq->worker_wants || pg_atomic_read_u32(&sq->wanting) > 0 || pg_atomic_read_u32(&sq->wanting_keyed) > 0 ||
+		aq_share_allows(AQ_SHARE_PARTITIONS, shm, 1);
 }
 
 /*
@@ -452,17 +471,41 @@ aq_tables_unused(Partition *partition)
 	give_back_unused(partition, 0);
 }
 
+/* Which pairs does a session want, with regard to the column for keys? */
+typedef enum Keyed
+{
+	KEYED_ONLY,					/* those that have it */
+	KEYED_FIRST,				/* rather those that have it, so that a message with a key can follow */
+	KEYED_LAST,					/* rather the others, to drop them */
+	KEYED_ANY
+} Keyed;
+
 /*
- * Claims the pair that has been empty for the longest time; the list must not
- * be empty.  The caller holds the latch and has reserved a claim.
+ * Claims the pair that has been empty for the longest time; NULL: none.  The caller
+ * holds the latch and has reserved a claim.
  */
 static Partition *
-claim_empty(ShardQueue *sq)
+claim_empty(ShardQueue *sq, Keyed keyed)
 {
+	Partition  *before = NULL;
 	Partition  *partition = partition_at(sq->empty);
+	bool		mixed = sq->nunkeyed > 0 && sq->nunkeyed < sq->nempty;
 
-	sq->empty = partition->next;
+	if (partition == NULL || (keyed == KEYED_ONLY && sq->nunkeyed == sq->nempty))
+		return NULL;
+	while (mixed && keyed != KEYED_ANY && partition->keyed == (keyed == KEYED_LAST))
+	{
+		before = partition;
+		partition = partition_at(partition->next);
+	}
+	if (before == NULL)
+		sq->empty = partition->next;
+	else
+		before->next = partition->next;
+	if (sq->empty_last == partition->index)
+		sq->empty_last = before == NULL ? 0 : before->index;
 	sq->nempty--;
+	sq->nunkeyed -= !partition->keyed;
 	partition->next = 0;
 	partition->state = PARTITION_TAKEN;
 	partition->claimant = aq_session_own_number;
@@ -479,8 +522,7 @@ aq_tables_take_empty(AqQueueShm *shm)
 
 	aq_claim_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
-	if (sq->empty != 0)
-		partition = claim_empty(sq);
+	partition = claim_empty(sq, KEYED_ANY);
 	aq_latch_free(&sq->latch);
 	return partition;
 }
@@ -489,7 +531,7 @@ aq_tables_take_empty(AqQueueShm *shm)
  * *counted: the caller is counted as waiting, which ends when it gets a pair.
  */
 static Partition *
-pop_empty(AqQueueShm *shm, bool *counted)
+pop_empty(AqQueueShm *shm, bool keyed, bool *counted)
 {
 	ShardQueue *sq = shard_queue(shm);
 	Partition  *partition = NULL;
@@ -497,11 +539,11 @@ pop_empty(AqQueueShm *shm, bool *counted)
 
 	aq_claim_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_OPEN);
-	if (sq->empty != 0)
+	partition = claim_empty(sq, keyed ? KEYED_ONLY : KEYED_FIRST);
+	if (partition != NULL)
 	{
-		partition = claim_empty(sq);
 		if (*counted)
-			aq_claim_uncount(&sq->wanting);
+			aq_claim_uncount(keyed ? &sq->wanting_keyed : &sq->wanting);
 		*counted = false;
 	}
 	low = wants_tables(shm);
@@ -519,10 +561,11 @@ pop_empty(AqQueueShm *shm, bool *counted)
 /*
  * Returns a partition with empty tables, as a claim that the caller ends with
  * aq_tables_used() or aq_tables_unused().  If there is none, waits for the
- * worker, but only for a limited time if the worker cannot create any.
+ * worker, but only for a limited time if the worker cannot create any.  keyed: they
+ * must have a column for keys.
  */
 Partition *
-aq_tables_provide(AqQueue *queue)
+aq_tables_provide(AqQueue *queue, bool keyed)
 {
 	AqQueueShm *shm = queue->shm;
 	Partition  *partition;
@@ -538,7 +581,7 @@ aq_tables_provide(AqQueue *queue)
 	}
 
 	aq_jobs_ensure_worker();
-	partition = pop_empty(shm, &counted);
+	partition = pop_empty(shm, keyed, &counted);
 	if (partition != NULL)
 		return partition;
 
@@ -549,7 +592,7 @@ aq_tables_provide(AqQueue *queue)
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
 	aq_share_check(AQ_SHARE_PARTITIONS, shm, 1);
-	aq_claim_count(&shard_queue(shm)->wanting);
+	aq_claim_count(keyed ? &shard_queue(shm)->wanting_keyed : &shard_queue(shm)->wanting);
 	counted = true;
 	for (;;)
 	{
@@ -557,7 +600,7 @@ aq_tables_provide(AqQueue *queue)
 		await_drop(queue);
 		(void) aq_payload_type_lock(queue->payload_type, true);
 		aq_cond_prepare(&shm->changed); /* after the locks, because a wait for one would consume the signal */
-		partition = pop_empty(shm, &counted);
+		partition = pop_empty(shm, keyed, &counted);
 		if (partition != NULL)
 			break;
 		if (shm->object->state == AQ_OBJECT_DROPPED)
@@ -646,7 +689,7 @@ claim_surplus(AqQueueShm *shm)
 	aq_claim_reserve(1);
 	aq_latch_get(&sq->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
 	if (surplus(sq) > 0)
-		partition = claim_empty(sq);
+		partition = claim_empty(sq, KEYED_LAST);
 	aq_latch_free(&sq->latch);
 	return partition;
 }

@@ -34,6 +34,7 @@ enum
 	MSG_ORDINAL, MSG_SESSION, MSG_ENQUEUE_TIME, MSG_STREAM, MSG_PAYLOAD, MSG_TARGETS,
 	MSG_CORRELATION, MSG_PROPERTIES, MSG_READY_AT, MSG_EXPIRES_AT, MSG_SENDER,
 	MSG_EXCEPTION_QUEUE, MSG_ORIGINAL_ID, MSG_ATTEMPTS, MSG_EXCEPTION_QUEUE_ID, MSG_DEAD_LETTER,
+	MSG_KEY,					/* tables made by 0.1.0 do not have it: Partition.keyed */
 	MSG_COLUMNS
 };
 
@@ -140,7 +141,8 @@ extern Oid	aq_tables_find(char letter, int32 id, int table_no);
 extern List *aq_tables_numbers(int32 id);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
-extern Partition *aq_tables_provide(AqQueue *queue);	/* an EMPTY one, TAKEN: a claim */
+extern Partition *aq_tables_provide(AqQueue *queue, bool keyed);	/* an EMPTY one, TAKEN: a claim */
+extern bool aq_tables_keyed(Oid messages);
 extern void aq_tables_used(Partition *partition);	/* the claim ends */
 extern void aq_tables_unused(Partition *partition); /* likewise; to the list again */
 extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);

@@ -51,9 +51,10 @@ public enum PgaqOption {
     /**
      * {@code client}: messages that are sent one after another keep their order, whichever connections of the factory
      * or of the client identifier, and whichever sessions, send them. {@code session}: those of one session do, and
-     * sessions use all shards of a queue.
+     * sessions use all shards of a queue. {@code group}: those of one {@code JMSXGroupID} do, whichever programs send
+     * them, and those of one session that have none.
      */
-    SEND_ORDER("sendOrder", "client", "client", "session"),
+    SEND_ORDER("sendOrder", "client", "client", "session", "group"),
     /** How often to try to connect again after a connection is lost; 0: not at all; -1: without limit. */
     RECONNECT_ATTEMPTS("reconnectAttempts", 0, -1, Integer.MAX_VALUE),
     /** Milliseconds between two attempts to connect again. */

@@ -90,9 +90,17 @@ public final class PgaqOptions implements Serializable {
         return get(PgaqOption.DURABLE_NAMES).equals("plain");
     }
 
-    /** Whether only the messages of one session keep their order: {@link PgaqOption#SEND_ORDER}. */
-    public boolean ordersBySession() {
-        return get(PgaqOption.SEND_ORDER).equals("session");
+    /**
+     * The affinity of messages, by {@link PgaqOption#SEND_ORDER}.
+     *
+     * @param client that of the client
+     */
+    public String affinity(String client) {
+        return switch (get(PgaqOption.SEND_ORDER)) {
+            case "client" -> client;
+            case "group" -> "";
+            default -> null;
+        };
     }
 
     /** {@link PgaqOption#RECONNECT_ATTEMPTS}. */

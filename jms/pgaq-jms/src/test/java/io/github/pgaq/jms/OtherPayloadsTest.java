@@ -83,6 +83,34 @@ class OtherPayloadsTest extends ServerTest {
     }
 
     @Test
+    void theGroupIsTheKeyOfTheServer() throws Exception {
+        for (String type : List.of("jsonb", "aq.jms_message")) {
+            Queue queue = queue(type);
+            String payload = type.equals("jsonb") ? "'1'" : "aq_jms.text('1')";
+            for (String key : List.of("south", "north")) enqueue(queue, payload + ", key => '" + key + "'");
+            try (MessageConsumer consumer = session.createConsumer(queue, "JMSXGroupID = 'north'")) {
+                assertEquals("north", consumer.receive(10_000).getStringProperty("JMSXGroupID"));
+            }
+            assertEquals("south", receive(queue, TextMessage.class).getStringProperty("JMSXGroupID"));
+            TextMessage message = session.createTextMessage("2");
+            MessageProducer producer = session.createProducer(queue);
+            producer.send(message);
+            message.setStringProperty("JMSXGroupID", "we\\\"st");
+            producer.send(message);
+            assertEquals(
+                    "|we\\\"st",
+                    value("SELECT string_agg(coalesce(key, ''), '|' ORDER BY key NULLS FIRST) FROM aq.messages"
+                            + " WHERE state = 'READY' AND queue_name = '" + queue.getQueueName() + "'"));
+            try (MessageConsumer consumer = session.createConsumer(queue, "JMSXGroupID LIKE 'we%'")) {
+                assertEquals("we\\\"st", consumer.receive(10_000).getStringProperty("JMSXGroupID"));
+            }
+            try (MessageConsumer consumer = session.createConsumer(queue, "JMSXGroupID IS NULL")) {
+                assertEquals("2", ((TextMessage) consumer.receive(10_000)).getText());
+            }
+        }
+    }
+
+    @Test
     void aDeepJsonPayloadFromSqlIsATextMessage() throws Exception {
         Queue queue = queue("jsonb");
         String deep = "[".repeat(1000) + "]".repeat(1000);

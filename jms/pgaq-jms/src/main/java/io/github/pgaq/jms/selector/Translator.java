@@ -226,14 +226,25 @@ final class Translator {
     }
 
     private String json(Value property) {
-        return columns.properties + " -> " + Literals.sql(((Property) property).name(), "text");
+        String name = ((Property) property).name();
+        String value = columns.properties + " -> " + Literals.sql(name, "text");
+        return isGroup(name) ? "coalesce(pg_catalog.to_jsonb(key), " + value + ")" : value;
+    }
+
+    private String textOf(Property property) {
+        return columns.properties + " ->> " + Literals.sql(property.name(), "text");
+    }
+
+    /** Whether it is the group of a message that is no {@code aq.jms_message}: the server's key. */
+    private boolean isGroup(String name) {
+        return columns == Columns.OF_OTHERS && name.equals("JMSXGroupID");
     }
 
     /** A value as text; null if a property does not exist or is JSON's null. */
     private String text(Value value) {
         if (value instanceof Literal literal) return Literals.sql((String) literal.value(), "text");
         if (value instanceof Property property)
-            return columns.properties + " ->> " + Literals.sql(property.name(), "text");
+            return isGroup(property.name()) ? "coalesce(key, " + textOf(property) + ")" : textOf(property);
         return switch ((Header) value) {
             case JMSDeliveryMode ->
                 "CASE WHEN " + columns.deliveryMode + " = '1'::jsonb "

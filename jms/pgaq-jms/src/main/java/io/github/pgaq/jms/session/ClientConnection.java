@@ -204,7 +204,7 @@ public class ClientConnection implements PgaqConnection {
     /** The affinity of what its sessions send, see {@link io.github.pgaq.jms.store.Outgoing}. */
     String affinity() {
         String client = clientId;
-        return options.ordersBySession() ? null : client == null ? origin : "jms:" + client;
+        return options.affinity(client == null ? origin : "jms:" + client);
     }
 
     /** Makes a thread of this connection; unless the options say so, it does not keep the program running. */

@@ -12,7 +12,14 @@ final class Payloads {
 
     private static final String ENQUEUE = "SELECT aq_jms.enqueue(?, ?, priority => ?, "
             + "delay => make_interval(secs => ?), expiration => make_interval(secs => ?), correlation => ?, "
-            + "producer => ?, affinity => ?, options => ?::jsonb)";
+            + "producer => ?, affinity => ?, options => ";
+
+    private static final String WITHOUT_GROUPS = ENQUEUE + "?::jsonb)";
+
+    /** The group of a message, if it has one, is its key. */
+    private static final String WITH_GROUPS = ENQUEUE
+            + "(SELECT jsonb_agg(o || jsonb_build_object('key', o -> 'properties' -> 'JMSXGroupID') ORDER BY n)"
+            + " FROM jsonb_array_elements(?::jsonb) WITH ORDINALITY AS e (o, n)))";
 
     private final Connection connection;
     private final Statements statements;
@@ -24,7 +31,9 @@ final class Payloads {
 
     /** Enqueues messages of one queue with the same options, {@link Sender#alike}, in one call. */
     void send(List<Outgoing> messages) throws SQLException {
-        PreparedStatement statement = statements.get(ENQUEUE);
+        String options = options(messages);
+        PreparedStatement statement =
+                statements.get(options.contains("\"JMSXGroupID\"") ? WITH_GROUPS : WITHOUT_GROUPS);
         Outgoing common = messages.get(0);
         boolean bytes = messages.stream().anyMatch(message -> message.body().bytes() != null);
         statement.setString(1, common.queue());
@@ -43,7 +52,7 @@ final class Payloads {
         statement.setString(6, common.correlation());
         statement.setString(7, common.producer());
         statement.setString(8, common.affinity());
-        statement.setString(9, options(messages));
+        statement.setString(9, options);
         try {
             SqlStore.run(statement);
         } finally {

@@ -11,7 +11,7 @@ package io.github.pgaq.jms.store;
  * @param correlation the server's property {@code correlation}, or null
  * @param producer messages with the same producer keep their order across sessions; null: the order of this session
  * @param affinity messages with the same affinity that are sent one after another keep their order across sessions,
- *     without waiting for each other; null: none
+ *     without waiting for each other; empty: those of the same group do; null: those of this session
  */
 public record Outgoing(
         String queue,

@@ -185,6 +185,43 @@ class ServerSessionTest extends ServerTest {
         assertEquals(numbers(24), received);
     }
 
+    /** Shards of messages that two programs send, of eight groups and without one, each text by both. */
+    private List<String> shardsOfGroups(String order) throws Exception {
+        for (int program = 0; program < 2; program++) {
+            PgaqConnectionFactory another = new PgaqConnectionFactory(url());
+            another.setOption(PgaqOption.SEND_ORDER, order);
+            try (PgaqConnection one = another.createConnection();
+                    Session session = one.createSession()) {
+                MessageProducer producer = session.createProducer(session.createQueue(name));
+                producer.send(session.createTextMessage("-1"));
+                for (String group : numbers(8)) {
+                    TextMessage message = session.createTextMessage(group);
+                    message.setStringProperty("JMSXGroupID", group);
+                    producer.send(message);
+                }
+            }
+        }
+        String messages = " FROM aq.messages WHERE queue_name = '" + name + "'";
+        String most = "SELECT max(n) FROM (SELECT count(DISTINCT shard) AS n" + messages;
+        return List.of(
+                value("SELECT count(DISTINCT shard)" + messages + " AND key IS NOT NULL"),
+                value(most + " AND key IS NOT NULL GROUP BY key) k"),
+                value(most + " GROUP BY session_id) s"));
+    }
+
+    @Test
+    void messagesOfAGroupKeepTheirOrderAcrossProgramsIfAsked() throws Exception {
+        List<String> shards = shardsOfGroups("group");
+        assertNotEquals("1", shards.get(0), "the groups use several shards");
+        assertEquals("1", shards.get(1), "each group uses one");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"client", "session"})
+    void messagesOfASessionKeepTheirOrderWhateverTheirGroups(String order) throws Exception {
+        assertEquals("1", shardsOfGroups(order).get(2));
+    }
+
     @Test
     void higherPrioritiesComeFirst() throws Exception {
         Session session = connection.createSession();
