@@ -20,11 +20,13 @@ def duration(microseconds: float | None) -> str:
     """Microseconds in the unit that suits: '420 us', '3.1 ms', '1.20 s'."""
     if microseconds is None:
         return "-"
-    if microseconds < 1000:
+    if microseconds < 999.5:
         return f"{microseconds:.0f} us"
-    if microseconds < 1_000_000:
+    if microseconds < 999_500:
         return f"{microseconds / 1000:.3g} ms"
-    return f"{microseconds / 1_000_000:.3g} s"
+    if microseconds < 999_500_000:
+        return f"{microseconds / 1_000_000:.3g} s"
+    return f"{microseconds / 1_000_000:,.0f} s"
 
 
 def printable(word: str) -> str:

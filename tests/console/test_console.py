@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from conftest import ROOT, put, take, until
-from pgaq import db, demo_console
+from pgaq import db, demo_console, text
 
 httpx = pytest.importorskip("httpx", reason="missing: python3-httpx")
 pytest.importorskip("starlette", reason="missing: python3-starlette")
@@ -31,100 +31,7 @@ from pgaq.console.logins import Guard, Logins, Refused  # noqa: E402
 from pgaq.console.pages import PAGES  # noqa: E402
 from pgaq.console.serve import Server  # noqa: E402
 
-HOSTILE = '<script>alert("x")</script>\'"><img src=x onerror=alert(1)>'
-HOSTILE_PAYLOADS = [
-    HOSTILE,
-    "\x1b[31mred\x07",
-    "\u202egnp.exe\u202c",
-    "{ no json",
-    "</pre></textarea><svg onload=alert(1)>",
-    "a\nb\r\nc",
-    "x" * 100_000,
-]
-HOST = "127.0.0.1"
-PATHS = ["/queues", "/queue?name=tales", "/messages?queue=tales", "/dead", "/waits", "/schedules", "/cluster", "/reports", "/log"]
-
-
-@pytest.fixture(scope="module")
-def server(shared_server):
-    """Passwords are demanded of three roles; postgres does not need one: the console must not let it in."""
-    hba = shared_server.data / "pg_hba.conf"
-    hba.write_text(f"local all boss,viewer,nobody,missing scram-sha-256\n{hba.read_text()}")
-    shared_server.reload()
-    with shared_server.connect() as conn:
-        conn.execute("""
-            CREATE ROLE boss LOGIN PASSWORD 'of it all'; GRANT pg_monitor TO boss;
-            CREATE ROLE viewer LOGIN PASSWORD 'sees it' IN ROLE pg_monitor;
-            CREATE ROLE nobody LOGIN PASSWORD 'sees little';
-            GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA aq TO boss""")
-        db.execute(conn, "SELECT aq.create_queue('tales', payload_type => 'text', max_retries => 0)")
-        db.execute(conn, "SELECT aq.create_queue(%s)", [HOSTILE])
-        db.execute(conn, "SELECT aq.alter_queue(q, new_owner => 'boss') FROM unnest(%s::text[]) q", [["tales", HOSTILE]])
-        for word in HOSTILE_PAYLOADS:
-            db.execute(conn, "SELECT aq.enqueue('tales', %s::text, correlation => %s)", [word, HOSTILE])
-        conn.execute("BEGIN")
-        db.execute(conn, "SELECT count(*) FROM aq.dequeue('tales', as_type => NULL::text)")
-        conn.execute("ROLLBACK")
-        until(lambda: db.value(conn, "SELECT sum(lag) FROM aq.metrics('tales_exceptions')") == 1, "the dead letter")
-        db.execute(conn, "SELECT aq.schedule('every_night', 'tales', 'x'::text, cron => '0 3 * * *')")
-        db.execute(conn, "SELECT aq.take_snapshot() FROM generate_series(1, 2)")
-    return shared_server
-
-
-def dsn(server):
-    return f"host='{server.socket_dir}' port='{server.port}' dbname='postgres'"
-
-
-def serve(settings):
-    """A console in a thread; its URL, and what ends it."""
-    made = Server(application(settings), HOST, 0)
-    thread = threading.Thread(target=made.run, daemon=True)
-    thread.start()
-    until(lambda: made.started, "the console")
-
-    def end():
-        made.handle_exit(15, None)
-        thread.join(20)
-        assert not thread.is_alive()
-
-    return made, f"http://{HOST}:{made.address[1]}", end
-
-
-@pytest.fixture(scope="module")
-def console(server):
-    made, url, end = serve(Settings(dsn=dsn(server), hosts=(HOST, "localhost"), every=0.2))
-    made.url = url
-    yield made
-    end()
-
-
-@pytest.fixture(autouse=True)
-def no_failures(console):
-    console._console.logins.guard = Guard()
-
-
-def client(console, role=None, password=None):
-    made = httpx.Client(base_url=console.url, timeout=30)
-    if role:
-        assert log_in(made, role, password).status_code == 303
-    return made
-
-
-def log_in(made, role, password, **more):
-    token = re.search('name="token" value="([^"]+)"', made.get("/login").text)[1]
-    return made.post("/login", data={"token": token, "role": role, "password": password}, **more)
-
-
-@pytest.fixture(scope="module")
-def people(console):
-    made = {
-        "boss": client(console, "boss", "of it all"), "viewer": client(console, "viewer", "sees it"),
-        "nobody": client(console, "nobody", "sees little"),
-    }  # fmt: skip
-    yield made
-    for each in made.values():
-        each.close()
-
+from console_server import HOST, HOSTILE, HOSTILE_PAYLOADS, PATHS, client, console, dsn, log_in, no_failures, people, serve, server  # noqa: E402, F401
 
 # -- without a login
 
@@ -382,6 +289,17 @@ def test_pages(people, role, path):
     assert 'role="alert"' not in answer.text
 
 
+def test_an_error_of_the_console(people, console, monkeypatch):
+    """A page, with all of its headers, that says so."""
+    monkeypatch.setattr(words, "tree", None)
+    answer = people["boss"].get("/waits")
+    assert (
+        answer.status_code == 500
+        and "The console has failed" in answer.text
+        and "script-src 'self'" in answer.headers["content-security-policy"]
+    )
+
+
 def test_a_role_without_privileges_sees_nothing(people):
     assert "There is no queue that this role can use" in people["nobody"].get("/queues").text
     assert people["nobody"].get("/queue?name=tales").status_code == people["nobody"].get("/messages?queue=tales").status_code == 404
@@ -495,13 +413,19 @@ def test_sessions_of_a_queue(people, server):
         try:
             for path in ("/queue?name=awaited", "/waits"):
                 row = until(
-                    lambda: re.search(f"<tr[^>]*><td>{pid}</td>.*?</tr>", people["viewer"].get(path).text, re.DOTALL), "the session"
+                    lambda: re.search(f"<tr[^>]*><th[^>]*>{pid}</th>.*?</tr>", people["viewer"].get(path).text, re.DOTALL), "the session"
                 )[0]
                 assert "waiting for messages" in row and "<small>queue awaited," in row
         finally:
             db.execute(conn, "SELECT aq.enqueue('awaited', 'null'::jsonb)")
         call.result(60)
         db.execute(conn, "SELECT aq.drop_queue('awaited', force => true)")
+
+
+def test_durations():
+    """Never with an exponent."""
+    shown = {0: "0 us", 999: "999 us", 999.7: "1 ms", 1500: "1.5 ms", 999_998: "1 s", 60_000_000: "60 s", 999_900_000: "1,000 s", 3_600_000_000: "3,600 s"}  # fmt: skip
+    assert {each: text.duration(each) for each in shown} == shown
 
 
 def test_tree_with_a_cycle():
@@ -519,7 +443,7 @@ def test_the_oldest_snapshot(people, server):
         pid = db.value(one, "SELECT pg_backend_pid()")
         one.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 /* the holder */")
         text = until(lambda: f"session {pid}</th>" in (found := people["viewer"].get("/waits").text) and found, "the holder")
-        row = re.search(f'<tr><th scope="row">session {pid}</th>.*?</tr>', text, re.DOTALL)[0]
+        row = re.search(f"<tr><th[^>]*>session {pid}</th>.*?</tr>", text, re.DOTALL)[0]
         assert "the holder" in row and f"SELECT pg_terminate_backend({pid})" in row and "idle in transaction" in row
         one.execute("ROLLBACK")
     assert words.to_end({"kind": "prepared transaction", "name": "it's"}) == "COMMIT PREPARED 'it''s' or ROLLBACK PREPARED 'it''s'"

@@ -89,6 +89,15 @@ class Console:
     def problem(self, request: Request, status: int, said: str, do: str = "", login: Login | None = None) -> HTMLResponse:
         return self.html(request, "problem.html", status, title="Problem", said=said, do=do, login=login, live=None)
 
+    def nothing(self, request: Request, _: Exception) -> Response:
+        return self.problem(request, 404, "There is no such page.", login=self.login_of(request))
+
+    def broken(self, request: Request, _: Exception) -> Response:
+        """An error of the console itself.  The server of ASGI is told of it, too, and logs it."""
+        answer = self.problem(request, 500, "The console has failed.", "Its log says why; please report it.", self.login_of(request))
+        answer.headers.update(HEADERS)  # it is made outside of what adds them
+        return answer
+
     def login_of(self, request: Request, touch: bool = True) -> Login | None:
         return self.logins.find(request.cookies.get(self.cookie), touch)
 
@@ -360,7 +369,7 @@ def application(settings: Settings) -> Starlette:
         console.closing = True
         console.logins.close()
 
-    made = Starlette(routes=console.routes(), lifespan=lifespan)
+    made = Starlette(routes=console.routes(), lifespan=lifespan, exception_handlers={404: console.nothing, Exception: console.broken})
     made.add_middleware(Headers, console=console)
     made.state.console, made.state.lifespan = console, lifespan
     return made

@@ -311,7 +311,7 @@ def messages(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
     rows = db.rows(conn, MESSAGES, {"queue": settings["queue"], "priority": number(given, "priority"), "offset": offset(given), **asked})
     consumers = [row["consumer"] for row in db.rows(conn, "SELECT DISTINCT consumer FROM aq.subscribers WHERE queue_name = %s AND consumer IS NOT NULL ORDER BY 1 LIMIT 200", [settings["queue"]])]  # fmt: skip
     return {
-        "queue": settings, "rows": rows[:PAGE], "more": len(rows) > PAGE, "page": number(given, "page", 1), "states": STATES, "consumers": consumers,
+        "queue": settings, "heading": f"Messages of {settings['queue']}", "rows": rows[:PAGE], "more": len(rows) > PAGE, "page": number(given, "page", 1), "states": STATES, "consumers": consumers,
         "hidden": "dequeue" not in (settings["rights"] or ""),
     }  # fmt: skip
 
@@ -325,7 +325,7 @@ def message(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict
         raise NotFound("There is no such message, or this role cannot dequeue it.")
     form = given.get("as", "json")
     row = rows[0]
-    return {"message": row, "rows": rows, "form": form, "payload": words.payload(row["payload"], form), "cut": (row["bytes"] or 0) > len((row["payload"] or "").encode()), "timelines": [(each["consumer"], words.timeline(each)) for each in rows]}  # fmt: skip
+    return {"message": row, "heading": f"Message of {row['queue']}", "rows": rows, "form": form, "payload": words.payload(row["payload"], form), "cut": (row["bytes"] or 0) > len((row["payload"] or "").encode()), "timelines": [(each["consumer"], words.timeline(each)) for each in rows]}  # fmt: skip
 
 
 def dead(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
