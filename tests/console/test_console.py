@@ -358,6 +358,7 @@ def test_schedule_in_words(people):
     text = people["boss"].get("/schedules").text
     assert "every day at 03:00" in text and text.count(":00:00") >= 5
     assert words.timing("*/5 * * * *") == "every 5 minutes" and words.timing("0 9 * * 1-5") == "Monday to Friday at 09:00"
+    assert words.timing("30 7 * * mon-fri") == "Monday to Friday at 07:30" and words.timing("0 9 * * Sun") == "every Sunday at 09:00"
     assert words.timing("1,2 3 * 4 5") == "1,2 3 * 4 5"
 
 

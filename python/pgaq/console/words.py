@@ -15,6 +15,7 @@ from pgaq.command.output import drawn, plain
 
 WIDTH, HEIGHT = 120, 28
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = tuple(each[:3].lower() for each in DAYS)
 # the order in which a message can have been through them
 STEPS = (
     ("enqueue_time", "enqueued"), ("ready_at", "ready from"), ("leased_since", "leased"), ("leased_until", "lease ends"), ("dequeue_time", "finished"),
@@ -248,8 +249,10 @@ def timing(word: str | None) -> str:
         return f"every day at {clock}"
     if day == "*" and re.fullmatch("[0-7]", weekday):
         return f"every {DAYS[int(weekday)]} at {clock}"
-    if day == "*" and weekday == "1-5":
+    if day == "*" and weekday.lower() in ("1-5", "mon-fri"):
         return f"Monday to Friday at {clock}"
+    if day == "*" and weekday.lower() in WEEKDAYS:
+        return f"every {DAYS[WEEKDAYS.index(weekday.lower())]} at {clock}"
     if day.isdecimal() and weekday == "*":
         return f"on day {day} of each month at {clock}"
     return word or ""
