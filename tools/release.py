@@ -35,7 +35,7 @@ from typing import Callable
 ROOT = Path(__file__).resolve().parent.parent
 MAINTAINER = "pgaq maintainers <maintainers@users.noreply.github.com>"
 # modules of jms/ that programs use; the others are tests and a demo
-ARTIFACTS = ["pgaq-jms", "pgaq-jms-javax", "pgaq-spring-boot-starter", "pgaq-spring-boot3-starter"]
+ARTIFACTS = ["pgaq-jms", "pgaq-jms-javax", "pgaq-jms-opentelemetry", "pgaq-spring-boot-starter", "pgaq-spring-boot3-starter"]
 POM = "{http://maven.apache.org/POM/4.0.0}"
 
 

@@ -1,0 +1,29 @@
+package io.github.pgaq.jms.opentelemetry;
+
+import io.opentelemetry.api.trace.SpanContext;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The creation of the messages that a session has received and not settled yet. */
+final class Settled {
+    private static final int LIMIT = 128;
+
+    private final List<SpanContext> creations = new ArrayList<>();
+    private int messages;
+
+    synchronized void add(SpanContext creation) {
+        messages++;
+        if (creation.isValid() && creations.size() < LIMIT) {
+            creations.add(creation);
+        }
+    }
+
+    /** How many there are; then there are none. */
+    synchronized int take(List<SpanContext> into) {
+        into.addAll(creations);
+        creations.clear();
+        int taken = messages;
+        messages = 0;
+        return taken;
+    }
+}
