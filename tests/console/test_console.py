@@ -541,7 +541,8 @@ def test_changes(people, conn, own):
     assert db.value(conn, "SELECT enqueue_enabled OR dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is False
     act(boss, "start", queue=own)
     assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is True
-    act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
+    asked = act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
+    assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions"] and "<button>Change settings</button>" in asked
     assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7
     page = boss.get("/dead").text
     link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)

@@ -50,6 +50,7 @@ class Action:
     dangerous: bool = False
     good: str = ""  # the only result that is a success
     what: tuple[str, str] = ("message", "messages")  # what is counted
+    present: str = ""  # what the parameters that the form asks for are now: a row
     confirmed: bool = False  # it is done only if it concerns no more messages than the question has said
 
     @property
@@ -75,7 +76,8 @@ ACTIONS = {
         "Change settings", "What is empty remains as it is. {messages} in the queue.", "queue",
         """SELECT aq.alter_queue(%(queue)s, max_retries => NULLIF(%(max_retries)s, '')::int, retry_delay => NULLIF(%(retry_delay)s, '')::interval,
             retention => NULLIF(%(retention)s, '')::interval, exception_queue => NULLIF(%(exception_queue)s, ''))::text""",
-        asked={"max_retries": "Max retries (-1: no limit)", "retry_delay": "Retry delay", "retention": "Retention", "exception_queue": "Exception queue"}, count=LAG, back=QUEUE,
+        asked={"max_retries": "Max retries (-1: no limit)", "retry_delay": "Retry delay", "retention": "Retention", "exception_queue": "Exception queue"},
+        present="SELECT COALESCE(max_retries, -1) AS max_retries, retry_delay, retention, exception_queue FROM aq.queues WHERE queue_name = %(queue)s", count=LAG, back=QUEUE,
     ),
     "redrive": Action(
         "Redrive dead letters", "{messages} {go} back to queue {queue}, as new messages without attempts.", "queue",
@@ -127,6 +129,11 @@ def _check_confirmed(parameters: Mapping[str, str], number: int, confirmed: str)
     """Of a limit that was entered, no number has to be confirmed."""
     if not parameters.get("most") and (not re.fullmatch(r"\d{1,18}", confirmed) or number > int(confirmed)):
         raise Grown(number)
+
+
+def present(conn: db.Connection, action: Action, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """What is to be changed, as it is now."""
+    return next(iter(db.rows(conn, action.present, parameters)), {}) if action.present else {}
 
 
 def perform(conn: db.Connection, name: str, action: Action, parameters: Mapping[str, str], confirmed: str) -> int | None:

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from pgaq import db, report
 from pgaq.command.common import VERSION, Failure, failure
 from pgaq.console import words
-from pgaq.console.actions import ACTIONS, FLAGS, Action, Grown, count, given, perform, question
+from pgaq.console.actions import ACTIONS, FLAGS, Action, Grown, count, given, perform, present, question
 from pgaq.console.actions import Refused as NotDone
 from pgaq.console.logins import Busy, Login, Logins, Refused
 from pgaq.console.pages import PAGES, NotFound, Page, Wrong
@@ -212,13 +212,15 @@ class Console:
                     login.ask, lambda conn: perform(conn, name, action, parameters, form.get("number", "")), change=True
                 )
                 return RedirectResponse(f"{_root(request)}/log", 303)
-            number = await run_in_threadpool(login.ask, lambda conn: count(conn, action, parameters))
+            number, now = await run_in_threadpool(
+                login.ask, lambda conn: (count(conn, action, parameters), present(conn, action, parameters))
+            )
         except Grown as error:
             said = "Nothing was done: more messages would be concerned than the question has said. If more keep arriving, stop the queue first."
             return self.ask(request, login, action, parameters, error.args[0], said, 409)
         except FAILURES as error:
             return self.problem(request, *_failed(error, {3: 503, 5: 403, 6: 404}, 400), login)
-        return self.ask(request, login, action, parameters, number)
+        return self.ask(request, login, action, parameters, number, now=now)
 
     def ask(
         self,
@@ -229,12 +231,13 @@ class Console:
         number: int | None,
         said: str = "",
         status: int = 200,
+        now: dict[str, Any] | None = None,
     ) -> HTMLResponse:
-        """The question; said: why it is asked again."""
+        """The question; said: why it is asked again; now: present values of what the form asks for."""
         back = f"{_root(request)}/{action.back or 'schedules?'}{words.quoted(parameters[action.object]) if action.back else ''}"
         return self.html(
             request, "ask.html", status, title=action.title, login=login, live=None, action=action, parameters=parameters, flags=FLAGS,
-            question=question(action, parameters, number), number=number, back=back, said=said,
+            question=question(action, parameters, number), number=number, back=back, said=said, now=now or {},
         )  # fmt: skip
 
     # -- login
