@@ -534,7 +534,7 @@ BEGIN
 			(9, 'notification', '{register,unregister,notifications,post}', 'SELECT aq.register(''orders'', ''plsql://public.on_order'');'),
 			(10, 'propagation', '{create_propagation,alter_propagation,drop_propagation}', 'SELECT aq.create_propagation(''orders'', ''orders@warehouse'');'),
 			(11, 'servers', '{check_link,add_node,remove_node,reset_node,reclaim_unit}', 'SELECT * FROM aq.check_link(''warehouse'');'),
-			(12, 'monitoring', '{metrics,check,version}', 'SELECT * FROM aq.metrics(''orders'');')),
+			(12, 'monitoring', '{metrics,keys,check,version}', 'SELECT * FROM aq.metrics(''orders'');')),
 		functions AS (SELECT p.oid, n.nspname || '.' || p.proname AS name, p.proname, p.proargnames[1:p.pronargs] AS arguments,
 				CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END AS prefix, obj_description(p.oid, 'pg_proc') AS comment
 			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ('aq', 'aq_jms'))
@@ -790,6 +790,22 @@ BEGIN ATOMIC
  SELECT aq_internal.cancel(queue_name, msgid, ( SELECT count(*) AS count
             FROM aq.message(cancel.queue_name, cancel.msgid) m(queue_name, consumer, msgid, state, priority, correlation, payload, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue, original_msgid, properties, shard, session_id, delivery_mode, in_memory, leased_since, leased_until, leased_by, last_error, dead_letter, key)
            WHERE (m.state <> ALL (ARRAY['PROCESSED'::text, 'PURGED'::text, 'EXPIRED'::text])))) AS cancel;
+END;
+CREATE OR REPLACE FUNCTION aq.keys(queue_name text, OUT consumer text, OUT key text, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT oldest timestamp with time zone)
+ RETURNS SETOF record
+ LANGUAGE sql
+ ROWS 100
+BEGIN ATOMIC
+ SELECT m.consumer,
+     m.key,
+     count(*) FILTER (WHERE (m.state = 'READY'::text)) AS count,
+     count(*) FILTER (WHERE (m.state = 'WAITING'::text)) AS count,
+     count(*) FILTER (WHERE (m.state = ANY (ARRAY['LOCKED'::text, 'LEASED'::text]))) AS count,
+     min(m.enqueue_time) AS min
+    FROM aq.messages m
+   WHERE ((m.queue_name = keys.queue_name) AND (m.key IS NOT NULL) AND (m.state = ANY (ARRAY['READY'::text, 'WAITING'::text, 'LOCKED'::text, 'LEASED'::text])))
+   GROUP BY m.consumer, m.key
+   ORDER BY (min(m.enqueue_time)), m.key, m.consumer;
 END;
 CREATE OR REPLACE VIEW aq.schedules WITH (security_barrier=true) AS
  SELECT s.schedule_name,
@@ -2391,6 +2407,15 @@ COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedule
 COMMENT ON COLUMN aq.messages.key IS 'key given at enqueue; null: none';
 COMMENT ON COLUMN aq.dead_letters.key IS 'its key';
 COMMENT ON VIEW aq.privileges IS 'Privileges granted on queues and on single consumers; default exception queues, which have the privileges of their queues, are left out; a role sees its own, those of PUBLIC and of the queues that it can administer, members of pg_monitor see all';
+COMMENT ON FUNCTION aq.keys(pg_catalog.text) IS 'The keys that have messages which are not finished, the key with the oldest first; in a topic for each
+  consumer. No rows for a queue or consumer from which the current role cannot dequeue. Reads the
+  tables of the queue, as aq.messages does.
+consumer: the consumer; null in single-consumer queues
+key: the key
+ready: can be dequeued
+delayed: wait for their delay or retry delay
+in_flight: taken by running or prepared transactions, or leased
+oldest: time of the enqueue call of the oldest';
 COMMENT ON COLUMN aq.schedules.state IS 'active; stopped: by aq.stop_schedule; failing: the last try failed, and it is tried again; stuck: a process that runs code for the role cannot be interrupted, and its schedules wait until that ends; disabled: after 16 failures in a row, until aq.start_schedule; ended: no time is left';
 COMMENT ON COLUMN aq.nodes.state IS 'this node; copy: this database is a copy of the node, and does not act as it: see aq.reset_node; reachable: it has answered a heartbeat within pgaq.node_timeout; refused: it is reached, and one of the two refuses the other, see error; unreachable; unknown: no heartbeat has been sent yet, or pgaq.max_nodes is too small';
 COMMENT ON VIEW aq.nodes IS 'Nodes: this database, and those that were added with aq.add_node and on whose foreign server the current role has USAGE; members of pg_monitor see all';

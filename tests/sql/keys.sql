@@ -15,6 +15,15 @@ SELECT t.error($$SELECT aq.enqueue_array('k', ARRAY['1'], options => '[{"key": [
 SELECT aq.enqueue('k', '"none"', key => NULL) IS NOT NULL, aq.enqueue('k', '"empty"', key => '') IS NOT NULL;
 SELECT cardinality(aq.enqueue_array('k', ARRAY['1', '2', '3', '4'], key => 'all', options => '[{"key": "own"}, null, {"key": null}, {"key": ""}]'));
 SELECT payload, key, key IS NULL FROM aq.messages WHERE queue_name = 'k' AND state = 'READY' ORDER BY payload;
+-- the keys of a queue
+SELECT aq.enqueue('k', '6', key => 'late', delay => '1 hour') IS NOT NULL;
+BEGIN;
+SELECT payload FROM aq.dequeue('k', key => 'all', mode => 'locked');
+SELECT key, ready, delayed, in_flight, oldest <= clock_timestamp() FROM aq.keys('k') ORDER BY key COLLATE "C";
+COMMIT;
+SELECT key, ready, delayed, in_flight FROM aq.keys('k') ORDER BY key COLLATE "C";
+SELECT count(*) FROM aq.keys('unknown');
+SELECT aq.purge_queue('k', condition => $$key = 'late'$$);
 -- by position it is the last argument
 SELECT aq.enqueue('k', '5'::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'last') IS NOT NULL;
 -- dequeue and browse by key, alone and with other options
@@ -32,6 +41,7 @@ SELECT payload FROM aq.dequeue('k', max_messages => 10);
 SELECT aq.subscribe('k_topic', 'a', $$key = 'a'$$), aq.subscribe('k_topic', 'vowel', $$key IN ('a', 'e')$$), aq.subscribe('k_topic', 'none', 'key IS NULL');
 SELECT count(i) FROM unnest(aq.enqueue_array('k_topic', ARRAY['1', '2', '3', '4'], options => '[{"key": "a"}, {"key": "e"}, {"key": "x"}, {}]')) i;
 SELECT consumer, payload, key FROM aq.messages WHERE queue_name = 'k_topic' ORDER BY consumer, payload;
+SELECT consumer, key, ready FROM aq.keys('k_topic') ORDER BY consumer COLLATE "C", key;
 -- a field of the payload has its name
 CREATE TYPE t.keyed AS (key text, n int);
 SELECT aq.create_queue('k_typed', 't.keyed');

@@ -29,7 +29,7 @@ BEGIN
 			(9, 'notification', '{register,unregister,notifications,post}', 'SELECT aq.register(''orders'', ''plsql://public.on_order'');'),
 			(10, 'propagation', '{create_propagation,alter_propagation,drop_propagation}', 'SELECT aq.create_propagation(''orders'', ''orders@warehouse'');'),
 			(11, 'servers', '{check_link,add_node,remove_node,reset_node,reclaim_unit}', 'SELECT * FROM aq.check_link(''warehouse'');'),
-			(12, 'monitoring', '{metrics,check,version}', 'SELECT * FROM aq.metrics(''orders'');')),
+			(12, 'monitoring', '{metrics,keys,check,version}', 'SELECT * FROM aq.metrics(''orders'');')),
 		functions AS (SELECT p.oid, n.nspname || '.' || p.proname AS name, p.proname, p.proargnames[1:p.pronargs] AS arguments,
 				CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE '' END AS prefix, obj_description(p.oid, 'pg_proc') AS comment
 			FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ('aq', 'aq_jms'))

@@ -1,4 +1,4 @@
--- One message by its id.
+-- One message by its id, and the keys of a queue.
 
 CREATE FUNCTION aq.message(queue_name text, msgid uuid) RETURNS SETOF aq.messages
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
@@ -27,3 +27,24 @@ COMMENT ON FUNCTION aq.cancel(text, uuid) IS
   ends leases); gone: it was already consumed, removed or failed, or never existed. A rollback is
   not an attempt. For roles with the dequeue privilege on the queue.
 Errors 22004, 42501, 42704, 55000';
+
+CREATE FUNCTION aq.keys(queue_name text, OUT consumer text, OUT key text, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint,
+	OUT oldest timestamptz)
+RETURNS SETOF record LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 100
+BEGIN ATOMIC
+	SELECT m.consumer, m.key, count(*) FILTER (WHERE m.state = 'READY'), count(*) FILTER (WHERE m.state = 'WAITING'),
+		count(*) FILTER (WHERE m.state IN ('LOCKED', 'LEASED')), min(m.enqueue_time)
+	FROM aq.messages m
+	WHERE m.queue_name = keys.queue_name AND m.key IS NOT NULL AND m.state IN ('READY', 'WAITING', 'LOCKED', 'LEASED')
+	GROUP BY m.consumer, m.key ORDER BY min(m.enqueue_time), m.key, m.consumer;
+END;
+COMMENT ON FUNCTION aq.keys(text) IS
+'The keys that have messages which are not finished, the key with the oldest first; in a topic for each
+  consumer. No rows for a queue or consumer from which the current role cannot dequeue. Reads the
+  tables of the queue, as aq.messages does.
+consumer: the consumer; null in single-consumer queues
+key: the key
+ready: can be dequeued
+delayed: wait for their delay or retry delay
+in_flight: taken by running or prepared transactions, or leased
+oldest: time of the enqueue call of the oldest';
