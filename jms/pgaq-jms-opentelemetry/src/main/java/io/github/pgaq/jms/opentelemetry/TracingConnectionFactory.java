@@ -11,9 +11,9 @@ import jakarta.jms.JMSException;
  * messaging, and give each message the trace context of its span, as its properties {@code traceparent} and
  * {@code tracestate}.
  *
- * <p>Spans are {@code send} (PRODUCER) for each message, {@code receive} (CLIENT) for each call that has returned one,
  * <p>Spans are {@code send} (PRODUCER) for each message, {@code receive} (CLIENT) for each call that returns one,
- * or acknowledgement of a session or context; the latter three have links to the creation of their messages.
+ * {@code process} (CONSUMER) for each that a listener gets, and {@code settle} (CLIENT) for a commit, rollback,
+ * recovery or acknowledgement of a session or context; the latter three have links to the creation of their messages.
  *
  * <p>The Java agent of OpenTelemetry does the same without this class. Use one of them.
  */
