@@ -597,7 +597,7 @@ def test_no_rule_reads_all_queues_for_each_queue(server: Server, roles: None) ->
     """The number of queues is not in the cost twice; the server says how often it has read their table.  And the rows of one queue are read without the others."""
 
     def scans(plan: dict[str, Any]) -> Iterator[int]:
-        if plan["Node Type"] == "Seq Scan" and plan["Relation Name"] == "queue":
+        if plan.get("Relation Name") == "queue" and "Index Cond" not in plan and "Recheck Cond" not in plan:
             yield plan["Actual Loops"]
         for part in plan.get("Plans", []):
             yield from scans(part)
@@ -605,6 +605,8 @@ def test_no_rule_reads_all_queues_for_each_queue(server: Server, roles: None) ->
     with server.connect() as conn:
         conn.execute("SELECT aq.create_queue('many_' || i, exception_queue => 'none') FROM generate_series(1, 60) i")
         conn.execute("SELECT aq.enqueue('many_' || i, '{}'::jsonb) FROM generate_series(1, 60) i")
+        # autovacuum may know that the table has two pages, which are read sooner than the index
+        conn.execute("ANALYZE aq_internal.queue; SET seq_page_cost = 100")
         queries = [rule.query.replace("> 300", ">= 0").replace("= 0 AND waiting", ">= 0 AND waiting") for rule in RULES] + [
             subject.query for subject in SUBJECTS.values() if not subject.parameters
         ]
