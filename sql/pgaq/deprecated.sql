@@ -13,10 +13,10 @@ BEGIN
 			('reclaim_unit', 'break_lease')) n (name, old) ON n.name = p.proname
 		WHERE p.pronamespace = 'aq_jms'::regnamespace AND p.proname <> 'enqueue' OR p.pronamespace = 'aq'::regnamespace AND n.old IS NOT NULL
 		ORDER BY 1 LOOP
-		-- in its body, arguments can be qualified with the function's name; affinity is newer than the old names
-		definition := regexp_replace(replace(pg_get_functiondef(function.oid), ', affinity text DEFAULT NULL::text', ''), '\m' || function.name || '\.', function.old || '.', 'g');
+		-- in its body, arguments can be qualified with the function's name; affinity and skip_gone are newer than the old names
+		definition := regexp_replace(regexp_replace(pg_get_functiondef(function.oid), ', affinity text DEFAULT NULL::text(, skip_gone boolean DEFAULT NULL::boolean)?', ''), '\m' || function.name || '\.', function.old || '.', 'g');
 		EXECUTE regexp_replace(definition, '^CREATE OR REPLACE (\w+) [^(]*\(', format('CREATE \1 aq.%s(', function.old));
-		signature := format('ROUTINE aq.%s(%s)', function.old, replace(pg_get_function_identity_arguments(function.oid), ', affinity text', ''));
+		signature := format('ROUTINE aq.%s(%s)', function.old, regexp_replace(pg_get_function_identity_arguments(function.oid), ', affinity text(, skip_gone boolean)?', ''));
 		EXECUTE format('COMMENT ON %s IS ''Deprecated since 0.2.0, removed in 0.3.0: use %s.''', signature, function.oid::regproc);
 		IF NOT has_function_privilege('public', function.oid, 'EXECUTE') THEN
 			EXECUTE format('REVOKE EXECUTE ON %s FROM PUBLIC', signature);

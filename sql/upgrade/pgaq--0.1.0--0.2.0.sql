@@ -264,7 +264,7 @@ CREATE OR REPLACE FUNCTION aq_jms.browse(queue_name text, consumer text DEFAULT 
  RETURNS bytea
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_receive_browse$function$;
-CREATE OR REPLACE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL::bytea, affinity text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL::bytea, affinity text DEFAULT NULL::text, skip_gone boolean DEFAULT NULL::boolean)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_send$function$;
@@ -272,7 +272,7 @@ CREATE OR REPLACE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatibl
  RETURNS uuid[]
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_send_enqueue$function$;
-CREATE OR REPLACE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer, affinity text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval, max_bytes integer DEFAULT NULL::integer, affinity text DEFAULT NULL::text, skip_gone boolean DEFAULT NULL::boolean)
  RETURNS bytea
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_receive_commit$function$;
@@ -2207,22 +2207,23 @@ COMMENT ON FUNCTION aq_jms.browse(pg_catalog.text,pg_catalog.text,pg_catalog.tex
 after: continue behind this message (null: from the head)
 max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
-COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text) IS 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
+COMMENT ON FUNCTION aq_jms.send(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,boolean) IS 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
 acknowledge: the leases, in binary form; null: none
 affinity: a name that chooses the shard (null: the producer does, or the session; empty: the key does
   first): messages with the same affinity that are sent one after another, each after the commit of
   the one before, keep their order across sessions; nothing waits
+skip_gone: true: a message to a temporary destination that has ended is not sent, instead of an error
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.enqueue(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb) IS 'For the Jakarta Messaging provider: aq.enqueue_array with an affinity, for messages that aq_jms.send
   does not enqueue: those of other payload types, and large ones.
 payloads, priority, delay, expiration, correlation, producer, options: as in aq.enqueue_array
 affinity: as in aq_jms.send
 Errors as in aq.enqueue';
-COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer,pg_catalog.text) IS 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
+COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,integer,pg_catalog.text,boolean) IS 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
-messages, acknowledge, affinity: as in aq_jms.send
+messages, acknowledge, affinity, skip_gone: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 COMMENT ON FUNCTION aq_jms.acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:

@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "replication/slot.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -277,4 +278,14 @@ aq_compat_best_grantor(Oid role, AclMode privileges, const Acl *acl, Oid owner)
 	select_best_grantor(role, privileges, acl, owner, &grantor, &options);
 #endif
 	return grantor;
+}
+
+bool
+aq_compat_holds_lock(const LOCKTAG *tag, int mode)
+{
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(tag, mode, false);
+#else
+	return LockHeldByMe(tag, mode);
+#endif
 }

@@ -239,6 +239,9 @@ aq_send_counted_text(StringInfo buffer, const char *string, int length)
 #endif
 }
 
+/* Does this session hold the lock in this mode? */
+extern bool aq_compat_holds_lock(const struct LOCKTAG *tag, int mode);
+
 /* For use after an in-place truncation: see compat.c. */
 extern void aq_compat_after_truncate(struct RelationData *rel, int32 freeze_age);
 extern const char *aq_compat_search_path_behind(const char *pinned);

@@ -12,6 +12,7 @@
 
 #include "jms/jms.h"
 #include "queue/calls.h"
+#include "utils/jsonb.h"
 
 /* --- jms_lease.c: leased messages of several queues */
 typedef struct AqJmsLease
@@ -31,7 +32,10 @@ extern int	aq_jms_lease_settle(const char *command, const AqLeaseOptions *option
 #define AQ_JMS_BUSY(i) (-1 - (i))
 
 /* --- jms_send.c */
-extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int affinity);
+extern void aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int more);
+
+/* --- jms_gone.c */
+extern bool aq_jms_gone(const char *queue, const Jsonb *headers);
 
 /* --- jms_number.c */
 extern bool aq_jms_number_is_function(Oid function);

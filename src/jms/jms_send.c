@@ -28,6 +28,7 @@
 static const Oid field_types[] = {TEXTOID, JSONBOID, JSONBOID, JSONBOID, TEXTOID, BYTEAOID};
 
 #define FIELDS ((int) lengthof(field_types))
+#define FIELD_HEADERS 1
 
 /* the least size of a message, so that a wrong number does not allocate without limit */
 #define MESSAGE_LEAST (FIELDS * (int) sizeof(int32))
@@ -122,14 +123,16 @@ read_field(StringInfo in, Oid type, bool *isnull)
 		: DirectFunctionCall1(jsonb_in, CStringGetDatum(string));
 }
 
+/* gone: see jms_gone.c */
 static Datum
-read_message(StringInfo in, TupleDesc desc)
+read_message(StringInfo in, const char *queue, TupleDesc desc, bool *gone)
 {
 	Datum		values[FIELDS];
 	bool		nulls[FIELDS];
 
 	for (int i = 0; i < FIELDS; i++)
 		values[i] = read_field(in, field_types[i], &nulls[i]);
+	*gone = !nulls[FIELD_HEADERS] && aq_jms_gone(queue, DatumGetJsonbP(values[FIELD_HEADERS]));
 	return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
 }
 
@@ -156,15 +159,47 @@ affinity_of(const text *name, int64 producer)
 
 /* --- sending ------------------------------------------------------------------------------- */
 
+/* What the messages of a call have in common. */
+typedef struct Sending
+{
+	const char *command;
+	const text *affinity;
+	bool		skip_gone;		/* messages to temporary destinations that have ended are no error */
+	Oid			type;
+	TupleDesc	desc;
+} Sending;
+
+/* The messages of a group that are to be enqueued; returns their number. */
+static int
+read_messages(const Sending *sending, StringInfo in, const char *queue, int n, Datum *payloads)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		gone;
+
+		CHECK_FOR_INTERRUPTS();
+		payloads[kept] = read_message(in, queue, sending->desc, &gone);
+		if (!gone)
+			kept++;
+		else if (!sending->skip_gone)
+			ereport(ERROR,
+					aq_error(AQ_ERR_QUEUE_UNDEFINED, "the temporary destination in queue \"%s\" does not exist", queue),
+					errdetail("It was deleted, or the connection that created it has ended."));
+	}
+	return kept;
+}
+
 /* Messages of one queue with the same options. */
 static void
-send_group(const char *command, StringInfo in, const text *affinity, Oid type, TupleDesc desc)
+send_group(const Sending *sending, StringInfo in)
 {
-	AqEnqueue	call = {.command = command, .payload_type = type};
+	AqEnqueue	call = {.command = sending->command, .payload_type = sending->type};
 	int			length,
-				n;
+				n,
+				kept;
 	Datum	   *payloads;
-	bool	   *nulls;
 
 	call.queue = read_name(in, "queue_name");
 	call.priority = (int) pq_getmsgint(in, 4);
@@ -172,29 +207,25 @@ send_group(const char *command, StringInfo in, const text *affinity, Oid type, T
 	call.expiration = read_interval(in);
 	call.correlation = (struct varlena *) read_text(in);
 	call.producer = aq_producer_named(read_text(in));
-	call.affinity = affinity_of(affinity, call.producer);
+	call.affinity = affinity_of(sending->affinity, call.producer);
 	call.delivery_mode = read_string(in, &length);
 	n = read_count(in, MESSAGE_LEAST);
 	payloads = palloc(n * sizeof(Datum) + 1);
-	nulls = palloc0(n * sizeof(bool) + 1);
-	for (int i = 0; i < n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		payloads[i] = read_message(in, desc);
-	}
-	(void) aq_enqueue_messages(&call, n, payloads, nulls);
+	kept = read_messages(sending, in, call.queue, n, payloads);
+	/* with a temporary destination, its queue can be gone */
+	if (kept > 0 || n == 0)
+		(void) aq_enqueue_messages(&call, kept, payloads, palloc0(kept * sizeof(bool) + 1));
 }
 
 static void
-send_all(const char *command, StringInfo in, const text *affinity)
+send_all(Sending *sending, StringInfo in)
 {
-	Oid			type = aq_payload_jms_type();
-	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
-
+	sending->type = aq_payload_jms_type();
+	sending->desc = lookup_rowtype_tupdesc_copy(sending->type, -1);
 	while (in->cursor < in->len)
 	{
 		CHECK_FOR_INTERRUPTS();
-		send_group(command, in, affinity, type, desc);
+		send_group(sending, in);
 	}
 }
 
@@ -249,18 +280,24 @@ acknowledge_all(const char *command, StringInfo in)
 
 /*
  * The first two arguments of the command: what to send, and what to acknowledge.
- * affinity: the number of this argument; a catalog of the version before calls without it.
+ * more: the number of the first of the others, without which a catalog of the version
+ * before calls.
  */
 void
-aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int affinity)
+aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int more)
 {
+	Sending		sending = {.command = command};
 	StringInfoData in;
 
 	aq_session_require_write(command);
 	if (!PG_ARGISNULL(0))
 	{
 		in = read_bytes(fcinfo, 0);
-		send_all(command, &in, PG_NARGS() > affinity ? (text *) varlena_arg(fcinfo, affinity) : NULL);
+		if (PG_NARGS() > more)
+			sending.affinity = (text *) varlena_arg(fcinfo, more);
+		if (PG_NARGS() > more + 1)
+			sending.skip_gone = !PG_ARGISNULL(more + 1) && PG_GETARG_BOOL(more + 1);
+		send_all(&sending, &in);
 	}
 	if (!PG_ARGISNULL(1))
 	{
@@ -312,7 +349,7 @@ aq_jms_send_enqueue(PG_FUNCTION_ARGS)
 
 /* --- calls --------------------------------------------------------------------------------- */
 
-/* aq_jms.send(messages, acknowledge, affinity) */
+/* aq_jms.send(messages, acknowledge, affinity, skip_gone) */
 PG_FUNCTION_INFO_V1(aq_jms_send);
 Datum
 aq_jms_send(PG_FUNCTION_ARGS)

@@ -40,9 +40,9 @@ after: continue behind this message (null: from the head)
 max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018';
 
-CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL, affinity text DEFAULT NULL)
+CREATE FUNCTION aq_jms.send(messages bytea, acknowledge bytea DEFAULT NULL, affinity text DEFAULT NULL, skip_gone boolean DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_send';
-COMMENT ON FUNCTION aq_jms.send(bytea, bytea, text) IS
+COMMENT ON FUNCTION aq_jms.send(bytea, bytea, text, boolean) IS
 'For the Jakarta Messaging provider: enqueue messages of type aq.jms_message and acknowledge leased
   messages; if a lease has ended, the call fails, so that neither happens.
 messages: in binary form; null: none
@@ -50,6 +50,7 @@ acknowledge: the leases, in binary form; null: none
 affinity: a name that chooses the shard (null: the producer does, or the session; empty: the key does
   first): messages with the same affinity that are sent one after another, each after the commit of
   the one before, keep their order across sessions; nothing waits
+skip_gone: true: a message to a temporary destination that has ended is not sent, instead of an error
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
 
 CREATE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL, delay interval DEFAULT NULL,
@@ -64,12 +65,12 @@ affinity: as in aq_jms.send
 Errors as in aq.enqueue';
 
 CREATE FUNCTION aq_jms.commit(messages bytea, acknowledge bytea, queue_name text, consumer text, condition text, max_messages integer, lease interval,
-	max_bytes integer DEFAULT NULL, affinity text DEFAULT NULL)
+	max_bytes integer DEFAULT NULL, affinity text DEFAULT NULL, skip_gone boolean DEFAULT NULL)
 RETURNS bytea LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_receive_commit';
-COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer, text) IS
+COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, interval, integer, text, boolean) IS
 'For the Jakarta Messaging provider: aq_jms.send(messages, acknowledge), and in the same transaction
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
-messages, acknowledge, affinity: as in aq_jms.send
+messages, acknowledge, affinity, skip_gone: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
 Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
 

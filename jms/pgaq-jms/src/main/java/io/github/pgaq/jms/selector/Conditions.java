@@ -1,5 +1,8 @@
 package io.github.pgaq.jms.selector;
 
+import java.util.List;
+import java.util.stream.Collectors;
+
 /** Conditions of the server that consumers need beside their selector. */
 public final class Conditions {
     private static final String COMMENT = "/* selector";
@@ -14,6 +17,18 @@ public final class Conditions {
      */
     public static String destination(String address) {
         return "headers->>'destination' = " + literal(address);
+    }
+
+    /**
+     * The condition that the messages of all destinations but these meet; null: of all.
+     *
+     * @param addresses their forms in the headers
+     */
+    public static String otherDestinations(List<String> addresses) {
+        return addresses.isEmpty()
+                ? null
+                : "headers->>'destination' NOT IN ("
+                        + addresses.stream().map(Conditions::literal).collect(Collectors.joining(", ")) + ")";
     }
 
     /**

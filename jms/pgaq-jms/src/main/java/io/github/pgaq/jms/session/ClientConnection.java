@@ -96,9 +96,9 @@ public class ClientConnection implements PgaqConnection {
         this.callers = callers;
         this.origin = origin;
         this.control = new Control(factory, options, new Watcher(), id);
-        this.keeper = new LeaseKeeper(control, options);
-        this.subscriptions = new Subscriptions(control, id, options.plainDurableNames());
         this.temporaries = new Temporaries(this);
+        this.keeper = new LeaseKeeper(control, options, temporaries::discard);
+        this.subscriptions = new Subscriptions(control, id, options.plainDurableNames());
         this.messages = new Messages(
                 AllowedClasses.parse(options.get(PgaqOption.ALLOWED_CLASSES)),
                 address -> temporaries.resolve(PgaqDestination.parse(address)));
@@ -341,6 +341,11 @@ public class ClientConnection implements PgaqConnection {
         } finally {
             lock.unlock();
         }
+    }
+
+    /** Whether it works on the caller's JDBC connection. */
+    boolean isCallers() {
+        return callers;
     }
 
     /** The open sessions. */

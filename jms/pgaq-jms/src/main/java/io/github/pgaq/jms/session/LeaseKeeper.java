@@ -29,6 +29,7 @@ final class LeaseKeeper implements Runnable {
 
     private final Control control;
     private final PgaqOptions options;
+    private final Errors.CheckedVoid upkeep;
     private final Map<Lease, Consumer> held = new ConcurrentHashMap<>();
     private final Set<Lease> stale = ConcurrentHashMap.newKeySet();
 
@@ -39,9 +40,15 @@ final class LeaseKeeper implements Runnable {
     private Set<Lease> extending = Set.of();
     private boolean closed;
 
-    LeaseKeeper(Control control, PgaqOptions options) {
+    /**
+     * Makes a keeper.
+     *
+     * @param upkeep what else is to be done from time to time
+     */
+    LeaseKeeper(Control control, PgaqOptions options, Errors.CheckedVoid upkeep) {
         this.control = control;
         this.options = options;
+        this.upkeep = upkeep;
     }
 
     /** Extends the lease of this message from now on. */
@@ -172,6 +179,7 @@ final class LeaseKeeper implements Runnable {
                 if (ping - System.nanoTime() <= 0) {
                     ping = System.nanoTime() + pinging;
                     control.ping();
+                    upkeep.run();
                 }
                 flush();
                 releaseIdle();

@@ -6,28 +6,55 @@ import io.github.pgaq.jms.PgaqTemporaryTopic;
 import io.github.pgaq.jms.TemporaryOwner;
 import io.github.pgaq.jms.selector.Conditions;
 import io.github.pgaq.jms.store.Source;
+import io.github.pgaq.jms.store.Store;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The temporary destinations of a connection. All temporary queues lie in one queue of the server, and all temporary
  * topics in one topic; the header {@code destination} tells their messages apart.
+ *
+ * <p>Each is claimed at the server until it is deleted, so that a send to one that is gone fails. A claim takes a place
+ * in the server's table of locks: those beyond a number have none, and a send to them succeeds while the connection
+ * lives. Messages of deleted queues, which also come from transactions that ended later, are consumed now and then.
  */
 final class Temporaries implements TemporaryOwner {
     private static final int DISCARD = 1000;
+    /** How the number of a destination begins that is claimed, which the server knows: src/jms/jms_gone.c. */
+    private static final String CLAIMED = "0";
+    /** The number of claims that one call makes. */
+    private static final int BLOCK = 8;
+    /** The most claims of a connection for each of its connections to the server. */
+    private static final int MOST_CLAIMS = 8;
+    /** The number of deletions after which messages of deleted queues are consumed at once. */
+    private static final int MOST_DELETED = 32;
+    /** The most queues that a condition names. */
+    private static final int MOST_NAMED = 500;
+
+    /** Those that lie in a queue, or in a topic, of the server. Used with the lock of control, but for the name. */
+    private static final class Place {
+        private volatile String name;
+        /** Claimed, and not in use yet. */
+        private final Deque<String> ahead = new ArrayDeque<>();
+    }
 
     private final ClientConnection connection;
     private final Map<PgaqDestination, Boolean> live = new ConcurrentHashMap<>();
-    private final AtomicLong number = new AtomicLong();
-    // written with the lock of control, which also holds while it reconnects
-    private volatile String queue;
-    private volatile String topic;
+    private final Place queues = new Place();
+    private final Place topics = new Place();
+    // with the lock of control, which also holds while it reconnects
+    private long number;
+    private int claims;
+    /** Deleted since their messages were consumed last. */
+    private int deleted;
 
     Temporaries(ClientConnection connection) {
         this.connection = connection;
@@ -35,40 +62,56 @@ final class Temporaries implements TemporaryOwner {
 
     /** Makes a temporary queue. */
     PgaqTemporaryQueue createQueue() throws JMSException {
-        PgaqTemporaryQueue created = new PgaqTemporaryQueue(name(false), this);
-        live.put(created, true);
-        return created;
+        return control().exclusively(() -> {
+            PgaqTemporaryQueue created = new PgaqTemporaryQueue(nextName(queues), this);
+            live.put(created, true);
+            return created;
+        });
     }
 
     /** Makes a temporary topic. */
     PgaqTemporaryTopic createTopic() throws JMSException {
-        PgaqTemporaryTopic created = new PgaqTemporaryTopic(name(true), this);
-        live.put(created, true);
-        return created;
-    }
-
-    private String name(boolean isTopic) throws JMSException {
-        return control().exclusively(() -> nextName(isTopic));
+        return control().exclusively(() -> {
+            PgaqTemporaryTopic created = new PgaqTemporaryTopic(nextName(topics), this);
+            live.put(created, true);
+            return created;
+        });
     }
 
     private Control control() {
         return connection.control();
     }
 
-    private String nextName(boolean isTopic) throws JMSException {
-        String server = isTopic ? topic : queue;
-        if (server == null) {
-            server = control()
-                    .call(
-                            "could not create a temporary " + (isTopic ? "topic" : "queue"),
-                            store -> store.createTemporary(isTopic));
-            if (isTopic) {
-                topic = server;
-            } else {
-                queue = server;
-            }
+    private String nextName(Place place) throws JMSException {
+        boolean isTopic = place == topics;
+        String what = "could not create a temporary " + (isTopic ? "topic" : "queue");
+        if (place.ahead.isEmpty()) {
+            control().run(what, store -> {
+                if (place.name == null) {
+                    place.name = store.createTemporary(isTopic);
+                }
+                claim(store, place);
+            });
         }
-        return PgaqDestination.temporaryName(server, Long.toString(number.incrementAndGet()));
+        String claimed = place.ahead.poll();
+        return claimed != null ? claimed : PgaqDestination.temporaryName(place.name, Long.toString(++number));
+    }
+
+    private void claim(Store store, Place place) throws SQLException {
+        int most = MOST_CLAIMS * (1 + connection.sessions().size());
+        int count = Math.min(BLOCK, most - claims);
+        if (count > 0) {
+            String name = PgaqDestination.temporaryName(place.name, CLAIMED);
+            store.claimSeries(claimOf(name), number + 1, count);
+            for (int i = 0; i < count; i++) {
+                place.ahead.add(name + ++number);
+            }
+            claims += count;
+        }
+    }
+
+    private static String claimOf(String name) {
+        return "temporary:" + name;
     }
 
     /** What is one of these is returned as it was created, so that it can be deleted. */
@@ -91,7 +134,7 @@ final class Temporaries implements TemporaryOwner {
 
     /** Fails if the destination was one of these and is deleted. */
     void checkNotDeleted(PgaqDestination destination) throws JMSException {
-        if (destination.serverName().equals(destination.isTopic() ? topic : queue)) {
+        if (destination.serverName().equals(destination.isTopic() ? topics.name : queues.name)) {
             checkOwn(destination);
         }
     }
@@ -105,31 +148,56 @@ final class Temporaries implements TemporaryOwner {
         if (connection.hasConsumer(destination)) {
             throw new IllegalStateException("temporary destination \"" + destination.getName() + "\" has a consumer");
         }
-        live.remove(destination);
-        if (!destination.isTopic()) {
-            try {
-                discard(destination);
-            } catch (JMSException e) {
-                if (!Errors.isLost(e.getErrorCode())) {
-                    throw e;
-                }
+        try {
+            control().exclusively(() -> {
+                end(destination);
+                return null;
+            });
+        } catch (JMSException e) {
+            if (!Errors.isLost(e.getErrorCode())) {
+                throw e;
             }
         }
     }
 
-    /** Consumes what is left in a queue. */
-    private void discard(PgaqDestination destination) throws JMSException {
-        Source source =
-                new Source(destination.serverName(), null, Conditions.destination(destination.address()), DISCARD, 1);
+    private void end(PgaqDestination destination) throws JMSException {
+        if (live.remove(destination) == null) {
+            return;
+        }
+        String name = destination.getName();
+        if (name.startsWith(PgaqDestination.temporaryName(destination.serverName(), CLAIMED))) {
+            claims--;
+            control().run("could not delete a temporary destination", store -> store.unclaim(claimOf(name), false));
+        }
+        if (!destination.isTopic() && (++deleted >= MOST_DELETED || connection.isCallers())) {
+            discard();
+        }
+    }
+
+    /** Consumes what is left in deleted queues; the control thread calls it, too. */
+    void discard() throws JMSException {
         int count;
         do {
-            count = control()
-                    .call(
-                            "could not delete a temporary queue",
-                            store -> store.receive(List.of(source), Duration.ZERO, null, List.of()))
-                    .messages()
-                    .size();
+            count = control().call("could not delete a temporary queue", this::discardSome);
         } while (count == DISCARD);
+    }
+
+    private int discardSome(Store store) throws SQLException {
+        List<String> addresses = live.keySet().stream()
+                .filter(destination -> !destination.isTopic())
+                .map(PgaqDestination::address)
+                .toList();
+        if (deleted == 0 || queues.name == null || addresses.size() > MOST_NAMED) {
+            return 0;
+        }
+        Source source = new Source(queues.name, null, Conditions.otherDestinations(addresses), DISCARD, 1);
+        int count = store.receive(List.of(source), Duration.ZERO, null, List.of())
+                .messages()
+                .size();
+        if (count < DISCARD) {
+            deleted = 0;
+        }
+        return count;
     }
 
     /**
@@ -140,8 +208,12 @@ final class Temporaries implements TemporaryOwner {
     int lost() {
         int count = live.size();
         live.clear();
-        queue = null;
-        topic = null;
+        for (Place place : List.of(queues, topics)) {
+            place.name = null;
+            place.ahead.clear();
+        }
+        claims = 0;
+        deleted = 0;
         return count;
     }
 }

@@ -55,6 +55,10 @@ final class Names {
 
     private static final String CLAIM_SHARED = "SELECT pg_try_advisory_lock_shared" + KEY;
 
+    private static final String CLAIM_SERIES =
+            "SELECT pg_try_advisory_lock(hashtextextended('pgaq.jms:' || ? || n, 0)) "
+                    + "FROM generate_series(?, ?) AS n";
+
     private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
 
     private static final String UNCLAIM_SHARED = "SELECT pg_advisory_unlock_shared" + KEY;
@@ -169,6 +173,17 @@ final class Names {
                 claims.add(new Claim(name, shared));
             }
             return granted;
+        }
+    }
+
+    void claimSeries(String prefix, long first, int count) throws SQLException {
+        PreparedStatement statement = statements.get(CLAIM_SERIES);
+        statement.setString(1, prefix);
+        statement.setLong(2, first);
+        statement.setLong(3, first + count - 1);
+        SqlStore.run(statement);
+        for (int i = 0; i < count; i++) {
+            claims.add(new Claim(prefix + (first + i), false));
         }
     }
 

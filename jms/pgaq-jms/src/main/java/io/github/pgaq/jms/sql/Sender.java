@@ -14,9 +14,9 @@ import java.util.Objects;
 /** Enqueues messages, and acknowledges others in the same transaction: however many, in one round trip. */
 final class Sender {
 
-    private static final String SEND = "SELECT aq_jms.send(?, ?, affinity => ?)";
+    private static final String SEND = "SELECT aq_jms.send(?, ?, affinity => ?, skip_gone => ?)";
 
-    private static final String SEND_AND_TAKE = "SELECT aq_jms.commit(?, ?, affinity => ?, "
+    private static final String SEND_AND_TAKE = "SELECT aq_jms.commit(?, ?, affinity => ?, skip_gone => true, "
             + "queue_name => ?, consumer => ?, condition => ?, max_messages => ?, "
             + "lease => make_interval(secs => ?), max_bytes => ?)";
 
@@ -26,12 +26,17 @@ final class Sender {
         this.statements = statements;
     }
 
-    /** Enqueues the messages in their order; fails with the SQLSTATE AQ049 if one of the leases has ended. */
-    void send(List<Outgoing> messages, List<Lease> acknowledge) throws SQLException {
+    /**
+     * Enqueues the messages in their order; fails with the SQLSTATE AQ049 if one of the leases has ended.
+     *
+     * @param skip whether a message to a temporary destination that has ended is left out; otherwise it is an error
+     */
+    void send(List<Outgoing> messages, List<Lease> acknowledge, boolean skip) throws SQLException {
         if (messages.isEmpty() && acknowledge.isEmpty()) {
             return;
         }
         PreparedStatement statement = prepare(SEND, messages, acknowledge);
+        statement.setBoolean(4, skip);
         try {
             SqlStore.run(statement);
         } finally {

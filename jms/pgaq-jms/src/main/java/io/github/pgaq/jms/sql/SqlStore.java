@@ -97,16 +97,16 @@ public final class SqlStore implements Store {
 
     @Override
     public void send(List<Outgoing> messages) throws SQLException {
+        boolean alone = statements.isAlone();
         if (messages.isEmpty() || messages.get(0).body().content() == null && end(messages, 0) == messages.size()) {
-            sendInParts(messages);
+            sendInParts(messages, !alone);
             return;
         }
-        boolean alone = statements.isAlone();
         if (alone) {
             begin();
         }
         try {
-            sendInParts(messages);
+            sendInParts(messages, !alone);
             if (alone) {
                 commit();
             }
@@ -122,11 +122,11 @@ public final class SqlStore implements Store {
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
         if (commitAtOnce(messages, acknowledge, null, deciding) == null) {
             begin();
-            sendInParts(messages);
+            sendInParts(messages, true);
             List<Lease> ended = leases.acknowledge(acknowledge);
             if (!ended.isEmpty()) {
                 // fails, and names a privilege that is missing
-                sender.send(List.of(), ended);
+                sender.send(List.of(), ended, true);
                 throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
             }
             deciding.run();
@@ -147,7 +147,7 @@ public final class SqlStore implements Store {
         try {
             Received received = NOTHING;
             if (ahead == null) {
-                sender.send(messages, acknowledge);
+                sender.send(messages, acknowledge, true);
             } else {
                 received = sender.sendAndTake(messages, acknowledge, ahead);
             }
@@ -161,8 +161,12 @@ public final class SqlStore implements Store {
         }
     }
 
-    /** Sends large messages one by one, those between them together, as many as one call can have. */
-    private void sendInParts(List<Outgoing> messages) throws SQLException {
+    /**
+     * Sends large messages one by one, those between them together, as many as one call can have.
+     *
+     * @param skip see {@link Sender#send}
+     */
+    private void sendInParts(List<Outgoing> messages, boolean skip) throws SQLException {
         int next;
         for (int first = 0; first < messages.size(); first = next) {
             next = end(messages, first);
@@ -172,7 +176,7 @@ public final class SqlStore implements Store {
             } else if (body.content() != null) {
                 contents.send(messages.get(first));
             } else {
-                sender.send(messages.subList(first, next), List.of());
+                sender.send(messages.subList(first, next), List.of(), skip);
             }
         }
     }
@@ -385,6 +389,11 @@ public final class SqlStore implements Store {
     @Override
     public boolean claim(String name, boolean shared) throws SQLException {
         return names.claim(name, shared);
+    }
+
+    @Override
+    public void claimSeries(String prefix, long first, int count) throws SQLException {
+        names.claimSeries(prefix, first, count);
     }
 
     @Override

@@ -25,7 +25,10 @@ public interface Store extends AutoCloseable {
     /** Describes a queue; fails with SQLSTATE 42704 if there is none. */
     QueueDescription describe(String queue) throws SQLException;
 
-    /** Enqueues the messages in their order, with their contents, in one transaction. */
+    /**
+     * Enqueues the messages in their order, with their contents, in one transaction. A message to a temporary
+     * destination that has ended is an error if that transaction is its own, and left out of one that has begun before.
+     */
     void send(List<Outgoing> messages) throws SQLException;
 
     /**
@@ -111,6 +114,14 @@ public interface Store extends AutoCloseable {
      * @return whether the claim was granted
      */
     boolean claim(String name, boolean shared) throws SQLException;
+
+    /**
+     * Claims several names that no other session claims, for this connection.
+     *
+     * @param prefix how all of them begin
+     * @param first the number at the end of the first one; the others follow
+     */
+    void claimSeries(String prefix, long first, int count) throws SQLException;
 
     /** Ends the other connections to the server that have a claim, and returns when they have ended. */
     void endClaimants(String name) throws SQLException;

@@ -10,6 +10,7 @@ import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -223,6 +224,10 @@ final class FakeServer {
     private static boolean meets(Outgoing outgoing, String condition) {
         if (condition == null) {
             return true;
+        }
+        if (condition.contains(" NOT IN (")) {
+            return Arrays.stream(condition.split("'"))
+                    .noneMatch(value -> outgoing.body().headers().contains("\"destination\": \"" + value + "\""));
         }
         String value = condition.substring(condition.indexOf("' ") + 2).replaceAll("^[^']*'|'\\)?$", "");
         boolean found = outgoing.body().headers().contains("\"" + value + "\"");

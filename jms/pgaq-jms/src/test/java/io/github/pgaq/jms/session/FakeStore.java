@@ -302,6 +302,13 @@ final class FakeStore implements Store {
     }
 
     @Override
+    public void claimSeries(String prefix, long first, int count) {
+        for (long i = first; i < first + count; i++) {
+            claim(prefix + i, false);
+        }
+    }
+
+    @Override
     public void endClaimants(String name) {
         synchronized (server) {
             server.stores.stream()

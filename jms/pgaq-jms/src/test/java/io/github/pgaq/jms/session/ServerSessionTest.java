@@ -619,6 +619,72 @@ class ServerSessionTest extends ServerTest {
         assertTrue(before.get(1) > 0);
     }
 
+    /** Sends to a temporary queue that another connection has ended, alone and in transactions. */
+    private void sendsToWhatIsGone(Session alone, Session transacted, TemporaryQueue gone) throws Exception {
+        InvalidDestinationException error = assertThrows(
+                InvalidDestinationException.class,
+                () -> alone.createProducer(null).send(gone, alone.createTextMessage("late")));
+        assertEquals("42704", error.getErrorCode());
+        MessageProducer producer = transacted.createProducer(null);
+        producer.send(transacted.createQueue(name), transacted.createTextMessage("kept"));
+        producer.send(gone, transacted.createTextMessage("late"));
+        transacted.commit();
+        assertEquals("1", left(name));
+        assertEquals(List.of("kept"), receive(alone.createConsumer(alone.createQueue(name)), 1));
+    }
+
+    @Test
+    void aSendToATemporaryQueueThatIsGoneFailsUnlessInATransaction() throws Exception {
+        Session alone = connection.createSession();
+        Session transacted = connection.createSession(Session.SESSION_TRANSACTED);
+        TemporaryQueue closed;
+        try (PgaqConnection requester = factory.createConnection()) {
+            requester.start();
+            Session session = requester.createSession();
+            TemporaryQueue deleted = session.createTemporaryQueue();
+            closed = session.createTemporaryQueue();
+            for (TemporaryQueue queue : List.of(deleted, closed)) {
+                alone.createProducer(queue).send(alone.createTextMessage("early"));
+            }
+            deleted.delete();
+            sendsToWhatIsGone(alone, transacted, deleted);
+            session.createProducer(closed).send(session.createTextMessage("own"));
+            assertEquals(List.of("early", "own"), receive(session.createConsumer(closed), 2));
+        }
+        awaitValue(
+                "0",
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
+                        + "(classid::bigint << 32 | objid::bigint) = hashtextextended('pgaq.jms:temporary:"
+                        + closed.getQueueName() + "', 0)");
+        sendsToWhatIsGone(alone, transacted, closed);
+        ((PgaqSession) transacted).getConnection();
+        sendsToWhatIsGone(alone, transacted, closed);
+    }
+
+    @Test
+    void messagesOfDeletedTemporaryQueuesAreConsumed() throws Exception {
+        Session session = connection.createSession();
+        List<TemporaryQueue> queues = new ArrayList<>();
+        for (int i = 0; i < 60; i++) {
+            queues.add(session.createTemporaryQueue());
+        }
+        String server = queues.get(0).getQueueName().replaceFirst("/.*", "");
+        try (PgaqConnection other = factory.createConnection()) {
+            Session replier = other.createSession();
+            MessageProducer producer = replier.createProducer(null);
+            producer.send(queues.get(0), replier.createTextMessage("kept"));
+            for (TemporaryQueue queue : queues.subList(1, 32)) {
+                producer.send(queue, replier.createTextMessage("early"));
+                queue.delete();
+            }
+            // those beyond a number are not claimed, so that this is not known to the server
+            producer.send(queues.get(31), replier.createTextMessage("late"));
+            queues.get(32).delete();
+        }
+        assertEquals("1", left(server));
+        assertEquals(List.of("kept"), receive(session.createConsumer(queues.get(0)), 1));
+    }
+
     @Test
     void browsersTakeNothing() throws Exception {
         Session session = connection.createSession();
