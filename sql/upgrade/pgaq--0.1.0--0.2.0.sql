@@ -49,8 +49,8 @@ DO $$
 DECLARE
 	setting CONSTANT text := current_setting('lock_timeout');
 BEGIN
-	PERFORM set_config('lock_timeout', (1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval / 4))::integer::text, true);
-	LOCK TABLE aq_internal.queue IN ACCESS EXCLUSIVE MODE;
+	PERFORM set_config('lock_timeout', (1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval / 8))::integer::text, true);
+	LOCK TABLE aq_internal.queue, aq_internal.subscriber IN ACCESS EXCLUSIVE MODE;
 	PERFORM set_config('lock_timeout', setting, true);
 END $$;
 ALTER TABLE aq_internal.queue ADD default_priority integer CHECK (default_priority >= 0),
@@ -62,6 +62,10 @@ CREATE OR REPLACE PROCEDURE aq.send_notification(notification aq.notification) L
 
 ALTER TABLE aq_internal.propagation_batch ADD keys text[];
 
+-- aq.pause
+ALTER TABLE aq_internal.queue ADD COLUMN paused timestamptz, ADD COLUMN paused_by text, ADD COLUMN pause_reason text;
+ALTER TABLE aq_internal.subscriber ADD COLUMN paused timestamptz, ADD COLUMN paused_by text, ADD COLUMN pause_reason text;
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -71,7 +75,7 @@ DECLARE
 	command text;
 BEGIN
 	FOR command IN SELECT format('ALTER VIEW %s OWNER TO %s', oid::regclass, relowner::regrole) FROM pg_class WHERE oid = ANY (ARRAY[
-		'aq.dead_letters', 'aq.messages', 'aq.nodes', 'aq.queues', 'aq.schedules']::regclass[]) LOOP
+		'aq.dead_letters', 'aq.messages', 'aq.nodes', 'aq.queues', 'aq.schedules', 'aq.subscribers']::regclass[]) LOOP
 		PERFORM set_config('lock_timeout', (greatest(1, 1000 * extract(epoch FROM until - clock_timestamp())))::integer::text, true);
 		EXECUTE command;
 	END LOOP;
@@ -200,6 +204,14 @@ CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer D
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_alter_queue$function$;
+CREATE OR REPLACE FUNCTION aq.pause(queue_name text, consumer text DEFAULT NULL::text, reason text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_pause$function$;
+CREATE OR REPLACE FUNCTION aq.resume(queue_name text, consumer text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_pause_end$function$;
 CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, payload text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE c
@@ -606,9 +618,57 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.distributed,
     q.default_priority,
     q.default_delay,
-    q.default_expiration
+    q.default_expiration,
+    q.paused,
+    q.paused_by,
+    q.pause_reason
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
+CREATE OR REPLACE VIEW aq.subscribers WITH (security_barrier=true) AS
+ SELECT q.queue_name,
+    s.consumer,
+    COALESCE(s.kind, 'single'::text) AS kind,
+    s.rule,
+    c.enqueued,
+    c.dequeued,
+    (c.enqueued - c.dequeued) AS lag,
+    (c.ready +
+        CASE
+            WHEN (q.store = 's'::"char") THEN (0)::bigint
+            ELSE aq_internal.classic_ready(q.queue_id, c."position")
+        END) AS ready,
+    c.waiting,
+    s.created,
+    s.comment,
+        CASE s.delivery_mode
+            WHEN 1 THEN 'persistent'::text
+            WHEN 2 THEN 'buffered'::text
+            WHEN 3 THEN 'persistent_or_buffered'::text
+            ELSE NULL::text
+        END AS delivery_mode,
+    c.consumed,
+    c.latency AS latency_us,
+    ( SELECT r.rolname
+           FROM pg_roles r
+          WHERE (r.oid = (s.rule_role)::oid)) AS rule_role,
+    c.rule_failures,
+    c.last_rule_failure,
+    ( SELECT string_agg(chr(((((c.rule_error >> (6 * i.i)) & (63)::bigint))::integer + ascii('0'::text))), ''::text ORDER BY i.i) AS string_agg
+           FROM generate_series(0, 4) i(i)
+          WHERE (c.rule_error > 0)) AS rule_error,
+    ( SELECT r.rolname
+           FROM pg_roles r
+          WHERE (r.oid = (s.owner)::oid)) AS owner,
+    (EXISTS ( SELECT
+           FROM aq_internal.temporary t
+          WHERE ((t.queue_id = q.queue_id) AND (t.consumer_number = s.number)))) AS temporary,
+    s.paused,
+    s.paused_by,
+    s.pause_reason
+   FROM ((aq_internal.queue q
+     CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c(queue_id, "position", enqueued, dequeued, ready, waiting, last_enqueue, last_dequeue, consumed, latency, last_latency, dequeue_transactions, executions, dequeue_elapsed, dequeue_cpu, browsed, failed, rule_failures, last_rule_failure, rule_error))
+     LEFT JOIN aq_internal.subscriber s ON (((s.queue_id = q.queue_id) AND (s."position" = c."position"))))
+  WHERE ((NOT q.multiple_consumers) OR (s.consumer IS NOT NULL));
 CREATE OR REPLACE VIEW aq.messages WITH (security_barrier=true) AS
  SELECT q.queue_name,
     m.consumer,
@@ -1972,9 +2032,15 @@ DROP FUNCTION aq_internal.messages(integer,pg_catalog.uuid,pg_catalog.text,integ
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
+COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause';
+COMMENT ON COLUMN aq_internal.queue.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
 COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
+COMMENT ON COLUMN aq_internal.subscriber.pause_reason IS 'reason given with aq.pause';
+COMMENT ON COLUMN aq_internal.subscriber.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq_internal.subscriber.paused IS 'since when it is paused, by aq.pause; null: it is not';
 COMMENT ON TABLE aq_internal.consumer_grant IS 'Privileges on single consumers of topics; they count for roles that have REFERENCES on the view aq_data.q<queue_id>';
 COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
@@ -2032,6 +2098,19 @@ Waits for transactions that use the queue. Until the drop is committed or rolled
   sessions for the queue wait, and with force, waits for messages that begin fail with error 42704. The
   commit ends waits for messages without force, too. For the queue''s owner.
 Errors 2BP01, 42501, 42704, 55000';
+COMMENT ON FUNCTION aq.pause(pg_catalog.text,pg_catalog.text,pg_catalog.text) IS 'Give a consumer no messages from the commit on, without errors: a dequeue finds nothing, and sessions
+  that wait go on waiting, until aq.resume. Enqueue continues, and messages that were dequeued before
+  can be committed, rolled back and acknowledged.
+consumer: a subscriber of a topic (null: all consumers of the queue)
+reason: shown with the role and the time in aq.queues and aq.subscribers
+A consumer gets messages when neither it nor the queue is paused. aq.browse, aq.cancel, aq.purge_queue
+  and aq.redrive work as always. A distributed queue is paused on this node. For the queue''s owner,
+  and, with the subscribe privilege, the role that subscribed the consumer.
+Errors 22004, 42501, 42704, 42809';
+COMMENT ON FUNCTION aq.resume(pg_catalog.text,pg_catalog.text) IS 'End what aq.pause has begun, and wake the sessions that wait.
+consumer: as in aq.pause; null does not resume consumers that were paused by name
+For the same roles as aq.pause.
+Errors 22004, 42501, 42704, 42809';
 COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tables and with itself; one row for each difference. Reads all messages
   of the queues that are in memory. For superusers.
 patience: time for which differences are read again, because concurrent work looks like a
@@ -2399,10 +2478,17 @@ COMMENT ON FUNCTION aq_internal.message_rows(integer,pg_catalog.uuid,pg_catalog.
 COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_message_rows';
 COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
+COMMENT ON COLUMN aq.queues.pause_reason IS 'reason given with aq.pause';
+COMMENT ON COLUMN aq.queues.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq.queues.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
 COMMENT ON COLUMN aq.queues.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 COMMENT ON COLUMN aq.queues.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq.queues.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows privileges on single consumers';
+COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages, except while it is paused';
+COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';
+COMMENT ON COLUMN aq.subscribers.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq.subscribers.paused IS 'since when it is paused by name, by aq.pause; null: it is not, but its queue can be, see aq.queues';
 COMMENT ON COLUMN aq.role_usage.resource IS 'queues: those in use, which are in memory, not those that exist (aq.queues lists these, with their owners); streams, partitions, message_cache: what running and prepared transactions keep in it, in kB; dequeues: entries of running and prepared transactions that dequeue from queue tables; schedules, propagations, registrations; sources: propagation schedules of other databases that send messages as the role';
 COMMENT ON COLUMN aq.role_usage.role IS 'owner of the queues, or of the schedules; for dequeues: role of the transactions';
 COMMENT ON COLUMN aq.messages.key IS 'key given at enqueue; null: none';

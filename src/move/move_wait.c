@@ -91,7 +91,8 @@ check(void *arg)
 		aq_pins_pin(queue);
 		if (queue->shm != target->shm)
 			return i;
-		if (waiting->sources[i] != NULL && queue->dequeue_enabled && queue->store->ready(queue, target->position, 0))
+		if (waiting->sources[i] != NULL && queue->dequeue_enabled && !aq_queue_is_paused(queue, target->position) &&
+			queue->store->ready(queue, target->position, 0))
 			return i;
 	}
 	return -1;
@@ -129,6 +130,7 @@ aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbe
 		.targets = palloc0(AQ_WAITERS_PER_SESSION * sizeof(AqWaitTarget)),
 		.disturbed = disturbed,
 	};
+	AqEvent		event = AQ_EVENT_PROPAGATION_IDLE;
 
 	make_targets(&waiting, n, sources);
 	if (waiting.n == 0)
@@ -139,7 +141,7 @@ aq_move_wait(int n, const AqMoveSource *sources, int64 deadline, bool (*disturbe
 	aq_waiters_disturbed = disturbed;
 	PG_TRY();
 	{
-		(void) aq_waiters_sleep(waiting.targets, waiting.n, false, false, AQ_EVENT_PROPAGATION_IDLE, deadline, check,
+		(void) aq_waiters_sleep(waiting.targets, waiting.n, false, false, &event, deadline, check,
 								&waiting);
 	}
 	PG_FINALLY();

@@ -206,7 +206,7 @@ aq_redrive(PG_FUNCTION_ARGS)
 	Redrive    *redrive = palloc0(sizeof(Redrive));
 
 	/* patient: it also gets those whose next failure is their last one, together with others */
-	AqDequeue	call = {.mode = AQ_MODE_REMOVE, .delivery = AQ_PERSISTENT, .patient = true, .emit = keep,
+	AqDequeue	call = {.mode = AQ_MODE_REMOVE, .delivery = AQ_PERSISTENT, .patient = true, .ungated = true, .emit = keep,
 		.arg = redrive, .filter = came_from, .filter_arg = redrive};
 	int64		left = PG_ARGISNULL(1) ? PG_INT64_MAX : PG_GETARG_INT32(1);
 	int64		done = 0;

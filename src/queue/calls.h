@@ -91,6 +91,7 @@ typedef struct AqDequeue
 	int64		lease;			/* microseconds; 0: none */
 	bool		ends;			/* see AqTakeOptions */
 	bool		patient;		/* see AqTakeOptions */
+	bool		ungated;		/* also while the queue is paused */
 	AqSeen	   *seen;			/* the same for all attempts of a call that waits; NULL: none */
 	int			unit;			/* see AqTakeOptions */
 	AqImmediate *immediate;		/* the caller ends it by aq_immediate_settle(); NULL: the transaction's end does */

@@ -88,6 +88,7 @@ typedef struct AqConsumer
 	char	   *transformation; /* transformation of dbms_aq; NULL: none */
 	Oid			transformation_role;	/* role that chose it; InvalidOid: not known */
 	AqRule	   *rule;			/* compiled when first needed */
+	bool		paused;			/* by aq.pause; the queue can be paused, too */
 } AqConsumer;
 
 /* A queue table of the classic store: the properties that all its queues share. */
@@ -133,6 +134,8 @@ typedef struct AqQueue
 	int32		exception_queue_id; /* 0: none */
 	bool		enqueue_enabled;
 	bool		dequeue_enabled;
+	bool		paused;			/* for all consumers */
+	bool		has_paused;		/* it is, or one of its consumers */
 	uint64		key;			/* 60 bits, part of every message id ... */
 	uint64		shard_key;		/* ... and of the ids of the sharded store */
 	bool		converted;
@@ -208,6 +211,7 @@ extern List *aq_catalog_queue_ids(void);	/* of all queues of the database */
 extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
+extern bool aq_description_pauses(const AqQueue *queue, int position);
 extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed
 																									 * queue */
 extern void aq_catalog_units_changed(int32 id);
@@ -700,7 +704,7 @@ typedef struct AqWaitTarget
 	uint32		entry;
 } AqWaitTarget;
 
-extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event,
+extern int	aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, const AqEvent *event,
 							 int64 deadline, int (*check) (void *arg), void *arg);
 extern bool (*aq_waiters_disturbed) (void);
 
@@ -850,42 +854,6 @@ typedef void (*AqNonPersistentPut) (AqQueue *queue, const AqPutOptions *options,
 
 extern void aq_non_persistent_on_put(AqNonPersistentPut put);
 extern void aq_non_persistent_refuse(const AqQueue *queue, const char *what);
-
-/*
- * Has a message with this number of attempts failed?  Not in an exception queue
- * without an exception queue of its own, where it would be dropped.
- */
-static inline bool
-aq_queue_over_limit(const AqQueue *queue, int attempts)
-{
-	return queue->max_retries >= 0 && attempts > queue->max_retries &&
-		!(queue->exception && queue->exception_queue_id == 0);
-}
-
-/* --- messages that have failed: see "Poison messages" in queue/README.md ----------------- */
-
-/* Is the next failure of a message with this number of attempts its last one? */
-static inline bool
-aq_queue_next_is_last(const AqQueue *queue, int attempts)
-{
-	return aq_queue_over_limit(queue, attempts + 1);
-}
-
-/*
- * The number of messages that a call for max of them returns at most when one
- * of them has this number of attempts.
- */
-static inline uint32
-aq_queue_batch_limit(const AqQueue *queue, int attempts, uint32 max)
-{
-	if (attempts == 0)
-		return max;
-	if (attempts > 15 || aq_queue_next_is_last(queue, attempts))
-		return 1;
-	if (queue->exception)
-		return max;				/* its messages have failed elsewhere */
-	return Max(max >> (2 * attempts), 1);
-}
 
 /* --- message_qual.c: of a table, the parts that the functions under aq.messages read */
 extern bool aq_message_qual_parts(AqRow *row, int table_no, uint32 blocks, bool divide);

@@ -145,7 +145,8 @@ typedef struct AqTakeOptions
 	const pg_uuid_t *id;		/* only this message; NULL: any */
 	const pg_uuid_t *after;		/* after this message; NULL: from the head; sharded: browse only */
 	bool		patient;		/* the call waits without limit, or redrives: see queue/README.md, "Poison messages" */
-	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: unset */
+	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: it is not
+								 * asked.  A store may ignore it */
 	AqImmediate *immediate;		/* what is taken is committed by settle_taken(); NULL: by the transaction */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
@@ -519,5 +520,48 @@ extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDea
 
 extern Oid	aq_schema_data_table(const char *name); /* like aq_schema_data_relation(), if it is a table */
 pg_noreturn extern void aq_catalog_refuse_row(const char *queue, Oid table, const char *column, int64 value);
+
+/* Does the consumer at the position get no messages, because of aq.pause? */
+static inline bool
+aq_queue_is_paused(const AqQueue *queue, int position)
+{
+	return queue->has_paused && aq_description_pauses(queue, position);
+}
+
+/*
+ * Has a message with this number of attempts failed?  Not in an exception queue
+ * without an exception queue of its own, where it would be dropped.
+ */
+static inline bool
+aq_queue_over_limit(const AqQueue *queue, int attempts)
+{
+	return queue->max_retries >= 0 && attempts > queue->max_retries &&
+		!(queue->exception && queue->exception_queue_id == 0);
+}
+
+/* --- messages that have failed: see "Poison messages" in queue/README.md ----------------- */
+
+/* Is the next failure of a message with this number of attempts its last one? */
+static inline bool
+aq_queue_next_is_last(const AqQueue *queue, int attempts)
+{
+	return aq_queue_over_limit(queue, attempts + 1);
+}
+
+/*
+ * The number of messages that a call for max of them returns at most when one
+ * of them has this number of attempts.
+ */
+static inline uint32
+aq_queue_batch_limit(const AqQueue *queue, int attempts, uint32 max)
+{
+	if (attempts == 0)
+		return max;
+	if (attempts > 15 || aq_queue_next_is_last(queue, attempts))
+		return 1;
+	if (queue->exception)
+		return max;				/* its messages have failed elsewhere */
+	return Max(max >> (2 * attempts), 1);
+}
 
 #endif							/* AQ_STORE_H */

@@ -75,6 +75,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         ann = look(conn, "news", "ann")
         bob = look(conn, "news", "bob")
         conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
+        conn.execute("SELECT aq.pause('news', 'ann', 'on leave'), aq.pause('parcels')")
         conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent')")
         alarms = db.value(conn, "SELECT aq.register('alarms', 'client://')")
         put(conn, "alarms", "a1")
@@ -95,6 +96,10 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert "late" in by_payload and [row["attempts"] for row in found if row["attempts"]] == [1] and by_payload[31]["attempts"] == 1
             odd = by_payload["odd"]
             assert (odd["priority"], odd["correlation"], odd["key"], odd["sender"], odd["properties"]) == (7, "k", "order", "me", {"a": 1})
+            assert take(conn, "news", "ann") == []
+            assert db.value(conn, "SELECT pause_reason FROM aq.subscribers WHERE paused IS NOT NULL") == "on leave"
+            assert db.row(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") is None
+            conn.execute("SELECT aq.resume('news', 'ann'), aq.resume('parcels')")
             assert take(conn, "news", "ann") == ann
             assert take(conn, "news", "bob") == bob
             assert take(conn, "news", "guest") == ["n3"]

@@ -490,6 +490,24 @@ def test_dequeue_while_the_place_is_given_back(names_server, kind, mode):
 
 
 @pytest.mark.test_build
+@pytest.mark.parametrize("options", ["", ", condition => 'true'", ", lease => '1 min'"])
+def test_a_dequeue_that_has_begun_gets_nothing_of_a_paused_consumer(names_server, options):
+    """Nothing is taken after the commit of aq.pause, which does not wait for it.  (Of a queue table, one that has begun can still get messages.)"""
+    with names_server.connect() as conn, names_server.connect() as other, ThreadPoolExecutor() as pool:
+        topic = make(conn, "sharded")
+        db.execute(conn, "SELECT aq.subscribe(%s, 'ann')", [topic])
+        put(conn, topic, 1)
+        with held(names_server, "recipient-held"):
+            came = pool.submit(lambda: other.execute(f"SELECT payload FROM aq.dequeue(%s, 'ann'{options})", [topic]).fetchall())
+            assert db.value(conn, "SELECT aq.point_await('recipient-held')")
+            db.execute(conn, "SELECT aq.pause(%s, 'ann')", [topic])
+        assert came.result(PATIENCE) == []
+        db.execute(conn, "SELECT aq.resume(%s, 'ann')", [topic])
+        assert take(conn, topic, "ann") == [1]
+        no_differences(conn)
+
+
+@pytest.mark.test_build
 def test_dequeue_of_what_comes_while_the_place_is_closed(names_server, kind):
     """The worker has closed the place; a message that is there is found."""
     with names_server.connect() as conn, names_server.connect() as other, names_server.connect() as third, ThreadPoolExecutor() as pool:

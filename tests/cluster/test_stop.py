@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PATIENCE, put, stopped_worker, take, until
 from pgaq import db
-from test_wait import Waiter, asleep
+from test_wait import Waiter, asleep, stable
 
 SETTINGS = {"max_prepared_transactions": "10"}
 
@@ -269,3 +269,60 @@ def test_waits_go_on_after_a_drop_that_is_rolled_back(server, conn, queue, waite
     asleep(conn, [waiting])
     put(conn, queue, 1)
     assert waiting.answer() == "t"
+
+
+# --- pausing ---------------------------------------------------------------------------
+
+PAUSED = """SELECT count(*) FROM sys."v$session_wait" WHERE pid = ANY (%s) AND state = 'WAITING' AND event = 'aq: consumer paused'"""
+
+
+def paused(conn, waiting):
+    """Do all of them wait for aq.resume?"""
+    return db.value(conn, PAUSED, [[one.pid for one in waiting]]) == len(waiting)
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["", "table"])
+@pytest.mark.parametrize("kind", WAITS)
+def test_a_pause_keeps_waiting_consumers_asleep(server, conn, waiter, kind, table):
+    """Messages do not wake them, the end of the pause does."""
+    name = f"pause_{kind}"
+    if table:
+        db.execute(conn, "SELECT aq.create_queue_table(%s)", [name])
+    db.execute(conn, "SELECT aq.create_queue(%s, queue_table => %s)", [name, name if table else None])
+    early = waiter(name, kind)
+    asleep(conn, [early])
+    db.execute(conn, "SELECT aq.pause(%s)", [name])
+    waiting = [early, waiter(name, kind)]
+    until(lambda: paused(conn, waiting), "the wait for the end of the pause")
+    until(lambda: all(stable(one) for one in waiting), "everybody asleep")
+    before = [one.switches() for one in waiting]
+    put(conn, name, 1, 2)
+    assert paused(conn, waiting)
+    assert [one.switches() for one in waiting] == before
+    db.execute(conn, "SELECT aq.resume(%s)", [name])
+    for one in waiting:
+        assert one.answer() is not None
+    assert len(take(conn, name)) == (0 if kind in ("dequeue", "receive") else 2)
+    db.execute(conn, "SELECT aq.drop_queue(%s, force => true)", [name])
+
+
+def test_a_paused_consumer_of_a_topic(server, conn, topic, waiter):
+    """The others go on; the pause is there after a crash."""
+    statement = "SELECT payload FROM aq.dequeue('{0}', consumer => '{1}', wait => '1 min')"
+    db.execute(conn, "SELECT aq.pause(%s, 'a', 'a test')", [topic])
+    a, b = (Waiter(server, topic, statement=statement.format(topic, name)).wait() for name in "ab")
+    until(lambda: paused(conn, [a]), "the paused one")
+    put(conn, topic, 1)
+    assert b.answer() == "1"
+    assert not a.done()
+    a.close()
+    b.close()
+    server.restart("immediate")
+    with server.connect() as again:
+        assert db.value(again, "SELECT pause_reason FROM aq.subscribers WHERE queue_name = %s AND paused IS NOT NULL", [topic]) == "a test"
+        assert take(again, topic, "a") == []
+        a = Waiter(server, topic, statement=statement.format(topic, "a")).wait()
+        until(lambda: paused(again, [a]), "the paused one")
+        db.execute(again, "SELECT aq.resume(%s, 'a')", [topic])
+        assert a.answer() == "1"
+        a.close()

@@ -422,7 +422,7 @@ class Readers:
 
     QUERIES = (
         "SELECT queue_name, owner, shards FROM aq.queues",  # by name, because it has got columns
-        "SELECT * FROM aq.subscribers",
+        "SELECT queue_name, consumer, ready FROM aq.subscribers",  # the same
         "SELECT * FROM aq.metrics()",
         "SELECT * FROM aq.schedules",
         "SELECT * FROM aq.nodes",

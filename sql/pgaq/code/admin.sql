@@ -167,6 +167,27 @@ wait: true refuses them at once to transactions that do not use the queue yet, a
 For the queue''s owner.
 Errors 42501, 42704';
 
+CREATE FUNCTION aq.pause(queue_name text, consumer text DEFAULT NULL, reason text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_pause';
+COMMENT ON FUNCTION aq.pause(text, text, text) IS
+'Give a consumer no messages from the commit on, without errors: a dequeue finds nothing, and sessions
+  that wait go on waiting, until aq.resume. Enqueue continues, and messages that were dequeued before
+  can be committed, rolled back and acknowledged.
+consumer: a subscriber of a topic (null: all consumers of the queue)
+reason: shown with the role and the time in aq.queues and aq.subscribers
+A consumer gets messages when neither it nor the queue is paused. aq.browse, aq.cancel, aq.purge_queue
+  and aq.redrive work as always. A distributed queue is paused on this node. For the queue''s owner,
+  and, with the subscribe privilege, the role that subscribed the consumer.
+Errors 22004, 42501, 42704, 42809';
+
+CREATE FUNCTION aq.resume(queue_name text, consumer text DEFAULT NULL)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_pause_end';
+COMMENT ON FUNCTION aq.resume(text, text) IS
+'End what aq.pause has begun, and wake the sessions that wait.
+consumer: as in aq.pause; null does not resume consumers that were paused by name
+For the same roles as aq.pause.
+Errors 22004, 42501, 42704, 42809';
+
 CREATE FUNCTION aq.purge_queue(queue_name text, consumer text DEFAULT NULL, condition text DEFAULT NULL,
 	delivery_mode text DEFAULT NULL, "block" boolean DEFAULT false)
 RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_purge_queue';

@@ -80,7 +80,10 @@ CREATE TABLE aq_internal.queue (
 	distributed boolean NOT NULL DEFAULT false,
 	default_priority integer CHECK (default_priority >= 0),
 	default_delay interval NOT NULL DEFAULT '0',
-	default_expiration interval
+	default_expiration interval,
+	paused timestamptz,
+	paused_by text,
+	pause_reason text
 );
 CREATE INDEX queue_exception_queue_id ON aq_internal.queue (exception_queue_id);
 CREATE INDEX queue_rights_id ON aq_internal.queue (rights_id);
@@ -111,6 +114,9 @@ COMMENT ON COLUMN aq_internal.queue.distributed IS 'true: consumers on other nod
 COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
+COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
+COMMENT ON COLUMN aq_internal.queue.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';
@@ -129,6 +135,9 @@ CREATE TABLE aq_internal.subscriber (
 	rule_role aq_internal.role,
 	transformation_role aq_internal.role,
 	owner aq_internal.role,
+	paused timestamptz,
+	paused_by text,
+	pause_reason text,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -157,6 +166,9 @@ COMMENT ON COLUMN aq_internal.buffered_queue.lost_at IS 'time of the last loss; 
 COMMENT ON COLUMN aq_internal.subscriber.rule_role IS 'role that wrote the rule, which runs with its privileges; null (not known) or empty (dropped): with those of aq_user_role';
 COMMENT ON COLUMN aq_internal.subscriber.transformation_role IS 'role that chose the transformation, and must have EXECUTE on it; empty: dropped';
 COMMENT ON COLUMN aq_internal.subscriber.owner IS 'role that subscribed it, which can alter and remove it by the subscribe privilege; null: not a subscriber; empty: dropped';
+COMMENT ON COLUMN aq_internal.subscriber.paused IS 'since when it is paused, by aq.pause; null: it is not';
+COMMENT ON COLUMN aq_internal.subscriber.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq_internal.subscriber.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq_internal.subscriber.number IS 'distinguishes the consumer from earlier ones at its position: it is higher than theirs';
 
 -- A right counts while the owner view has REFERENCES for the role itself: so DROP OWNED revokes it, and DROP ROLE is refused before.

@@ -170,7 +170,7 @@ SELECT q.queue_name, q.queue_id,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary,
-	q.distributed, q.default_priority, q.default_delay, q.default_expiration
+	q.distributed, q.default_priority, q.default_delay, q.default_expiration, q.paused, q.paused_by, q.pause_reason
 FROM aq_internal.queue q
 WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
@@ -248,7 +248,8 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	(SELECT string_agg(chr((c.rule_error >> 6 * i & 63)::integer + ascii('0')), '' ORDER BY i) FROM generate_series(0, 4) i
 		WHERE c.rule_error > 0) AS rule_error,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner,
-	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = s.number) AS temporary
+	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = s.number) AS temporary,
+	s.paused, s.paused_by, s.pause_reason
 FROM aq_internal.queue q
 	CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -261,6 +262,9 @@ COMMENT ON COLUMN aq.subscribers.rule IS 'condition that messages must meet; nul
 COMMENT ON COLUMN aq.subscribers.rule_role IS 'role that wrote the rule, which runs with its privileges; null: not known or dropped';
 COMMENT ON COLUMN aq.subscribers.temporary IS 'true: it is removed when the sessions that subscribed it have ended';
 COMMENT ON COLUMN aq.subscribers.owner IS 'role that subscribed it, and can alter and unsubscribe it while it has the subscribe privilege; null: not a subscriber, or the role was dropped';
+COMMENT ON COLUMN aq.subscribers.paused IS 'since when it is paused by name, by aq.pause; null: it is not, but its queue can be, see aq.queues';
+COMMENT ON COLUMN aq.subscribers.paused_by IS 'name of the role that paused it';
+COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
 COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_error IS 'SQLSTATE of that error; the server log has the message of the first error of each rule';
@@ -268,7 +272,7 @@ COMMENT ON COLUMN aq.subscribers.enqueued IS 'messages for it since the start of
 COMMENT ON COLUMN aq.subscribers.dequeued IS 'messages that it has finished since: consumed, purged, expired or failed';
 COMMENT ON COLUMN aq.subscribers.lag IS 'messages that it has not finished; after a restart it grows to the true number while the worker counts';
 COMMENT ON COLUMN aq.subscribers.ready IS 'messages ready for it: of a sharded queue those resident in the message cache; of a queue table those in its index, counted each time the column is selected, about half a second for a million; lag costs nothing';
-COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages';
+COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages, except while it is paused';
 COMMENT ON COLUMN aq.subscribers.created IS 'when it was first named';
 COMMENT ON COLUMN aq.subscribers.comment IS 'comment given with aq.subscribe';
 COMMENT ON COLUMN aq.subscribers.delivery_mode IS 'which messages it gets: persistent, buffered or persistent_or_buffered; the counters are of persistent ones';

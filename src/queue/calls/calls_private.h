@@ -39,7 +39,7 @@ extern void aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, Aq
 								 int n, Datum *values, const bool *nulls);
 
 /* --- wait.c */
-extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
+extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, bool selective, uint32 key, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
 /* --- position.c: navigation */

@@ -68,7 +68,9 @@ typedef struct Request
 	int			first;			/* number of the argument "consumer" */
 	FunctionCallInfo helped;	/* the call is to be executed by a helper; else NULL */
 	AqImmediate immediate;		/* with immediate visibility, and without a helper */
-	bool		outdated;		/* the description was, before it was found out what can be dequeued here */
+	bool		outdated;		/* the description was, before it was found out what can be dequeued */
+	bool		ungated;		/* a paused consumer gets messages, too */
+	bool		paused;			/* the latest attempt has found the consumer paused */
 	int64		bytes;			/* of returned payloads */
 } Request;
 
@@ -457,6 +459,15 @@ take_from(Request *request, Source *source)
 		note_buffered(source, found);
 }
 
+/* May the call not take messages, because of aq.pause? */
+static bool
+is_paused(Request *request)
+{
+	request->paused = !request->ungated && request->take.mode != AQ_MODE_BROWSE &&
+		aq_queue_is_paused(request->queue, request->take.position);
+	return request->paused;
+}
+
 /* The sources are tried first in turn, so that none starves. */
 static bool
 attempt_once(Request *request)
@@ -481,7 +492,8 @@ attempt_once(Request *request)
 	} while (!hold_consumer(request, begins, &held));
 	refresh_sources(request);
 	aq_point("recipient-held");
-	for (int i = 0; i < request->nsources && request->take.position >= 0 && request->found < request->take.max; i++)
+	for (int i = 0; i < request->nsources && request->take.position >= 0 && !is_paused(request) &&
+		 request->found < request->take.max; i++)
 		take_from(request, &request->sources[(turn + i) % request->nsources]);
 	if (held)
 		aq_holds_drop(request->queue, request->take.position);
@@ -534,12 +546,13 @@ attempt_in_helper(Request *request)
 	request->queue = aq_pins_pin_current(request->queue, false);
 	if (request->queue->multi)
 		(void) find_consumer(request);
+	(void) is_paused(request);
 	refresh_sources(request);
 }
 
 /*
- * One attempt to dequeue.  It is repeated if another transaction has changed
- * meanwhile which shards this node dequeues.
+ * One attempt to dequeue.  It is repeated if the queue's definition was changed
+ * meanwhile: it may be paused, or another node dequeues one of its shards.
  */
 static bool
 attempt(void *arg)
@@ -568,7 +581,7 @@ wait_for_sources(Request *request, int64 timeout)
 
 	for (int i = 0; i < request->nsources; i++)
 		queues[i] = request->sources[i].queue;
-	(void) aq_wait_until(queues, request->nsources, &request->take.position,
+	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->paused,
 						 request->take.filter != NULL || request->take.id != NULL, request->take.key,
 						 timeout, attempt, request);
 }
@@ -673,6 +686,7 @@ aq_dequeue_now(const AqDequeue *call)
 	}
 	request.delivery = call->delivery;
 	request.take.patient = call->patient;
+	request.ungated = call->ungated || call->unit != 0;
 	request.take.after = call->after;
 	if (call->lease != 0)
 		set_lease(&request, call->lease, call->navigation != NULL);

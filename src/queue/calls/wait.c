@@ -28,18 +28,21 @@ typedef struct DequeueWait
 	int			n;
 	AqWaitTarget *targets;
 	const int  *position;		/* position of the consumer at the last attempt; -1: it is not known */
+	const bool *paused;			/* it was paused then */
+	AqEvent		event;
 	bool		(*attempt) (void *arg);
 	void	   *arg;
 } DequeueWait;
 
 /*
  * Moves the targets to the consumer's current position; returns false if they
- * are there already.
+ * are there already.  A session whose consumer is paused waits where only changes of
+ * the queue wake it, and not each message.
  */
 static bool
 move_targets(DequeueWait *wait)
 {
-	int			position = *wait->position < 0 ? AQ_NO_CONSUMER : *wait->position;
+	int			position = *wait->position < 0 || *wait->paused ? AQ_NO_CONSUMER : *wait->position;
 	bool		moved = wait->targets[0].position != position;
 
 	for (int i = 0; i < wait->n && moved; i++)
@@ -57,16 +60,17 @@ check_by_attempt(void *arg)
 
 	if (wait->attempt(wait->arg))
 		return 0;
+	wait->event = *wait->paused ? AQ_EVENT_PAUSED : AQ_EVENT_DEQUEUE_WAIT;
 	return move_targets(wait) ? AQ_WAITERS_AGAIN : -1;
 }
 
 /* queues: a queue, its buffered queue, or both. */
 bool
-aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective, uint32 key, int64 timeout_us,
+aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, bool selective, uint32 key, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget *targets = palloc0(n * sizeof(AqWaitTarget));
-	DequeueWait wait = {.n = n, .targets = targets, .position = position, .attempt = attempt, .arg = arg};
+	DequeueWait wait = {.n = n, .targets = targets, .position = position, .paused = paused, .attempt = attempt, .arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
 	for (int i = 0; i < n; i++)
@@ -77,7 +81,7 @@ aq_wait_until(AqQueue *const *queues, int n, const int *position, bool selective
 		targets[i].key = key;
 	}
 	(void) move_targets(&wait);
-	return aq_waiters_sleep(targets, n, false, false, AQ_EVENT_DEQUEUE_WAIT, deadline, check_by_attempt, &wait) >= 0;
+	return aq_waiters_sleep(targets, n, false, false, &wait.event, deadline, check_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -158,6 +162,7 @@ typedef struct Listening
 	int		   *most;			/* messages that an attempt takes; 0: not known */
 	const AqWaitTaken *taken;	/* what the attempt has taken */
 	int		   *entry_of;		/* by number of the pair */
+	AqEvent		event;
 } Listening;
 
 static AqQueue *
@@ -177,7 +182,8 @@ static int
 check_queues(void *arg)
 {
 	Listening  *listening = arg;
-	bool		changed = false;
+	bool		changed = false,
+				all_paused = true;
 
 	/* first, because it looks queues up itself and takes a snapshot */
 	if (listening->attempt && listening->attempts)
@@ -199,6 +205,7 @@ check_queues(void *arg)
 	{
 		AqQueue    *queue = queue_of(listening, i);
 		int			position;
+		bool		paused;
 
 		CHECK_FOR_INTERRUPTS();
 		queue = aq_pins_pin_current(queue, false);
@@ -213,7 +220,9 @@ check_queues(void *arg)
 		position = aq_args_consumer_position(queue, listening->consumers[i]);
 		if (position < 0)
 			aq_notice_unknown_consumer(queue, listening->consumers[i]);
-		if (listening->attempt == NULL && position >= 0 && queue->store->ready(queue, position, listening->counts_until))
+		paused = position >= 0 && aq_queue_is_paused(queue, position);
+		all_paused &= paused;
+		if (listening->attempt == NULL && position >= 0 && !paused && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)
 		{
@@ -223,7 +232,7 @@ check_queues(void *arg)
 			 * the queue was dropped and created again, or the consumer was
 			 * subscribed meanwhile
 			 */
-			if (position < 0)
+			if (position < 0 || paused)
 				position = AQ_NO_CONSUMER;
 			if (target->shm != queue->shm || target->position != position)
 			{
@@ -237,6 +246,8 @@ check_queues(void *arg)
 			}
 		}
 	}
+	listening->event = all_paused ? AQ_EVENT_PAUSED
+		: (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT;
 	return changed ? AQ_WAITERS_AGAIN : -1;
 }
 
@@ -270,8 +281,7 @@ listen_to(Listening *listening, bool tried, int64 timeout_us)
 	listening->attempts = true;
 	aq_wait_release_snapshot();
 	found = aq_waiters_sleep(listening->targets, listening->n, listening->attempt == NULL, listening->channel,
-							 (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT,
-							 deadline, check_queues, listening);
+							 &listening->event, deadline, check_queues, listening);
 	EnsurePortalSnapshotExists();
 	if (found >= 0 && pg_atomic_read_u32(&listening->targets[found].shm->waiting) > 0)
 		aq_waiters_check_later(listening->targets[found].shm);

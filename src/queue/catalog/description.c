@@ -32,7 +32,8 @@ enum
 {
 	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
 	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
-	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_OWNER, SUBSCRIBER_COLUMNS
+	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_OWNER, SUBSCRIBER_PAUSED,
+	SUBSCRIBER_PAUSED_BY, SUBSCRIBER_PAUSE_REASON, SUBSCRIBER_COLUMNS
 };
 
 /*
@@ -104,6 +105,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 			consumer->transformation_role = DatumGetObjectId(values[SUBSCRIBER_TRANSFORMATION_ROLE]);
 		if (!nulls[SUBSCRIBER_OWNER])
 			consumer->owner = DatumGetObjectId(values[SUBSCRIBER_OWNER]);
+		consumer->paused = !nulls[SUBSCRIBER_PAUSED];
+		queue->has_paused |= consumer->paused;
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -193,6 +196,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 		: DatumGetInt32(values[AQ_QUEUE_EXCEPTION_QUEUE]);
 	queue->enqueue_enabled = DatumGetBool(values[AQ_QUEUE_ENQUEUE]);
 	queue->dequeue_enabled = DatumGetBool(values[AQ_QUEUE_DEQUEUE]);
+	queue->paused = queue->has_paused = !nulls[AQ_QUEUE_PAUSED];
 	queue->key = (uint64) DatumGetInt64(values[AQ_QUEUE_KEY]) & AQ_KEY_MASK;
 	queue->converted = !nulls[AQ_QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
 	queue->shard_key = nulls[AQ_QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
@@ -234,6 +238,16 @@ aq_description_consumer(const AqQueue *queue, int64 number)
 		if (queue->consumers[i].number == number && queue->consumers[i].name != NULL)
 			return &queue->consumers[i];
 	return NULL;
+}
+
+/* See aq_queue_is_paused. */
+bool
+aq_description_pauses(const AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return queue->paused || queue->consumers[i].paused;
+	return queue->paused;
 }
 
 static void (*read_units) (AqQueue *queue, Snapshot snapshot);

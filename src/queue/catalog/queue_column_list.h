@@ -66,6 +66,9 @@ PROPERTY(DISTRIBUTED, distributed, BOOL, false, (void) 0)
 PROPERTY(DEFAULT_PRIORITY, default_priority, INT4, true, check_default_priority(DatumGetInt32(value), alters, sharded))
 PROPERTY(DEFAULT_DELAY, default_delay, INTERVAL, false, check_not_negative(value, name))
 PROPERTY(DEFAULT_EXPIRATION, default_expiration, INTERVAL, true, check_default_expiration(value, alters))
+X(PAUSED, paused, TIMESTAMPTZ)
+X(PAUSED_BY, paused_by, TEXT)
+X(PAUSE_REASON, pause_reason, TEXT)
 
 #undef X
 #undef PROPERTY

@@ -95,6 +95,7 @@ extern void aq_rights_unsubscribed(AqQueue *queue, const char *consumer);
 
 /* --- subscriber.c */
 extern void aq_subscriber_take_away(AqQueue *queue, AqConsumer consumer);
+extern void aq_subscriber_pause(FunctionCallInfo fcinfo, const char *command, const char *by, Datum reason, bool no_reason);
 extern bool aq_subscriber_insert_recipient(AqQueue *queue, const char *name);
 extern bool aq_subscriber_positions_free(int32 id, AqQueueShm *shm);
 extern void aq_subscriber_positions_job(int32 id, AqQueueShm *shm);

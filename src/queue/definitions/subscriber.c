@@ -321,6 +321,27 @@ aq_subscriber_alter(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/*
+ * For aq.pause and aq.resume, whose first arguments are the queue and the consumer.
+ * by: the role that pauses it; NULL: it is resumed.
+ */
+void
+aq_subscriber_pause(FunctionCallInfo fcinfo, const char *command, const char *by, Datum reason, bool no_reason)
+{
+	AqQueue    *queue = topic_for_change(fcinfo, command);
+	AqConsumer *consumer = own_subscriber(queue, aq_args_name(fcinfo, 1, "consumer"), false);
+	int32		id = queue->id;
+	Oid			types[4] = {INT4OID, INT2OID, TEXTOID, TEXTOID};
+	Datum		values[4] = {Int32GetDatum(id), Int16GetDatum(consumer->position),
+		by ? CStringGetTextDatum(by) : 0, reason};
+	char		nulls[5] = {' ', ' ', by ? ' ' : 'n', no_reason ? 'n' : ' ', '\0'};
+
+	aq_sql_change("UPDATE aq_internal.subscriber SET paused = CASE WHEN $3 IS NOT NULL THEN now() END, paused_by = $3, pause_reason = $4 "
+				  "WHERE queue_id = $1 AND \"position\" = $2", 4, types, values, nulls);
+	aq_pending_altered(id);
+	aq_catalog_changed();
+}
+
 PG_FUNCTION_INFO_V1(aq_subscriber_set_transformation);
 Datum
 aq_subscriber_set_transformation(PG_FUNCTION_ARGS)

@@ -328,7 +328,7 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 		int			position = queue->multi ? queue->consumers[i].position : 0;
 		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 
-		if (consumer == NULL || consumer->waiters.waiting == 0 ||
+		if (consumer == NULL || consumer->waiters.waiting == 0 || aq_queue_is_paused(queue, position) ||
 			!queue->store->ready(queue, position, 0))
 			continue;
 		aq_waiters_wake(shm, position, PG_INT32_MAX);
@@ -516,10 +516,11 @@ pass_on_remaining(const AqWaitTarget *targets, int n)
  * returns the number of the target, or -1.  Returns the result of check(), or
  * -1 after the deadline (aq_clock_us; negative: none).  The targets' queues
  * are pinned. listens: the session will not take the message. channel: wake it
- * for every message of any queue.
+ * for every message of any queue.  event: the one to sleep under, which check()
+ * can change.
  */
 int
-aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEvent event, int64 deadline,
+aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, const AqEvent *event, int64 deadline,
 				 int (*check) (void *arg), void *arg)
 {
 	uint32		base = (uint32) aq_session_number() * AQ_WAITERS_PER_SESSION;
@@ -574,7 +575,7 @@ aq_waiters_sleep(AqWaitTarget *targets, int n, bool listens, bool channel, AqEve
 			continue;
 		}
 		InvalidateCatalogSnapshot();
-		sleep_until_woken(event, abs(targets[0].shm->queue_id), left, deadline);
+		sleep_until_woken(*event, abs(targets[0].shm->queue_id), left, deadline);
 		unchecked = leave_all(false);	/* enter again, then check */
 	}
 	aq_claim_end(leave_early, NULL);
@@ -605,7 +606,8 @@ aq_waiters_check(AqFindings *findings)
 			aq_finding_add(findings, psprintf("session %d", session + 1), "waits for messages without a transaction", n, 0,
 						   psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
-		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT))
+		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT ||
+									  now.event == AQ_EVENT_PAUSED))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
 						   psprintf("process %d", aq_session_pid(session)));
 	}

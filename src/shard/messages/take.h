@@ -174,17 +174,18 @@ take_prepare(const Take *take, FrameSub *sub, uint32 number, int attempts)
 
 /*
  * Are the stream's messages for the consumer with another node, or about to go
- * back to it?  If the description is too old to tell, the call has to begin again.
- * Latch held.
+ * back to it?  If the description is too old to tell, or to tell whether the
+ * consumer is paused, the call has to begin again.  Latch held: so nothing is taken
+ * after aq.pause has been committed.
  */
 static inline bool
 take_is_closed(Take *take, const Stream *stream)
 {
-	if (!take->queue->distributed || take->options->unit != 0)
+	if (take->options->unit != 0)
 		return false;
 	if (take->options->outdated != NULL && aq_stream_is_unknown(take->queue))
-		*take->options->outdated = true;
-	return aq_stream_is_closed(take->queue, stream, take->options->position);
+		return *take->options->outdated = true;
+	return take->queue->distributed && aq_stream_is_closed(take->queue, stream, take->options->position);
 }
 
 /* The transaction is about to take messages of the partition; called without a latch. */

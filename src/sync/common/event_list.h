@@ -16,6 +16,7 @@ X(LIBCACHE_PIN, "library cache pin", CONCURRENCY, "handle address", "pin address
 X(LATCH_ROW_CACHE, "latch: row cache objects", CONCURRENCY, "address", "number", "why", "the latch of a dictionary cache, with pgaq.row_cache_serialization = latch")
 X(ROW_CACHE_MUTEX, "row cache mutex", CONCURRENCY, "cache id", "where requested", "", "a hash bucket or a row of a dictionary cache")
 X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id", "process#", "wait time", "a message for the consumer")
+X(PAUSED, "aq: consumer paused", IDLE, "queue id", "process#", "wait time", "aq.resume, because the consumer or the queue is paused")
 X(FLOW_CONTROL, "Streams AQ: enqueue blocked due to flow control", QUEUEING, "queue id", "messages", "limit", "consumers to dequeue some of their buffered messages")
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
 X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition", "another session to load a partition into the message cache")
