@@ -55,6 +55,7 @@ extern void aq_session_require_write(const char *command);
 /* Raises an error if the extension in the database is newer than the library. */
 extern void aq_version_check(void);
 extern bool aq_version_has_keys(void);
+extern bool aq_version_is_own(void);
 extern bool aq_version_knows_keys(const char *version);
 extern bool aq_version_is_older(const char *version);
 

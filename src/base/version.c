@@ -115,6 +115,16 @@ aq_version_knows_keys(const char *version)
 	return !is_newer("0.2.0", version);
 }
 
+/* Has this transaction itself set the version?  Then the worker does not know it yet. */
+bool
+aq_version_is_own(void)
+{
+	bool		is_own = false;
+
+	(void) version_in_database(&is_own);
+	return is_own;
+}
+
 /* Is this version older than that of the library? */
 bool
 aq_version_is_older(const char *version)

@@ -118,7 +118,7 @@ aq_classic_tables_keys_job(int32 id, AqQueueShm *shm)
 
 	aq_job_begin();
 	queue = aq_catalog_get_by_id(id, true);
-	if (queue != NULL && OidIsValid(queue->table.messages) && !aq_classic_tables_keyed(queue->table.messages))
+	if (queue != NULL && aq_version_has_keys() && OidIsValid(queue->table.messages) && !aq_classic_tables_keyed(queue->table.messages))
 	{
 		if (aq_queue_lock(id, AccessShareLock, false) &&
 			ConditionalLockRelationOid(queue->table.messages, AccessExclusiveLock))

@@ -288,6 +288,27 @@ def dead(conn, payload, **options):
     until(lambda: db.value(conn, letters) > before, "a dead letter")
 
 
+def test_keys_before_the_update_is_committed(database):
+    """The worker, which makes the tables and columns for keys, does not see the update: a message with a key is refused, and nothing is made."""
+    data = """SELECT array_agg(a.attrelid::regclass || '.' || a.attname ORDER BY 1) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'aq_data'::regnamespace"""
+    with database("uncommitted", OLD) as conn:
+        conn.execute("SELECT aq.create_queue('q'), aq.create_queue_table('public.tab')")
+        conn.execute("SELECT aq.create_queue('tabled', queue_table => 'public.tab')")
+        put(conn, "q", 1)
+        put(conn, "tabled", 1)
+        before = db.value(conn, data)
+        conn.execute("SET statement_timeout = '20s'")
+        for queue, why in (("q", "Commit the update first"), ("tabled", "no column for keys yet")):
+            conn.execute("BEGIN")
+            update(conn, NEW, PGAQ_ONLY)
+            refused(conn, f"SELECT aq.enqueue('{queue}', '2', key => 'k')", why)
+            conn.execute("ROLLBACK")
+        put(conn, "q", 2)
+        put(conn, "tabled", 2)
+        assert take(conn, "q") == [1, 2] and take(conn, "tabled") == [1, 2] and db.value(conn, data) == before
+
+
 def by_key(conn, queue, mode="remove"):
     return [row[0] for row in conn.execute("SELECT payload FROM aq.dequeue(%s, key => 'k', mode => %s)", [queue, mode])]
 

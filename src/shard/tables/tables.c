@@ -591,6 +591,13 @@ aq_tables_provide(AqQueue *queue, bool keyed)
 	if (aq_job_in_worker())
 		elog(ERROR, "queue \"%s\" has no empty table now", queue->name);
 
+	if (keyed && aq_version_is_own())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("queue \"%s\" has no table with a column for keys yet", queue->name),
+				 errdetail("The worker makes it, which does not see the update of the extension \"pgaq\" before it is committed."),
+				 errhint("Commit the update first.")));
+
 	aq_share_check(AQ_SHARE_PARTITIONS, shm, 1);
 	aq_claim_count(keyed ? &shard_queue(shm)->wanting_keyed : &shard_queue(shm)->wanting);
 	counted = true;
