@@ -252,7 +252,7 @@ ORDER BY c.relname"""
 # group: the views that belong to it; the first pattern that fits counts
 GROUPS = {
     "tables": r"aq_internal\..*",
-    "queues": r"aq\.(queue\w*|subscribers|privileges|messages|dead_letters|buffered_queues|partitions|shards|role_usage|errors|database_properties)",
+    "queues": r"aq\.(queue\w*|subscribers|privileges|messages|dead_letters|buffered_queues|latencies|partitions|shards|role_usage|errors|database_properties)",
     "background": r"aq\.(workers|schedules|propagations|registrations|notifiers|links|nodes|node_units|actions)",
     "history": r"aq\.(snapshot\w*|baselines|session_history|stored_session_history|sampled_waits|session_sampler)",
     "waits": r"aq\..*",

@@ -624,6 +624,32 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.pause_reason
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
+CREATE OR REPLACE FUNCTION aq_internal.latencies(queue_id integer, OUT delivery_mode text, OUT messages bigint, OUT total_seconds double precision, OUT buckets bigint[], OUT since timestamp with time zone)
+ RETURNS SETOF record
+ LANGUAGE c
+ STRICT ROWS 1
+AS 'pgaq', $function$aq_metrics_latencies$function$;
+CREATE OR REPLACE FUNCTION aq.latency_bound(bucket integer)
+ RETURNS double precision
+ LANGUAGE c
+ IMMUTABLE STRICT
+AS 'pgaq', $function$aq_metrics_latency_bound$function$;
+CREATE OR REPLACE FUNCTION aq.latency_percentile(buckets bigint[], fraction double precision)
+ RETURNS double precision
+ LANGUAGE c
+ IMMUTABLE STRICT
+AS 'pgaq', $function$aq_metrics_latency_percentile$function$;
+CREATE OR REPLACE VIEW aq.latencies WITH (security_barrier=true) AS
+ SELECT q.queue_name,
+    l.delivery_mode,
+    l.messages,
+    l.total_seconds,
+    aq.latency_percentile(l.buckets, (0.5)::double precision) AS p50_seconds,
+    aq.latency_percentile(l.buckets, (0.99)::double precision) AS p99_seconds,
+    l.buckets,
+    l.since
+   FROM (aq_internal.queue q
+     CROSS JOIN LATERAL aq_internal.latencies(q.queue_id) l(delivery_mode, messages, total_seconds, buckets, since));
 CREATE OR REPLACE VIEW aq.subscribers WITH (security_barrier=true) AS
  SELECT q.queue_name,
     s.consumer,
@@ -2485,6 +2511,30 @@ COMMENT ON COLUMN aq.queues.default_expiration IS 'expiration of messages that a
 COMMENT ON COLUMN aq.queues.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq.queues.default_priority IS 'priority of messages that are enqueued without one; null: 1';
 COMMENT ON COLUMN aq.queues.may_dequeue IS 'the current role can dequeue, for every consumer; aq.privileges shows privileges on single consumers';
+COMMENT ON FUNCTION aq_internal.latencies(integer) IS 'Internal: what aq.latencies shows of one queue';
+COMMENT ON FUNCTION aq.latency_bound(integer) IS 'The upper bound of a bucket of aq.latencies, in seconds: 128 microseconds for the first one, and
+  twice that of the bucket before for each other one; null for the last one, 33, which has none.
+bucket: number of the bucket, from 1';
+COMMENT ON FUNCTION aq.latency_percentile(bigint[],double precision) IS 'How long messages waited, in seconds: this fraction of them did not wait longer. Null: the buckets
+  are empty.
+buckets: as in aq.latencies, or the difference of two of them; missing ones are empty
+fraction: 0.5 for the median, 0.99 for the 99th percentile
+In the bucket in which the sum of the buckets reaches fraction * messages, the messages are taken
+to lie evenly between its bounds: with B messages in the bucket, and A in those before it, the
+result is lower + (upper - lower) * (fraction * messages - A) / B. So it is wrong by less than a
+factor of two. If it is in the last bucket, the result is its lower bound.
+Errors 22023';
+COMMENT ON COLUMN aq.latencies.since IS 'when the counters began';
+COMMENT ON COLUMN aq.latencies.buckets IS 'how many waited less than aq.latency_bound(n), and not less than half of it; without empty ones at the end';
+COMMENT ON COLUMN aq.latencies.p99_seconds IS 'the same of 99 in 100';
+COMMENT ON COLUMN aq.latencies.p50_seconds IS 'half of them did not wait longer, see aq.latency_percentile; null: none';
+COMMENT ON COLUMN aq.latencies.total_seconds IS 'seconds that they waited, in all; those of a prepared transaction count until its commit was noticed, each with the mean';
+COMMENT ON COLUMN aq.latencies.messages IS 'messages dequeued, for each consumer; null: the queue is not in memory, see aq.subscribers';
+COMMENT ON COLUMN aq.latencies.delivery_mode IS 'persistent or buffered';
+COMMENT ON COLUMN aq.latencies.queue_name IS 'the queue';
+COMMENT ON VIEW aq.latencies IS 'How long messages had waited when they were dequeued, for each queue that the current role can use; members of pg_monitor see all. A wait begins with the enqueue call, or at the end of the delay, and ends with the call that takes the message. The time until the commit of the enqueue is part of it, because a message does not have that moment. A wait counts when the dequeue is committed: one that is rolled back does not count, and the message counts with the whole time when it is dequeued again. A lease counts when it is taken, for other consumers of a topic the message counts again. The counters begin when the queue comes into use after the start of the server';
+REVOKE ALL ON TABLE aq.latencies FROM PUBLIC;
+GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.latencies TO CURRENT_USER; GRANT SELECT ON TABLE aq.latencies TO PUBLIC;
 COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages, except while it is paused';
 COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq.subscribers.paused_by IS 'name of the role that paused it';

@@ -34,6 +34,7 @@ typedef struct Note
 {
 	AqQueueShm *shm;
 	Effect		effect;
+	AqHistNote	latencies;		/* of effect.consumed */
 	SubTransactionId subid;
 	bool		last_try;		/* the next failure of a message is its last one: aq_classic_notes_have_last */
 	uint32		retry;			/* reserved entry; 0: none */
@@ -222,7 +223,7 @@ aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kind)
 		(void) new_note(shm, position, kind, subid);
 }
 
-static Effect *
+static Note *
 note_more(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n)
 {
 	SubTransactionId subid = GetCurrentSubTransactionId();
@@ -235,7 +236,7 @@ note_more(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n
 	if (note->retry != 0)
 		aq_xids_add(&note->xids, GetCurrentTransactionId(), GetCurrentTransactionId());
 	note->effect.n += n;
-	return &note->effect;
+	return note;
 }
 
 /* key: of the row; NULL for enqueued messages. */
@@ -248,7 +249,7 @@ aq_classic_notes_add(AqQueueShm *shm, int position, NoteKind kind, const Key *ke
 void
 aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n)
 {
-	Effect	   *effect = note_more(shm, 0, NOTE_MESSAGES, NULL, n);
+	Effect	   *effect = &note_more(shm, 0, NOTE_MESSAGES, NULL, n)->effect;
 
 	if (options->ready_at != 0)
 		effect->delayed += n;
@@ -256,14 +257,16 @@ aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint
 		effect->expiring += n;
 }
 
-/* Adds one row that was taken; enqueued: its enqueue time. */
+/* Adds one row that was taken, by a take that began now. */
 void
-aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued)
+aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz now, const AqMessage *message)
 {
-	Effect	   *effect = note_more(shm, position, kind, key, 1);
+	Note	   *note = note_more(shm, position, kind, key, 1);
 
-	if (kind == NOTE_REMOVE || kind == NOTE_MOVE || kind == NOTE_LEASE)
-		aq_consumed_add(&effect->consumed, enqueued);
+	if (kind != NOTE_REMOVE && kind != NOTE_MOVE && kind != NOTE_LEASE)
+		return;
+	aq_consumed_add(&note->effect.consumed, message->enqueue_time);
+	aq_latency_add(&note->latencies, now, message->enqueue_time, message->ready_at);
 }
 
 /*
@@ -341,9 +344,12 @@ count_done(AqQueueShm *shm, const Effect *effect)
 	aq_lag_shrank(shm, effect->position);
 }
 
-/* Counts the effects of a committed transaction.  Never raises an error. */
+/*
+ * Counts the effects of a committed transaction.  latencies: of the messages that it
+ * has dequeued; NULL: a prepared one.  Never raises an error.
+ */
 static void
-count_effect(AqQueueShm *shm, const Effect *effect)
+count_effect(AqQueueShm *shm, const Effect *effect, const AqHistNote *latencies)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -364,7 +370,7 @@ count_effect(AqQueueShm *shm, const Effect *effect)
 		case NOTE_REMOVE:
 		case NOTE_MOVE:
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
-			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
+			aq_traffic_dequeued(shm, effect->position, &effect->consumed, latencies);
 			pg_fallthrough;
 		case NOTE_PURGE:
 			count_done(shm, effect);
@@ -376,7 +382,7 @@ count_effect(AqQueueShm *shm, const Effect *effect)
 		case NOTE_LEASE:
 			aq_traffic_lease(AQ_MODE_LEASE, effect->n);
 			aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, effect->n);
-			aq_traffic_dequeued(shm, effect->position, &effect->consumed);
+			aq_traffic_dequeued(shm, effect->position, &effect->consumed, latencies);
 			break;
 		case NOTE_RELEASE:
 			aq_traffic_lease(AQ_MODE_RELEASE, effect->n);
@@ -405,11 +411,11 @@ aq_classic_notes_count(AqQueueShm *shm, const Retry *retry)
 	Effect		effect = retry->effect;
 
 	if (!only_numbers(effect.kind))
-		count_effect(shm, &effect);
+		count_effect(shm, &effect, NULL);
 	else
 		for (effect.position = 0; effect.position < AQ_MAX_CONSUMERS; effect.position++)
 			if (retry->consumers[effect.position / 64] >> (effect.position % 64) & 1)
-				count_effect(shm, &effect);
+				count_effect(shm, &effect, NULL);
 }
 
 static void
@@ -440,7 +446,7 @@ settle_commits(void)
 		 */
 		if (notes[i].effect.kind == NOTE_MESSAGES)
 			pg_atomic_fetch_add_u64(&notes[i].shm->table_puts, notes[i].effect.n);
-		count_effect(notes[i].shm, &notes[i].effect);
+		count_effect(notes[i].shm, &notes[i].effect, &notes[i].latencies);
 	}
 	for (int i = 0; i < nnotes; i++)
 	{
@@ -615,6 +621,7 @@ pass_to_parent(int i, SubTransactionId parent)
 	other->effect.expiring += note->effect.expiring;
 	other->last_try |= note->last_try;
 	aq_consumed_join(&other->effect.consumed, &note->effect.consumed);
+	aq_hist_join(&other->latencies, &note->latencies);
 	aq_retry_list_free(note->retry);
 	memmove(note, note + 1, (nnotes - i - 1) * sizeof(Note));
 	nnotes--;

@@ -467,7 +467,8 @@ extern const AqStoreXact aq_classic_notes_xact;
 extern void aq_classic_notes_reserve(AqQueueShm *shm, int position, NoteKind kind);
 extern void aq_classic_notes_add(AqQueueShm *shm, int position, NoteKind kind, const Key *key, uint32 n);
 extern void aq_classic_notes_add_messages(AqQueueShm *shm, const AqPutOptions *options, uint32 n);
-extern void aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz enqueued);
+extern void aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const Key *key, TimestampTz now,
+									   const AqMessage *message);
 extern bool aq_classic_notes_have_takes(const AqQueueShm *shm);
 extern void aq_classic_notes_mark_last(AqQueueShm *shm, int position);
 extern bool aq_classic_notes_have_last(const AqQueueShm *shm);

@@ -393,7 +393,7 @@ lease_row(Take *take, bool alone)
 
 /* Returns true if this transaction has got the row.  alone: the call returns no other message. */
 static bool
-take_row(Take *take, const Key *key, TimestampTz enqueued, bool alone)
+take_row(Take *take, const Key *key, const AqMessage *message, bool alone)
 {
 	AqMode		mode = take->options->mode;
 	bool		taken;
@@ -408,7 +408,7 @@ take_row(Take *take, const Key *key, TimestampTz enqueued, bool alone)
 	else
 		taken = aq_table_row_delete(take->rows.rel, take->rows.slot) == TM_Ok;
 	if (taken)
-		aq_classic_notes_add_taken(take->queue->shm, take->options->position, take->kind, key, enqueued);
+		aq_classic_notes_add_taken(take->queue->shm, take->options->position, take->kind, key, take->now, message);
 	return taken;
 }
 
@@ -454,7 +454,7 @@ try_row(Take *take, const Key *key)
 	last = !take->peek && aq_poison_is_last(take->queue, options, attempts);
 	if (!group_allows(take, m.group))
 		return;
-	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, m.enqueue_time, limit == 1))
+	if (take->peek || options->mode == AQ_MODE_BROWSE || take_row(take, key, &m, limit == 1))
 	{
 		take->taken++;
 		take->limit = limit;

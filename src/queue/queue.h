@@ -533,6 +533,8 @@ struct AqQueueShm
 	pg_atomic_uint64 enqueued;
 	pg_atomic_uint64 dequeued;
 	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
+	pg_atomic_uint64 waited;	/* total microseconds of the messages in the histogram */
+	pg_atomic_uint64 latencies[AQ_HIST_BUCKETS];	/* see aq_latency_add */
 	AqConsumerShm first;		/* position 0; a single-consumer queue needs no others */
 	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
 };
@@ -576,50 +578,6 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
  */
 extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
 extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
-
-/*
- * The number and the enqueue times of messages that a transaction has
- * consumed.
- */
-typedef struct AqConsumed
-{
-	uint64		n;
-	uint64		times;			/* sum, modulo 2^64 */
-	TimestampTz last;			/* of the message taken last */
-} AqConsumed;
-
-static inline void
-aq_consumed_add(AqConsumed *consumed, TimestampTz enqueued)
-{
-	consumed->n++;
-	consumed->times += (uint64) enqueued;
-	consumed->last = enqueued;
-}
-
-static inline void
-aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
-{
-	consumed->n += more->n;
-	consumed->times += more->times;
-	if (more->n > 0)
-		consumed->last = more->last;
-}
-
-/* Counts messages whose dequeue was committed now.  Never raises an error. */
-extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed);
-
-/*
- * Called by stores when transactions commit; they never raise errors.  They
- * count messages of the queue, with the numbers of those that have a delay or
- * an expiration; messages for a consumer; messages that a consumer has
- * finished, that have failed, or that became ready after a delay.
- */
-extern void aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when);
-extern void aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
-extern void aq_traffic_done(AqQueueShm *shm, int position, uint64 n);
-extern void aq_traffic_found(AqQueueShm *shm, int position, uint64 n);	/* found when the queue was loaded */
-extern void aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
-extern void aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when);
 
 /* Raises a number that only grows. */
 static inline void

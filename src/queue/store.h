@@ -72,8 +72,73 @@ typedef enum AqMode
 	AQ_MODE_REJECT
 } AqMode;
 
-/* --- memory/traffic.c */
+/* --- memory/traffic.c: what stores count when transactions commit */
 extern void aq_traffic_lease(AqMode mode, uint64 n);
+
+/*
+ * The number and the enqueue times of messages that a transaction has
+ * consumed.
+ */
+typedef struct AqConsumed
+{
+	uint64		n;
+	uint64		times;			/* sum, modulo 2^64 */
+	TimestampTz last;			/* of the message taken last */
+} AqConsumed;
+
+static inline void
+aq_consumed_add(AqConsumed *consumed, TimestampTz enqueued)
+{
+	consumed->n++;
+	consumed->times += (uint64) enqueued;
+	consumed->last = enqueued;
+}
+
+static inline void
+aq_consumed_join(AqConsumed *consumed, const AqConsumed *more)
+{
+	consumed->n += more->n;
+	consumed->times += more->times;
+	if (more->n > 0)
+		consumed->last = more->last;
+}
+
+/*
+ * How long messages have waited: since they were enqueued, or since the end of their
+ * delay, until they were taken.  The commit that made them visible is not in their
+ * rows.  They are counted in units of 128 microseconds.
+ */
+#define AQ_LATENCY_SHIFT 7
+#define AQ_LATENCY_UNIT (INT64CONST(1) << AQ_LATENCY_SHIFT)
+
+static inline void
+aq_latency_add(AqHistNote *latencies, TimestampTz now, TimestampTz enqueued, TimestampTz ready_at)
+{
+	int64		waited = now - Max(enqueued, ready_at);
+
+	/* it can have been enqueued since the search began */
+	aq_hist_note(latencies, Max(waited, 0), AQ_LATENCY_SHIFT, 1);
+}
+
+/*
+ * Counts messages whose dequeue was committed now.  latencies is NULL for a prepared
+ * transaction, of which they are not kept: the messages count with their mean until
+ * now.  Never raises an error.
+ */
+extern void aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed, const AqHistNote *latencies);
+
+/*
+ * Called by stores when transactions commit; they never raise errors.  They
+ * count messages of the queue, with the numbers of those that have a delay or
+ * an expiration; messages for a consumer; messages that a consumer has
+ * finished, that have failed, or that became ready after a delay.
+ */
+extern void aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, TimestampTz when);
+extern void aq_traffic_enqueued(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
+extern void aq_traffic_done(AqQueueShm *shm, int position, uint64 n);
+extern void aq_traffic_found(AqQueueShm *shm, int position, uint64 n);	/* found when the queue was loaded */
+extern void aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when);
+extern void aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when);
 
 /* One returned message; valid only during the callback. */
 typedef struct AqMessage

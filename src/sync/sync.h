@@ -22,6 +22,7 @@
 #define AQ_SYNC_H
 
 #include "sync/common/atomics.h"	/* base/base.h, or the unit tests' stand-in */
+#include "sync/common/hist.h"	/* histograms of microseconds */
 #include "sync/common/latch_types.h"	/* AqLatch, AqMutex: structs to embed in shared memory */
 #include "sync/common/lists.h"	/* enums from the list headers */
 #include "sync/control/control.h"

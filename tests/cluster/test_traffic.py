@@ -1,4 +1,4 @@
-"""What is counted of queues and consumers: the latency of messages, delays and expirations, also of prepared transactions.
+"""What is counted of queues and consumers: the latency of messages and its histogram, delays and expirations, also of prepared transactions.
 
 Latencies are compared with the server's clock, read before and after each step, so no figure depends on how fast anything is.
 """
@@ -22,6 +22,19 @@ def latency(conn, queue, consumer=None):
     """Messages consumed, and their latency in all."""
     query = "SELECT consumed, latency_us FROM aq.subscribers WHERE queue_name = %s AND consumer IS NOT DISTINCT FROM %s"
     return conn.execute(query, [queue, consumer]).fetchone()
+
+
+def waits(conn, queue, delivery_mode="persistent"):
+    """How many messages had waited until they were taken, and how long in all, microseconds; the buckets agree."""
+    query = """SELECT messages, round(total_seconds * 1000000)::bigint, (SELECT coalesce(sum(b), 0) FROM unnest(buckets) b) = messages,
+            CASE WHEN messages > 0 THEN total_seconds * 1000000 / messages END,
+            aq.latency_percentile(buckets, 0), coalesce(aq.latency_percentile(buckets, 1), 0), p50_seconds <= p99_seconds
+        FROM aq.latencies WHERE queue_name = %s AND delivery_mode = %s"""
+    number, micros, same, mean, low, high, ordered = conn.execute(query, [queue, delivery_mode]).fetchone()
+    assert same
+    if number:
+        assert ordered and low * 1000000 <= mean <= high * 1000000
+    return number, micros
 
 
 def of_queue(conn, queue):
@@ -79,16 +92,61 @@ def test_latency(conn, queue, way):
     behind = clock(conn)
     with conn.transaction(force_rollback=True):
         assert take(conn, queue) == [1, 2, 3]
-    assert latency(conn, queue) == of_queue(conn, queue) == (0, 0)
+    assert latency(conn, queue) == of_queue(conn, queue) == waits(conn, queue) == (0, 0)
+    asked = clock(conn)
     with conn.transaction():
         assert way(conn, queue) == [1, 2, 3]
         taken = clock(conn)
-        assert of_queue(conn, queue) == (0, 0), "before the commit"
+        assert of_queue(conn, queue) == waits(conn, queue) == (0, 0), "before the commit"
     after = clock(conn)
     number, micros = latency(conn, queue)
     assert number == 3
     assert 3 * (taken - behind) <= micros <= 3 * (after - before)
     assert of_queue(conn, queue) == (number, micros)
+    number, micros = waits(conn, queue)
+    assert number == 3
+    assert 3 * (asked - behind) <= micros <= 3 * (taken - before)
+
+
+def test_waits_with_a_delay(conn, queue):
+    """A wait begins at the end of the delay, also of a message whose first dequeue was rolled back."""
+    before = clock(conn)
+    put(conn, queue, 1, delay="300 ms")
+    behind = clock(conn)
+    with conn.transaction(force_rollback=True):
+        assert remove(conn, queue, wait="10 s") == 1
+    assert waits(conn, queue) == (0, 0)
+    asked = clock(conn)
+    assert arrived(conn, queue, 1) == [1]
+    after = clock(conn)
+    number, micros = waits(conn, queue)
+    assert number == 1
+    assert asked - behind - 300_000 <= micros <= after - before - 300_000
+
+
+def test_waits_of_leases(conn, queue):
+    """A lease counts when it is taken and committed, its end does not."""
+    put(conn, queue, 1)
+    with conn.transaction(force_rollback=True):
+        assert conn.execute("SELECT payload FROM aq.dequeue(%s, lease => '1 hour')", [queue]).fetchall() == [(1,)]
+    assert waits(conn, queue) == (0, 0)
+    until(lambda: conn.execute("SELECT ready FROM aq.metrics(%s)", [queue]).fetchone()[0] != 0, "it is given back")
+    msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue(%s, lease => '1 hour', wait => '10 s')", [queue]).fetchone()
+    counted_once = waits(conn, queue)
+    assert counted_once[0] == 1
+    conn.execute("SELECT aq.acknowledge(%s, %s, %s)", [queue, msgid, receipt])
+    assert waits(conn, queue) == counted_once
+
+
+def test_waits_of_immediate_and_buffered(conn, queue):
+    """Immediate visibility: it counts though the transaction is rolled back.  Buffered messages count apart."""
+    put(conn, queue, 1)
+    with conn.transaction(force_rollback=True):
+        assert remove(conn, queue, visibility="immediate") == 1
+    assert waits(conn, queue)[0] == 1
+    put(conn, queue, 2, delivery_mode="buffered")
+    assert remove(conn, queue, delivery_mode="buffered") == 2
+    assert (waits(conn, queue)[0], waits(conn, queue, "buffered")[0]) == (1, 1)
 
 
 def test_latency_of_own_messages(conn, queue):
@@ -165,6 +223,7 @@ def test_prepared(server, request, kind, how, committed):
         until(lambda: latency(conn, name, consumer)[0] == number, "all are counted")
         after = clock(conn)
         assert 2 * (prepared - behind) <= latency(conn, name, consumer)[1] <= number * (after - before)
+        assert waits(conn, name)[0] == number
         if how == "at once":
             assert [b - a for a, b in zip(old, counted(conn, name))] == ([2, 1, 1] if committed else [0, 0, 0])
 

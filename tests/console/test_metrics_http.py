@@ -19,7 +19,7 @@ from conftest import ROOT, put, put_many, until
 from pgaq import db
 from pgaq.metrics import exporter as exporters
 from pgaq.metrics.exporter import Exporter, escaped
-from pgaq.metrics.families import COLLECTORS, FAMILIES, Family
+from pgaq.metrics.families import COLLECTORS, FAMILIES, LATENCY_BOUNDS, Family
 
 parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="missing: python3-prometheus-client")
 ODD = 'shop "a"\\b\nc {x="y"} # 1'
@@ -74,7 +74,32 @@ def test_each_collector_has_what_its_families_name(conn, exporter, server):
         for collector in COLLECTORS:
             columns = [column.name for column in watcher.execute(collector.query, {"limit": 5, "consumers": 5}).description]
             for family in collector.families:
-                assert {family.value, *family.labels} <= set(columns), family.name
+                assert {family.value, *family.labels, *filter(None, [family.total])} <= set(columns), family.name
+
+
+def test_histogram_of_latencies(conn, server, queue, topic):
+    """Cumulative buckets, with the server's bounds; queues beyond the limit are added up; none before the first dequeue."""
+    bounds = db.value(conn, "SELECT array_agg(aq.latency_bound(2 * n)) FROM generate_series(1, %s) n", [len(LATENCY_BOUNDS)])
+    assert LATENCY_BOUNDS == pytest.approx(bounds) and db.value(conn, "SELECT aq.latency_bound(33)") is None
+    conn.execute("DROP ROLE IF EXISTS watcher; CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+    put_many(conn, topic, 1, 5)
+    conn.execute("SELECT aq.dequeue(%s, consumer => 'a', max_messages => 3)", [topic])
+    with contextlib.closing(make_exporter(server)) as made:
+        text = made.scrape()
+    family = next(family for family in parser.text_string_to_metric_families(text) if family.name == "pgaq_latency_seconds")
+    assert (family.type, family.unit) == ("histogram", "seconds")
+    assert not [sample for sample in family.samples if sample.labels["queue"] == queue]
+    samples = [sample for sample in family.samples if sample.labels["queue"] == topic]
+    buckets = {sample.labels["le"]: sample.value for sample in samples if sample.name.endswith("_bucket")}
+    assert len(buckets) == len(LATENCY_BOUNDS) + 1 and buckets["+Inf"] == 3 and list(buckets.values()) == sorted(buckets.values())
+    (count,) = (sample.value for sample in samples if sample.name.endswith("_count"))
+    (total,) = (sample.value for sample in samples if sample.name.endswith("_sum"))
+    assert count == 3 and total == pytest.approx(db.value(conn, "SELECT total_seconds FROM aq.latencies WHERE queue_name = %s", [topic]))
+    with contextlib.closing(make_exporter(server, limit=0)) as small:
+        found = read(small.scrape())["pgaq_latency_seconds"][2]
+    assert {dict(labels)["queue"] for labels in found} == {"other"}
+    all_messages = db.value(conn, "SELECT sum(messages) FROM aq.latencies WHERE delivery_mode = 'persistent'")
+    assert found[frozenset({"database": "postgres", "queue": "other", "delivery_mode": "persistent", "le": "+Inf"}.items())] == all_messages
 
 
 def test_numbers_are_those_of_the_database(conn, exporter, queue, topic):

@@ -7,14 +7,16 @@ answer at all: then the socket is closed from another thread, and whoever reads 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import sys
 import threading
 import time
+from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator
 
 from pgaq import db, text
-from pgaq.metrics.families import BUILD, COLLECTORS, CONSUMERS_OF_A_QUEUE, DURATION, SUCCESS, UP, Collector, Family
+from pgaq.metrics.families import BUILD, COLLECTORS, CONSUMERS_OF_A_QUEUE, DURATION, LATENCY_BOUNDS, SUCCESS, UP, Collector, Family
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 FRESH = 1.0  # seconds for which an answer about readiness is given again: probes of strangers are no load for the server
@@ -216,8 +218,37 @@ def sampled(family: Family, rows: list[dict[str, Any]]) -> Samples:
         value = row[family.value]
         if value is not None:
             labels = tuple(str(row[label]) for label in family.labels)
-            samples[labels] = samples.get(labels, 0) + value
+            if family.kind == "histogram":
+                count_buckets(samples.setdefault(labels, Histogram()), value, row[family.total])
+            else:
+                samples[labels] = samples.get(labels, 0) + value
     return samples
+
+
+@dataclass
+class Histogram:
+    """Messages by bucket, two of the server's in each, and the sum of their seconds."""
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS) + 1))
+    total: float = 0.0
+
+
+def count_buckets(histogram: Histogram, buckets: list[int], total: float) -> None:
+    for number, messages in enumerate(buckets):
+        histogram.buckets[number // 2] += messages
+    histogram.total += total
+
+
+def lines_of(family: Family, labels: str, value: Any) -> Iterator[str]:
+    """The lines of one sample, or of a histogram; labels: written, without braces."""
+    if not isinstance(value, Histogram):
+        yield f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}"
+        return
+    sums = itertools.accumulate(value.buckets)
+    for bound, messages in zip((*(f"{bound:.12g}" for bound in LATENCY_BOUNDS), "+Inf"), sums):
+        yield f'{family.name}_bucket{{{labels},le="{bound}"}} {messages}'
+    yield f"{family.name}_count{{{labels}}} {sum(value.buckets)}"
+    yield f"{family.name}_sum{{{labels}}} {value.total:.6f}"
 
 
 def written(family: Family, samples: Samples) -> str:
@@ -232,7 +263,7 @@ def written(family: Family, samples: Samples) -> str:
     ]
     for labels, value in samples.items():
         pairs = ",".join(f'{label}="{escaped(word)}"' for label, word in zip(family.labels, labels))
-        lines.append(f"{family.name}{{{pairs}}} {value}" if pairs else f"{family.name} {value}")
+        lines += lines_of(family, pairs, value)
     return "\n".join(lines) + "\n"
 
 

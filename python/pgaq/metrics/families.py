@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LATENCY_BOUNDS = tuple(0.000256 * 4**n for n in range(16))  # seconds: those of every second bucket of aq.latencies but the last
 CONSUMERS_OF_A_QUEUE = 100  # consumers of a queue that are labels; the rest is summed
 
 
@@ -16,11 +17,12 @@ class Family:
     """Samples of one name.  Rows with the same labels are added up; no value, no sample."""
 
     name: str  # as a query names its samples: a counter's ends in _total
-    kind: str  # gauge, counter or info
+    kind: str  # gauge, counter, info, or histogram
     text: str
-    value: str = ""  # the column of the collector's query
+    value: str = ""  # the column of the collector's query; of a histogram: its buckets, and `total` is the sum
     labels: tuple[str, ...] = ()  # its columns, too
     unit: str = ""  # a base unit, with which the name ends
+    total: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,28 @@ FROM labelled GROUP BY queue, of_consumer, delivery_mode""",
                 "Messages in a queue that is the exception queue of others.",
                 "exception_messages",
                 ("database", "queue"),
+            ),
+        ),
+    ),
+    Collector(
+        "latencies",
+        # the same queues are labels as above
+        """
+WITH q AS MATERIALIZED (SELECT queue_id, queue_name, queue_type, exception_queue FROM aq.queues),
+named AS (
+    SELECT queue_name, row_number() OVER (ORDER BY queue_type = 'exception' OR e.exception_queue IS NOT NULL, queue_id) <= %(limit)s AS named
+    FROM q LEFT JOIN (SELECT DISTINCT exception_queue FROM q) e ON e.exception_queue = q.queue_name)
+SELECT current_database() AS database, CASE WHEN n.named THEN queue_name ELSE 'other' END AS queue, l.delivery_mode, l.buckets, l.total_seconds
+FROM aq.latencies l LEFT JOIN named n USING (queue_name) WHERE l.messages > 0""",
+        (
+            Family(
+                "pgaq_latency_seconds",
+                "histogram",
+                "How long messages waited from their enqueue, or the end of their delay, until they were dequeued; no series before the first one.",
+                "buckets",
+                ("database", "queue", "delivery_mode"),
+                "seconds",
+                "total_seconds",
             ),
         ),
     ),

@@ -2,7 +2,7 @@
  *
  * metrics.c
  *	  aq.metrics(): metrics of each queue and consumer for monitoring systems, or
- *	  of one queue.
+ *	  of one queue; how long the messages of each queue waited.
  *
  * A row consists of the counters that transactions update (traffic.c) and of
  * the store's numbers of current messages.  A role sees the queues on which it
@@ -16,7 +16,9 @@
 #include "queue/calls/calls_private.h"
 
 #include "access/xlog.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -215,4 +217,133 @@ AQ_ROWS(aq_metrics_of_queue)
 
 	if (!RecoveryInProgress())
 		rows_of(row, queue->id);
+}
+
+/* --- how long messages waited: aq_latency_add -------------------------------------------------- */
+
+/* The buckets up to the last one that is not empty, as an array; *n: the sum. */
+static Datum
+read_buckets(AqQueueShm *shm, int64 *n)
+{
+	Datum		buckets[AQ_HIST_BUCKETS];
+	int			used = 0;
+
+	*n = 0;
+	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
+	{
+		int64		count = (int64) pg_atomic_read_u64(&shm->latencies[i]);
+
+		buckets[i] = Int64GetDatum(count);
+		*n += count;
+		if (count > 0)
+			used = i + 1;
+	}
+	return PointerGetDatum(construct_array(buckets, used, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static void
+put_latencies(AqRow *row, AqQueue *queue)
+{
+	AqPeek		peek;
+	int64		n;
+	Datum		buckets;
+
+	aq_rows_text(row, queue->persistent != NULL ? "buffered" : "persistent");
+	if (!aq_pins_peek(queue, &peek))
+	{
+		aq_rows_end_nulls(row);
+		return;
+	}
+	buckets = read_buckets(queue->shm, &n);
+	aq_rows_number(row, n);
+	aq_rows_put(row, Float8GetDatum(pg_atomic_read_u64(&queue->shm->waited) / 1000000.0));
+	aq_rows_put(row, buckets);
+	aq_rows_time(row, pg_atomic_read_u64(&queue->shm->traffic[AQ_TRAFFIC_SINCE]));
+	aq_pins_peek_end(&peek);
+	aq_rows_end(row);
+}
+
+/* Of one queue, and of its buffered messages. */
+AQ_ROWS(aq_metrics_latencies)
+{
+	int32		id = PG_GETARG_INT32(0);
+	AqQueue    *queue = RecoveryInProgress() ? NULL : visible_queue(id);
+
+	if (queue == NULL)
+		return;
+	put_latencies(row, queue);
+	/* the lookup may free the previous description */
+	queue = visible_queue(id);
+	if (queue != NULL && queue->buffered != NULL)
+		put_latencies(row, queue->buffered);
+}
+
+/* The exclusive upper bound of a bucket, in seconds; 0 and below: 0. */
+static double
+bound_of(int bucket)
+{
+	return bucket < 0 ? 0 : (double) (AQ_LATENCY_UNIT * aq_hist_bound(bucket)) / 1000000.0;
+}
+
+PG_FUNCTION_INFO_V1(aq_metrics_latency_bound);
+Datum
+aq_metrics_latency_bound(PG_FUNCTION_ARGS)
+{
+	int32		number = PG_GETARG_INT32(0);
+
+	if (number < 1 || number >= AQ_HIST_BUCKETS)
+		PG_RETURN_NULL();
+	PG_RETURN_FLOAT8(bound_of(number - 1));
+}
+
+/*
+ * The bucket in which the cumulative count reaches the fraction of all, and in it the
+ * part that is still missing, as if its messages lay evenly between its bounds.  The
+ * last bucket has no upper bound: its lower one is returned.
+ */
+static double
+find_percentile(const int64 *buckets, int n, double wanted)
+{
+	double		before = 0;
+	int			i = 0;
+
+	while (i < n - 1 && (buckets[i] == 0 || before + buckets[i] < wanted))
+		before += buckets[i++];
+	if (i >= AQ_HIST_BUCKETS - 1)
+		return bound_of(AQ_HIST_BUCKETS - 2);
+	return bound_of(i - 1) + (bound_of(i) - bound_of(i - 1)) * Max(wanted - before, 0) / buckets[i];
+}
+
+PG_FUNCTION_INFO_V1(aq_metrics_latency_percentile);
+Datum
+aq_metrics_latency_percentile(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	double		fraction = PG_GETARG_FLOAT8(1);
+	int64		buckets[AQ_HIST_BUCKETS];
+	Datum	   *values;
+	bool	   *nulls;
+	double		sum = 0;
+	int			n;
+
+	aq_args_elements(array, &values, &nulls, &n);
+	if (n > AQ_HIST_BUCKETS || !(fraction >= 0 && fraction <= 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 n > AQ_HIST_BUCKETS ? errmsg("too many buckets") : errmsg("fraction must be between 0 and 1"),
+				 n > AQ_HIST_BUCKETS ? errdetail("A histogram has %d buckets at most.", AQ_HIST_BUCKETS) : 0));
+	for (int i = 0; i < n; i++)
+	{
+		buckets[i] = nulls[i] ? 0 : DatumGetInt64(values[i]);
+		if (buckets[i] < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a bucket cannot have a negative number of messages")));
+		sum += buckets[i];
+	}
+	while (n > 0 && buckets[n - 1] == 0)
+		n--;
+	if (n == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_FLOAT8(find_percentile(buckets, n, fraction * sum));
 }

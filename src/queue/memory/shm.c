@@ -99,6 +99,9 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u64(&shm->dequeued, 0);
 	for (int i = 0; i < AQ_NTRAFFIC; i++)
 		pg_atomic_write_u64(&shm->traffic[i], 0);
+	pg_atomic_write_u64(&shm->waited, 0);
+	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
+		pg_atomic_write_u64(&shm->latencies[i], 0);
 	init_consumer(&shm->first);
 	memset(shm->more, 0, sizeof(shm->more));
 }
@@ -187,6 +190,9 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->dequeued, 0);
 		for (int j = 0; j < AQ_NTRAFFIC; j++)
 			pg_atomic_init_u64(&shm->traffic[j], 0);
+		pg_atomic_init_u64(&shm->waited, 0);
+		for (int j = 0; j < AQ_HIST_BUCKETS; j++)
+			pg_atomic_init_u64(&shm->latencies[j], 0);
 		reset_entry(shm);
 	}
 }

@@ -46,8 +46,31 @@ add_consumed(pg_atomic_uint64 *traffic, TimestampTz now, const AqConsumed *consu
 	pg_atomic_write_u64(&traffic[AQ_TRAFFIC_LAST_LATENCY], Max(now - consumed->last, 0));
 }
 
+static void
+add_latencies(AqQueueShm *shm, const AqHistNote *latencies)
+{
+	if (latencies->used == 0)
+		return;
+	pg_atomic_fetch_add_u64(&shm->waited, latencies->total);
+	for (uint64 used = latencies->used; used != 0; used &= used - 1)
+		pg_atomic_fetch_add_u64(&shm->latencies[aq_hist_first(used)], latencies->counts[aq_hist_first(used)]);
+}
+
+/* The mean of the messages, for all of them. */
+static void
+add_mean_latency(AqQueueShm *shm, const AqConsumed *consumed, TimestampTz now)
+{
+	AqHistNote	mean = {0};
+
+	if (consumed->n == 0)
+		return;
+	aq_hist_note(&mean, Max((int64) (consumed->n * (uint64) now - consumed->times), 0) / (int64) consumed->n,
+				 AQ_LATENCY_SHIFT, consumed->n);
+	add_latencies(shm, &mean);
+}
+
 void
-aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
+aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed, const AqHistNote *latencies)
 {
 	pg_atomic_uint64 *own = consumer_traffic(shm, position);
 	TimestampTz now = GetCurrentTimestamp();
@@ -55,6 +78,10 @@ aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed)
 	add_consumed(shm->traffic, now, consumed);
 	if (own != NULL)
 		add_consumed(own, now, consumed);
+	if (latencies != NULL)
+		add_latencies(shm, latencies);
+	else
+		add_mean_latency(shm, consumed, now);
 }
 
 /* Of n messages, AQ_MODE_LEASE or what became of their leases is committed. */

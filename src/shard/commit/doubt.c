@@ -469,7 +469,7 @@ count_dequeue(AqQueueShm *shm, const DoubtTake *take)
 	aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, 1);
 	if (take->enqueued != 0)
 		aq_consumed_add(&consumed, take->enqueued);
-	aq_traffic_dequeued(shm, take->position, &consumed);
+	aq_traffic_dequeued(shm, take->position, &consumed, NULL);
 }
 
 /* Counts a prepared action on a lease that is now committed. */

@@ -565,7 +565,7 @@ aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid)
 		aq_stat_add(AQ_STAT_DEQUEUE_COMMITTED, note->count);
 		/* dequeues of followers are counted when these are resolved */
 		if (note->count == all)
-			aq_traffic_dequeued(note->shm, note->position, &note->consumed);
+			aq_traffic_dequeued(note->shm, note->position, &note->consumed, &note->latencies);
 	}
 	if (commit)
 		aq_traffic_lease(note->mode, note->count);

@@ -67,7 +67,7 @@ aq_candidate_emit(Take *take)
 		bool		nulls[MSG_COLUMNS];
 
 		aq_candidate_read(take, rel, &take->items[i], &m, values, nulls, &buffer);
-		aq_notes_consumed(take->options->mode, m.enqueue_time);
+		aq_notes_consumed(take->options->mode, take->now, &m);
 		take->options->emit(take->options->emit_arg, &m);
 	}
 	ReleaseBuffer(buffer);

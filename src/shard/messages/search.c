@@ -262,7 +262,7 @@ try_item(Take *take, Stream *stream, Relation rel, const Candidate *item)
 		 (item->own ? take_own(take, item->slot) : take_slot(take, stream, item->slot))))
 	{
 		m.receipt = take->terms.receipt;	/* it may have been leased alone */
-		aq_notes_consumed(options->mode, m.enqueue_time);
+		aq_notes_consumed(options->mode, take->now, &m);
 		if (options->emit)
 			options->emit(options->emit_arg, &m);
 		if (options->mode == AQ_MODE_BROWSE)

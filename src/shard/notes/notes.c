@@ -180,6 +180,7 @@ note_take(Partition *partition, AqQueueShm *shm, int position, AqMode mode, bool
 		note->last = note->alone = false;
 		note->immediate = immediate;
 		note->consumed = (AqConsumed) {0};
+		note->latencies.total = note->latencies.used = 0;
 		note->tried = NULL;
 		note->terms = *terms;
 		note->count = 0;
@@ -227,14 +228,20 @@ aq_notes_take_locked(TakeNote *locked, uint32 at, AqMode mode)
 }
 
 /*
- * Adds the enqueue time of a message that was just noted.  It does not matter
- * which of the take's notes has it, because they are settled together.
+ * Adds the times of a message that was just noted; now: when the take began.  It
+ * does not matter which of the take's notes has them, because they are settled
+ * together.
  */
 void
-aq_notes_consumed(AqMode mode, TimestampTz enqueued)
+aq_notes_consumed(AqMode mode, TimestampTz now, const AqMessage *message)
 {
-	if (mode == AQ_MODE_REMOVE || mode == AQ_MODE_REMOVE_NODATA || mode == AQ_MODE_MOVE)
-		aq_consumed_add(&take_notes[ntakes - 1]->consumed, enqueued);
+	TakeNote   *note;
+
+	if (mode != AQ_MODE_REMOVE && mode != AQ_MODE_REMOVE_NODATA && mode != AQ_MODE_MOVE)
+		return;
+	note = take_notes[ntakes - 1];
+	aq_consumed_add(&note->consumed, message->enqueue_time);
+	aq_latency_add(&note->latencies, now, message->enqueue_time, message->ready_at);
 }
 
 /* --- messages that may fail for good: see "Poison messages" in queue/README.md ----------- */

@@ -62,6 +62,7 @@ typedef struct TakeNote
 	uint16	   *slots;
 	uint64_t   *tried;			/* LOCKED: bitmap of messages whose removal was rolled back; NULL: none */
 	AqConsumed	consumed;		/* of messages whose rows were read */
+	AqHistNote	latencies;		/* of the same */
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
@@ -72,7 +73,7 @@ extern void aq_notes_add_take(Partition *partition, AqQueueShm *shm, int positio
 							  bool own, uint32 immediate, uint32 slot);
 extern void aq_notes_add_lease(Partition *partition, AqQueueShm *shm, int position, AqMode mode,
 							   const LeaseTerms *terms, uint32 slot);
-extern void aq_notes_consumed(AqMode mode, TimestampTz enqueued);
+extern void aq_notes_consumed(AqMode mode, TimestampTz now, const AqMessage *message);
 extern int	aq_notes_puts(PutNote ***notes);
 extern uint32 aq_notes_frames(void);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
