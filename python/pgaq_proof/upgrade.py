@@ -27,12 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator
 
+import psycopg
+
 from pgaq import db, places
 from pgaq.server import Server
 from pgaq_proof import catalog
 from pgaq_proof.catalog import same
 
 EXTENSIONS = ["pgaq", "pgaq_oracle", "pgaq_lab"]
+ATTEMPTS = 500  # of an eighth of a second each, if it gets no lock
 SCRIPTS = places.ROOT / "sql" / "upgrade"
 RELEASED = places.ROOT / "tests" / "released"
 GENERATED = "-- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.\n"
@@ -106,9 +109,15 @@ def create(conn: db.Connection, version: str, extensions: list[str] = EXTENSIONS
 
 
 def update(conn: db.Connection, version: str, extensions: list[str] = EXTENSIONS) -> None:
-    """The extensions to this version."""
+    """The extensions to this version; repeated while sessions hold locks for too long, as docs/upgrade.md says."""
     for extension in extensions:
-        conn.execute(f"ALTER EXTENSION {extension} UPDATE TO '{version}'")
+        for attempt in range(ATTEMPTS):
+            try:
+                conn.execute(f"ALTER EXTENSION {extension} UPDATE TO '{version}'")
+                break
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                if attempt + 1 == ATTEMPTS:
+                    raise
 
 
 # -- the generated part

@@ -479,20 +479,6 @@ class Readers:
             thread.join()
 
 
-def update_beside(conn):
-    """The update takes its locks within half a second, or fails and is repeated, as docs/upgrade.md says."""
-    for extension in EXTENSIONS:
-        until(lambda: updated(conn, extension), f"update of {extension}")
-
-
-def updated(conn, extension):
-    try:
-        conn.execute(f"ALTER EXTENSION {extension} UPDATE TO '{NEW}'")
-    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-        return False
-    return True
-
-
 def test_beside_programs(server, database):
     """Producers, consumers, sessions with leases and sessions that read views get no error while the extensions are updated, and each message comes once."""
     server.expect_log("lock timeout|deadlock")
@@ -506,7 +492,7 @@ def test_beside_programs(server, database):
             work.setup()
             work.start()
         with Readers(server, "busy", 2) as readers:
-            update_beside(conn)
+            update(conn, NEW)
             done, delivered = readers.rounds, [work.control.delivered for work in works]
             until(lambda: readers.errors or readers.rounds > done + 2, "readers")
             for work, before in zip(works, delivered, strict=True):
