@@ -322,13 +322,14 @@ def test_a_slow_writer(server: Server, queue: str) -> None:
 
 def test_messages_go_round(pgaq: Callable[..., Result], queue: str) -> None:
     """What receive --json writes, send --messages sends."""
-    pgaq("send", queue, '{"n": 1}', "-p", "3", "--correlation", "x", "--properties", '{"k": true}')
+    pgaq("send", queue, '{"n": 1}', "-p", "3", "--correlation", "x", "--properties", '{"k": true}', "--key", "")
     pgaq("send", queue, '"text"', "1.10")
     written = pgaq("receive", queue, "--all", "--json").out
     pgaq("send", queue, "-m", "-", stdin=written.encode())
     assert '"payload": 1.10' in written
-    kept = ("payload", "priority", "correlation", "properties")
+    kept = ("payload", "priority", "correlation", "key", "properties")
     again = pgaq("receive", queue, "--all", "--json").out
+    assert [each["key"] for each in map(text.from_json, again.splitlines())] == [None, None, ""]
     assert [[each[key] for key in kept] for each in map(text.from_json, again.splitlines())] == [
         [text.from_json(line)[key] for key in kept] for line in written.splitlines()
     ]

@@ -390,3 +390,20 @@ def test_lost_connection(pgaq: Callable[..., Result], server: Server, queue: str
         db.execute(conn, "SELECT pg_terminate_backend(%s)", [pid])
         out, err = process.communicate(timeout=60)
     one_line(Result(process.returncode, out, err), 3, "the connection is lost")
+
+
+def test_keys(pgaq: Callable[..., Result], queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages have the key of the command, or one of their own; a program has it only if the message has one."""
+    monkeypatch.setenv("PGAQ_KEY", "of this process")
+    pgaq("send", queue, "1", "--key", "a")
+    pgaq("send", queue, "-m", "-", "--key", "a", stdin=b'{"payload": 2, "key": "b"}\n{"payload": 3}\n')
+    pgaq("send", queue, "4")
+    rows = pgaq("browse", queue, "--state", "ready", "--json").json
+    assert {row["payload"]: row["key"] for row in rows} == {1: "a", 2: "b", 3: "a", 4: None}
+    assert [row["payload"] for row in pgaq("browse", queue, "--key", "a", "--json").json] == [1, 3]
+    assert pgaq("receive", queue, "--key", "c", ok=False).code == 7
+    assert [(row["payload"], row["key"]) for row in pgaq("receive", queue, "--key", "b", "--all", "--json").lines] == [(2, "b")]
+    pgaq("receive", queue, "--all", "--exec", f"echo ${{PGAQ_KEY-none}} >> {tmp_path}/said")
+    assert (tmp_path / "said").read_text() == "a\na\nnone\n"
+    long = pgaq("send", queue, "1", "--key", "x" * 513, ok=False)
+    assert long.code == 1 and "512" in long.err

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 import threading
 from collections import defaultdict
 from pathlib import Path
@@ -16,7 +18,8 @@ import psycopg
 import pytest
 
 from conftest import arrived, end_server, look, put, put_many, ready, take, until
-from pgaq import db
+from pgaq import db, places
+from pgaq.console import pages
 from pgaq.load.drivers import LEASE1, PGAQ, Shape
 from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
@@ -257,6 +260,7 @@ def test_keys_of_messages(server, database):
             "has no keys of messages",
             "ALTER EXTENSION pgaq UPDATE",
         )
+        command_of_this_version(server, "keyed")
         update(conn, NEW, PGAQ_ONLY)
         with conn.transaction():
             assert take(other, "q", number=1) == [1]
@@ -276,6 +280,31 @@ def test_keys_of_messages(server, database):
         until(lambda: put_into(conn, "SELECT aq.enqueue('tabled', '4', key => 'k')"), "the column")
         assert conn.execute(shown, ["tabled"]).fetchall() == [("1", None), ("2", None), ("3", None), ("4", "k")]
         assert by_key(other, "tabled") == [4] and take(other, "tabled") == [1, 2, 3]
+
+
+def command_of_this_version(server, name):
+    """It works with queue q, which has a dead letter, in a catalog that knows no keys; what asks for a key asks for the update."""
+
+    def pgaq(*arguments, code=0):
+        environment = {**server.environment(), "PGDATABASE": name, "PYTHONPATH": str(places.ROOT / "python")}
+        done = subprocess.run([sys.executable, "-m", "pgaq", *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, done
+        return done.stdout + done.stderr
+
+    pgaq("send", "q", '"sent"', "--priority", "0")
+    assert "sent" in pgaq("browse", "q", "--max", "1")
+    assert '"key": null' in pgaq("browse", "q", "--state", "ready", "--json")
+    assert '"payload": "sent"' in (said := pgaq("receive", "q", "--json")) and '"key": null' in said
+    assert '"key": null' in pgaq("dead", "list", "q", "--json")
+    for arguments in (("send", "q", "1"), ("receive", "q"), ("browse", "q")):
+        assert "Run ALTER EXTENSION pgaq UPDATE" in pgaq(*arguments, "--key", "k", code=4)
+    with server.connect(name) as conn:
+        for query, more in (
+            (pages.MESSAGES, {"offset": 0, "priority": None, "state": "", "consumer": "", "correlation": "", "key": "", "text": ""}),
+            (pages.MESSAGE, {}),
+        ):
+            msgid = db.value(conn, "SELECT msgid::text FROM aq.messages WHERE queue_name = 'q' LIMIT 1")
+            assert {row["key"] for row in db.rows(conn, query, {"queue": "q", "msgid": msgid, **more})} == {None}
 
 
 def dead(conn, payload, **options):

@@ -31,7 +31,18 @@ HOSTILE_PAYLOADS = [
     "x" * 100_000,
 ]
 HOST = "127.0.0.1"
-PATHS = ["/queues", "/queue?name=tales", "/messages?queue=tales", "/dead", "/waits", "/schedules", "/cluster", "/reports", "/log"]
+PATHS = [
+    "/queues",
+    "/queue?name=tales",
+    "/messages?queue=tales",
+    "/keys?queue=tales",
+    "/dead",
+    "/waits",
+    "/schedules",
+    "/cluster",
+    "/reports",
+    "/log",
+]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +64,7 @@ def server(shared_server):
         db.execute(conn, "SELECT aq.create_queue(%s)", [HOSTILE])
         db.execute(conn, "SELECT aq.alter_queue(q, new_owner => 'boss') FROM unnest(%s::text[]) q", [["tales", HOSTILE]])
         for word in HOSTILE_PAYLOADS:
-            db.execute(conn, "SELECT aq.enqueue('tales', %s::text, correlation => %s)", [word, HOSTILE])
+            db.execute(conn, "SELECT aq.enqueue('tales', %s::text, correlation => %s, key => %s)", [word, HOSTILE, HOSTILE])
         conn.execute("BEGIN")
         db.execute(conn, "SELECT count(*) FROM aq.dequeue('tales', as_type => NULL::text)")
         conn.execute("ROLLBACK")

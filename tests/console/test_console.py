@@ -330,6 +330,23 @@ def test_hostile_messages_are_text(people, server):
     assert page.status_code == 200 and "<img" not in page.text and "&lt;img" in page.text
 
 
+def test_keys(people, own, conn):
+    """A page lists the keys of a queue, and leads to the messages of each."""
+    db.execute(
+        conn,
+        "SELECT aq.enqueue('own', '1'), aq.enqueue('own', '2', key => 'a&b'), aq.enqueue('own', '3', key => 'c'), aq.enqueue('own', '4', key => 'a&b', delay => '1 hour')",
+    )
+    boss = people["boss"]
+    assert f'href="{link(boss.get("/queue?name=own").text, "Keys")}"' in boss.get("/queue?name=own").text
+    page = boss.get("/keys?queue=own").text
+    assert page.index("a&amp;b</a>") < page.index(">c</a>") and page.count('<tr><th scope="row"') == 2
+    shown = boss.get(link(page, "a&amp;b")).text
+    assert shown.count("<small>key a&amp;b</small>") == 2 and "key c" not in shown and 'name="key" value="a&amp;b"' in shown
+    one = boss.get("/message?" + re.search(r'/message\?([^"]+)"', shown)[1].replace("&amp;", "&")).text
+    assert "<dt>Key</dt><dd>a&amp;b</dd>" in one
+    assert people["viewer"].get("/keys?queue=own").text.count("<tr>") == 0 and people["nobody"].get("/keys?queue=own").status_code == 404
+
+
 def test_trace_context_of_a_message(people, conn):
     """Of any message, and of those of Java programs, which have it in their payload."""
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -39,6 +39,7 @@ def browse(
     correlation: Optional[str] = typer.Option(
         None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False
     ),
+    key: Optional[str] = typer.Option(None, "--key", metavar="TEXT", help="Only messages with this key.", show_default=False),
     after: Optional[str] = typer.Option(
         None, "--after", metavar="MSGID", help="Continue behind this message.", callback=message_id, show_default=False
     ),
@@ -57,12 +58,21 @@ def browse(
             if kind["multiple_consumers"] and consumer is None:
                 raise Failure(f'queue "{queue}" is a topic', "Name a consumer with --consumer, or give --state all", USAGE)
             payload = "payload" if kind["payload_type"] == "jsonb" else "payload::text AS payload"
+            by_key = "" if key is None else ", key => %(key)s"
             rows = db.rows(
                 conn,
                 f"""SELECT msgid::text AS msgid, 'READY' AS state, priority, attempts, enqueue_time, correlation, {payload}, properties
                     FROM aq.browse(%(queue)s, as_type => NULL::{kind["payload_type"].replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
-                        correlation => %(correlation)s, condition => %(condition)s, after => %(after)s::uuid)""",
-                {"queue": queue, "consumer": consumer, "most": number, "correlation": correlation, "condition": condition, "after": after},
+                        correlation => %(correlation)s, condition => %(condition)s, after => %(after)s::uuid{by_key})""",
+                {
+                    "queue": queue,
+                    "consumer": consumer,
+                    "most": number,
+                    "correlation": correlation,
+                    "condition": condition,
+                    "key": key,
+                    "after": after,
+                },
             )
     if msgid is None:
         output.show(MESSAGES, rows)

@@ -21,11 +21,12 @@ import typer
 from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
+from pgaq.subjects import with_key
 
 REJECT = 65  # EX_DATAERR: the message can never succeed
 LARGE = 32 << 10  # bytes; a value that is longer is in a file, because the system limits those of the environment (Linux: 128 kB each)
 LONG = timedelta(days=1)
-COLUMNS = "msgid::text AS msgid, payload, priority, attempts, correlation, properties::text AS properties, enqueue_time, receipt"
+COLUMNS = "msgid::text AS msgid, payload, priority, attempts, correlation, key, properties::text AS properties, enqueue_time, receipt"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,6 +43,7 @@ class Job:
     consumer: str | None
     condition: str | None
     correlation: str | None
+    key: str | None
     batch: int
     lease: timedelta
     program: str | None
@@ -79,6 +81,7 @@ def receive(
     correlation: Optional[str] = typer.Option(
         None, "--correlation", metavar="PATTERN", help="Only messages whose correlation is LIKE this.", show_default=False
     ),
+    key: Optional[str] = typer.Option(None, "--key", metavar="TEXT", help="Only messages with this key.", show_default=False),
     messages: str = common.messages_of("persistent", "Those to take"),
     batch: Optional[int] = typer.Option(None, "--batch", min=1, help="Messages per transaction.", show_default="100, with --exec 1"),
 ) -> int:
@@ -119,6 +122,7 @@ def receive(
             consumer,
             condition,
             correlation,
+            key,
             batch or (1 if program else 100),
             span(lease) or timedelta(minutes=1),
             program,
@@ -171,19 +175,21 @@ class _Runner:
     def _take(self, most: int, lease: timedelta | None) -> list[dict[str, Any]]:
         """The next messages."""
         job = self.job
-        query = f"""SELECT {COLUMNS} FROM aq.dequeue(%(queue)s, as_type => NULL::{job.kind.replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
-            correlation => %(correlation)s, condition => %(condition)s, delivery_mode => %(messages)s, lease => %(lease)s)"""
+        by_key = "" if job.key is None else ", key => %(key)s"
+        query = f"""SELECT {COLUMNS} FROM aq.dequeue_full(%(queue)s, as_type => NULL::{job.kind.replace("%", "%%")}, consumer => %(consumer)s, max_messages => %(most)s,
+            correlation => %(correlation)s, condition => %(condition)s, delivery_mode => %(messages)s, lease => %(lease)s{by_key})"""
         if job.kind != "bytea":  # of jsonb, too: numbers keep their digits
             query = query.replace("payload,", "payload::text AS payload,", 1)
         return db.rows(
             self.conn,
-            query,
+            with_key(query),
             {
                 "queue": job.queue,
                 "consumer": job.consumer,
                 "most": most,
                 "correlation": job.correlation,
                 "condition": job.condition,
+                "key": job.key,
                 "messages": job.messages,
                 "lease": lease,
             },
@@ -355,7 +361,7 @@ def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | 
         **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
         "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
     }  # fmt: skip
-    for name, value in _trace_context(message["properties"]).items():
+    for name, value in {"PGAQ_KEY": message["key"], **_trace_context(message["properties"])}.items():
         environment.pop(name, None)
         if value is not None:
             environment[name] = value

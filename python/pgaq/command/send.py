@@ -21,7 +21,7 @@ from pgaq.command.common import FAILURE, QUEUE, USAGE, Failure, asking, chosen, 
 Message = Tuple[bytes, Dict[str, Any], str]
 
 # keys of a message in the form of pgaq receive --json that are options of its own
-OWN = ("priority", "correlation", "properties")
+OWN = ("priority", "correlation", "key", "properties")
 SETTABLE = {*OWN, "delay", "run_at", "expiration", "recipients", "exception_queue"}
 
 TRACEPARENT = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # of W3C Trace Context
@@ -52,7 +52,7 @@ def send(
         "--messages",
         "-m",
         metavar="FILE",
-        help="Lines as pgaq receive --json writes them: payload, priority, correlation, properties, delay, ...",
+        help="Lines as pgaq receive --json writes them: payload, priority, correlation, key, properties, delay, ...",
         show_default=False,
     ),
     priority: Optional[int] = typer.Option(None, "--priority", "-p", help="0 to 9, smaller goes first.", show_default="1"),
@@ -60,6 +60,9 @@ def send(
     run_at: Optional[str] = typer.Option(None, "--at", metavar="TIME", help="Time at which it becomes ready.", show_default=False),
     expiration: Optional[str] = duration(None, "--expires", help="Time after which it is a dead letter."),
     correlation: Optional[str] = typer.Option(None, "--correlation", help="A text by which consumers find it.", show_default=False),
+    key: Optional[str] = typer.Option(
+        None, "--key", metavar="TEXT", help="What it belongs to: messages of one key keep their order.", show_default=False
+    ),
     properties: Optional[str] = typer.Option(None, "--properties", metavar="JSON", help="Free properties.", show_default=False),
     recipients: Optional[List[str]] = typer.Option(
         None, "--to", metavar="NAME", help="Recipient of a topic, instead of the subscribers; repeatable.", show_default=False
@@ -84,7 +87,7 @@ def send(
 ) -> None:
     """Enqueue messages."""
     options: dict[str, Any] = {
-        "priority": priority, "delay": span(delay), "run_at": run_at, "expiration": span(expiration), "correlation": correlation,
+        "priority": priority, "delay": span(delay), "run_at": run_at, "expiration": span(expiration), "correlation": correlation, "key": key,
         "properties": _json(properties, "--properties"), "recipients": recipients or None, "sender": sender, "producer": producer,
         "delivery_mode": "buffered" if buffered else None,
     }  # fmt: skip

@@ -20,6 +20,7 @@ from pgaq.subjects import (
     CONSUMERS,
     DEAD_LETTERS,
     EXCEPTION_QUEUES,
+    KEYS,
     LATCHES,
     LINKS,
     NODES,
@@ -38,6 +39,7 @@ from pgaq.subjects import (
     WORKERS,
     Column,
     Subject,
+    with_key,
 )
 
 PAGE = 50  # rows
@@ -64,21 +66,25 @@ GROUPS = """
 SELECT queue_name AS queue, consumer, reason, left(last_error, 300) AS error, count(*) AS messages, min(died) AS first, max(died) AS last,
        (array_agg(msgid::text ORDER BY died DESC))[1] AS msgid
 FROM aq.dead_letters WHERE exception_queue = %(exception_queue)s GROUP BY 1, 2, 3, 4 ORDER BY messages DESC, last DESC LIMIT 100"""
-MESSAGES = f"""
-SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, left(payload, 200) AS payload, length(payload) AS length,
+MESSAGES = (
+    with_key("""
+SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, key, left(payload, 200) AS payload, length(payload) AS length,
        ready_at, expires_at, leased_by, last_error
 FROM aq.messages WHERE queue_name = %(queue)s AND (%(state)s = '' OR state = %(state)s) AND (%(consumer)s = '' OR consumer = %(consumer)s)
-  AND (%(correlation)s = '' OR correlation = %(correlation)s) AND (%(text)s = '' OR strpos(payload, %(text)s) > 0)
-  AND (%(priority)s::int IS NULL OR priority = %(priority)s::int)
-LIMIT {PAGE + 1} OFFSET %(offset)s"""
-MESSAGE = f"""
-SELECT queue_name AS queue, consumer, msgid::text AS msgid, state, priority, correlation, left(payload, {SHOWN_PAYLOAD}) AS payload,
+  AND (%(correlation)s = '' OR correlation = %(correlation)s) AND (%(key)s = '' OR key = %(key)s) AND (%(text)s = '' OR strpos(payload, %(text)s) > 0)
+  AND (%(priority)s::int IS NULL OR priority = %(priority)s::int)""")
+    + f"LIMIT {PAGE + 1} OFFSET %(offset)s"
+)
+MESSAGE = (
+    with_key(f"""
+SELECT queue_name AS queue, consumer, msgid::text AS msgid, state, priority, correlation, key, left(payload, {SHOWN_PAYLOAD}) AS payload,
        octet_length(payload) AS bytes, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue,
        original_msgid::text AS original_msgid, properties, shard, delivery_mode, leased_since, leased_until, leased_by, last_error, dead_letter,
        context ->> 'traceparent' AS traceparent, context ->> 'tracestate' AS tracestate
 FROM aq.message(%(queue)s, %(msgid)s::uuid) m, LATERAL (SELECT CASE WHEN m.properties ? 'traceparent' THEN m.properties
-    WHEN (SELECT q.payload_type FROM aq.queues q WHERE q.queue_name = m.queue_name) = to_regtype('aq.jms_message') THEN (m.payload::aq.jms_message).properties END AS context) c
-ORDER BY consumer"""
+    WHEN (SELECT q.payload_type FROM aq.queues q WHERE q.queue_name = m.queue_name) = to_regtype('aq.jms_message') THEN (m.payload::aq.jms_message).properties END AS context) c""")
+    + "ORDER BY consumer"
+)
 # pg_blocking_pids costs a look at all locks, so it is asked only for sessions that wait for one
 SESSIONS = """
 SELECT s.pid, s.role, s.database, s.application_name AS program, s.backend_type, s.active, s.operation, q.queue_name AS queue, s.query_id,
@@ -308,13 +314,19 @@ def messages(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
     state = given.get("state", "")
     if state and state not in STATES:
         raise Wrong("state is not a state of a message")
-    asked = {name: given.get(name, "") for name in ("state", "consumer", "correlation", "text")}
+    asked = {name: given.get(name, "") for name in ("state", "consumer", "correlation", "key", "text")}
     rows = db.rows(conn, MESSAGES, {"queue": settings["queue"], "priority": number(given, "priority"), "offset": offset(given), **asked})
     consumers = [row["consumer"] for row in db.rows(conn, "SELECT DISTINCT consumer FROM aq.subscribers WHERE queue_name = %s AND consumer IS NOT NULL ORDER BY 1 LIMIT 200", [settings["queue"]])]  # fmt: skip
     return {
         "queue": settings, "heading": f"Messages of {settings['queue']}", "rows": rows[:PAGE], "more": len(rows) > PAGE, "page": number(given, "page", 1), "states": STATES, "consumers": consumers,
         "hidden": "dequeue" not in (settings["rights"] or ""),
     }  # fmt: skip
+
+
+def keys(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
+    name = one_queue(conn, {"name": given.get("queue", "")})["queue"]
+    links = {"key": f"messages?queue={words.quoted(name)}&key="}
+    return {"heading": f"Keys of {name}", "tables": [listed(conn, KEYS, queue=name, links=links)]}
 
 
 def message(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
@@ -425,6 +437,7 @@ PAGES = {
     "queues": Page("Overview", "overview.html", overview),
     "queue": Page("Queue", "queue.html", queue),
     "messages": Page("Messages", "messages.html", messages, live=False),
+    "keys": Page("Keys", "cluster.html", keys, live=False),
     "message": Page("Message", "message.html", message, live=False),
     "dead": Page("Dead letters", "dead.html", dead, live=False),
     "waits": Page("Waits and blockers", "waits.html", waits),

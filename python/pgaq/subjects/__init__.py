@@ -9,7 +9,7 @@ from __future__ import annotations
 from pgaq.subjects.model import UNITS, Column, Rule, Subject
 from pgaq.subjects.advice import RULES
 from pgaq.subjects.cluster import LINKS, NODES, PROPAGATIONS
-from pgaq.subjects.messages import DEAD_LETTERS, EXCEPTION_QUEUES, MESSAGES
+from pgaq.subjects.messages import DEAD_LETTERS, EXCEPTION_QUEUES, KEYS, MESSAGES, with_key
 from pgaq.subjects.queues import CONSUMERS, PRIVILEGES, QUEUE, QUEUE_UNITS, QUEUES, SCHEDULE, SCHEDULE_TIMES, SCHEDULES, SHARDS, SUBSCRIBERS
 from pgaq.subjects.server import CACHE, PARAMETERS, SERVER, SNAPSHOTS, WORKERS
 from pgaq.subjects.sessions import (
@@ -27,10 +27,10 @@ from pgaq.subjects.sessions import (
 SUBJECTS: dict[str, Subject] = {
     subject.name: subject
     for subject in (
-        QUEUES, QUEUE, CONSUMERS, SUBSCRIBERS, PRIVILEGES, SHARDS, QUEUE_UNITS, MESSAGES, EXCEPTION_QUEUES, DEAD_LETTERS, SESSIONS, SESSION_WAITS,
+        QUEUES, QUEUE, CONSUMERS, SUBSCRIBERS, PRIVILEGES, SHARDS, QUEUE_UNITS, MESSAGES, KEYS, EXCEPTION_QUEUES, DEAD_LETTERS, SESSIONS, SESSION_WAITS,
         SESSION_STATISTICS, WAITS, LATCHES, LATCH_CHILDREN, LATCH_MISSES, TRACE_OBJECTS, TRACE_ROWS, SERVER, CACHE, WORKERS,
         SNAPSHOTS, PARAMETERS, SCHEDULES, SCHEDULE, SCHEDULE_TIMES, NODES, LINKS, PROPAGATIONS,
     )
 }  # fmt: skip
 
-__all__ = ["RULES", "SUBJECTS", "UNITS", "Column", "Rule", "Subject", *(name for name in globals() if name.isupper())]
+__all__ = ["RULES", "SUBJECTS", "UNITS", "Column", "Rule", "Subject", "with_key", *(name for name in globals() if name.isupper())]

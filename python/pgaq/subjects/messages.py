@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from pgaq.subjects.model import Column, Subject
 
+
+def with_key(query: str) -> str:
+    """The query, which may name the column key; in a catalog of 0.1.0, whose messages have none, it is null."""
+    return f"SELECT found.* FROM (SELECT NULL::text AS key) AS absent, LATERAL ({query}) AS found\n"
+
+
 MESSAGES = Subject(
     name="messages",
     title="Messages",
     text="Messages of a queue that the role can dequeue, in any state, one row for each consumer.",
-    query="""
-SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, payload, properties, sender, ready_at, expires_at,
+    query=with_key("""
+SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, key, payload, properties, sender, ready_at, expires_at,
        leased_by, leased_until, last_error, delivery_mode
 FROM aq.messages WHERE queue_name = %(queue)s AND (%(state)s::text IS NULL OR state = %(state)s) AND (%(consumer)s::text IS NULL OR consumer = %(consumer)s)
-  AND (%(msgid)s::uuid IS NULL OR msgid = %(msgid)s::uuid)
-LIMIT %(limit)s""",
+  AND (%(msgid)s::uuid IS NULL OR msgid = %(msgid)s::uuid)""")
+    + "LIMIT %(limit)s",
     columns=(
         Column("msgid", "Message id", text="identifier of the message", rank=1),
         Column("consumer", "Consumer", text="the consumer, of a topic", rank=3),
@@ -22,6 +28,7 @@ LIMIT %(limit)s""",
         Column("attempts", "Attempts", "count", "failed attempts and leases", rank=2),
         Column("enqueue_time", "Enqueued", "time", "time of the enqueue call", rank=2),
         Column("correlation", "Correlation", text="given at enqueue", rank=6),
+        Column("key", "Key", text="messages of one key keep their order", rank=6),
         Column("payload", "Payload", text="payload as text"),
         Column("properties", "Properties", "json", "free properties given at enqueue", rank=8),
         Column("sender", "Sender", text="named at enqueue", rank=8),
@@ -36,6 +43,25 @@ LIMIT %(limit)s""",
     within=("consumer",),
     parameters=("queue", "state", "consumer", "msgid", "limit"),
     empty="no message",
+)
+
+KEYS = Subject(
+    name="keys",
+    title="Keys",
+    text="Keys of a queue whose messages are not finished, the hundred with the oldest messages.",
+    query="SELECT key, consumer, ready, delayed, in_flight, oldest FROM aq.keys(%(queue)s) LIMIT 100",
+    columns=(
+        Column("key", "Key", text="given at enqueue"),
+        Column("consumer", "Consumer", text="the consumer, of a topic", rank=1),
+        Column("ready", "Ready", "count", "messages that can be dequeued"),
+        Column("delayed", "Delayed", "count", "messages whose delay or retry delay is not over", rank=2),
+        Column("in_flight", "In flight", "count", "messages that are leased, or taken by transactions that have not ended", rank=2),
+        Column("oldest", "Oldest", "time", "when its oldest message was enqueued"),
+    ),
+    key="key",
+    within=("consumer",),
+    parameters=("queue",),
+    empty="no key with messages that this role can dequeue",
 )
 
 EXCEPTION_QUEUES = Subject(
@@ -63,12 +89,12 @@ DEAD_LETTERS = Subject(
     name="dead_letters",
     title="Dead letters",
     text="Dead letters of a queue: where they came from and why they failed.",
-    query="""
-SELECT msgid::text AS msgid, queue_name AS queue, consumer, reason, last_error, attempts, died, payload, correlation, priority, first_attempt, last_attempt,
+    query=with_key("""
+SELECT msgid::text AS msgid, queue_name AS queue, consumer, reason, last_error, attempts, died, payload, correlation, key, priority, first_attempt, last_attempt,
        enqueue_time, original_msgid::text AS original_msgid, sender, properties, state, dead_letter
 FROM aq.dead_letters WHERE exception_queue = %(exception_queue)s AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)
-  AND (%(msgid)s::uuid IS NULL OR msgid = %(msgid)s::uuid OR original_msgid = %(msgid)s::uuid)
-ORDER BY died DESC LIMIT %(limit)s""",
+  AND (%(msgid)s::uuid IS NULL OR msgid = %(msgid)s::uuid OR original_msgid = %(msgid)s::uuid)""")
+    + "ORDER BY died DESC LIMIT %(limit)s",
     columns=(
         Column("msgid", "Message id", text="its id in the exception queue", rank=2),
         Column("queue", "Queue", text="queue that it came from", rank=3),
@@ -79,6 +105,7 @@ ORDER BY died DESC LIMIT %(limit)s""",
         Column("died", "Failed at", "time", "when it failed", rank=1),
         Column("payload", "Payload", text="payload as text"),
         Column("correlation", "Correlation", text="given at enqueue", rank=5),
+        Column("key", "Key", text="messages of one key keep their order", rank=5),
         Column("priority", "Priority", "count", "its priority", rank=7),
         Column("first_attempt", "First attempt", "time", "when its first attempt was counted", rank=7),
         Column("last_attempt", "Last attempt", "time", "when the last one was counted", rank=6),
