@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -171,6 +172,14 @@ def test_trace_context(pgaq: Callable[..., Result], server: Server, queue: str, 
     assert [row["properties"] for row in sorted(got, key=lambda row: int(row["payload"]))] == expected
     with server.connect() as conn:
         put(conn, queue, 7, properties='{"traceparent": 1, "tracestate": ["a"]}')
+        # of somebody who wants to harm the program, or whoever receives the message
+        for n, (parent, state) in enumerate(
+            [(f"{one}\nX", "a=1"), ("\U0001f600" * 32767, "a=1"), (one, "a=1\nX=2"), (one, "\U0001f600" * 32767)], 8
+        ):
+            put(conn, queue, n, properties=json.dumps({"traceparent": parent, "tracestate": state}))
+        put(conn, queue, 12, properties=f'{{"n": {"9" * 5000}, "traceparent": "{one}", "tracestate": "a=1"}}')
     pgaq("receive", queue, "--all", "--exec", f"""echo "$(cat) ${{TRACEPARENT-unset}} ${{TRACESTATE-unset}}" >> {tmp_path}/said""")
     said = [f"{n} {(each or {}).get('traceparent', 'unset')} {(each or {}).get('tracestate', 'unset')}" for n, each in enumerate(expected)]
-    assert sorted((tmp_path / "said").read_text().splitlines()) == [*said, "7 unset unset"]
+    assert sorted((tmp_path / "said").read_text().splitlines()) == sorted(
+        [*said, *(f"{n} unset unset" for n in (7, 8, 9)), f"10 {one} unset", f"11 {one} unset", f"12 {one} a=1"]
+    )

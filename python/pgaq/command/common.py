@@ -23,6 +23,9 @@ from pgaq import db, text
 from pgaq.text import identifier
 
 VERSION = "0.2.0"  # of the command, as in pgaq.control; a test compares
+# of W3C Trace Context, as the server checks them, but for zeros and the members of the state
+TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]{1,200})?")
+TRACESTATE = re.compile("[\t -~]{1,16500}")
 OK, FAILURE, USAGE, CONNECT, EXTENSION, RIGHT, MISSING, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 
 # docs/command.md has this table

@@ -345,14 +345,15 @@ class _Stop:
 
 
 def _trace_context(properties: str | None) -> dict[str, str | None]:
-    """The variables for the program: those of the message, not those of this process."""
+    """The variables for the program: those of the message, not those of this process.  Of another form than that of W3C Trace Context, they are left out."""
     try:
-        found = json.loads(properties) if properties else None
+        found = json.loads(properties, parse_int=str) if properties else None  # int() refuses those that are very long
     except RecursionError:  # nested deeper than this interpreter reads
         found = None
     given = found if isinstance(found, dict) else {}
-    values = {name: given.get(name) for name in ("traceparent", "tracestate")}
-    return {name.upper(): value if isinstance(value, str) and len(value) < LARGE else None for name, value in values.items()}
+    parent, state = (value if isinstance(value := given.get(name), str) else "" for name in ("traceparent", "tracestate"))
+    good = common.TRACEPARENT.fullmatch(parent)
+    return {"TRACEPARENT": parent if good else None, "TRACESTATE": state if good and common.TRACESTATE.fullmatch(state) else None}
 
 
 def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | None, str]:
