@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -149,6 +150,20 @@ def test_clients_share_connections(bouncer, conn, queue):
     pids = {db.value(client, "SELECT pg_backend_pid()") for client in clients}
     assert len(pids) <= 2
     assert sorted(arrived(clients[0], queue, 60)) == list(range(0, 120, 2))
+
+
+def test_trace_context_of_a_command(server, conn, queue):
+    """The messages of other clients that use the connection after it do not get it."""
+    context = f"00-{'1' * 32}-{'2' * 16}-01"
+    with PgBouncer(server, pool_size=1) as bouncer:
+        client = bouncer.connect()
+        pid = db.value(client, "SELECT pg_backend_pid()")
+        words = ["send", "-d", bouncer.conninfo("shop"), queue, "1", "2", "--batch", "1", "--traceparent", context, "--tracestate", "a=1"]
+        subprocess.run([sys.executable, "-m", "pgaq", *words], check=True, capture_output=True)
+        put(client, queue, 3)
+        assert pid == db.value(client, "SELECT pg_backend_pid()")
+    rows = conn.execute("SELECT properties FROM aq.dequeue(%s, max_messages => 3) ORDER BY payload", [queue]).fetchall()
+    assert rows == [({"traceparent": context, "tracestate": "a=1"},)] * 2 + [(None,)]
 
 
 def test_a_pool_for_those_that_wait(bouncer, conn, queue):

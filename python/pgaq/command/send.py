@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import stat
 import sys
@@ -24,7 +23,7 @@ Message = Tuple[bytes, Dict[str, Any], str]
 OWN = ("priority", "correlation", "key", "properties")
 SETTABLE = {*OWN, "delay", "run_at", "expiration", "recipients", "exception_queue"}
 
-TRACEPARENT = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # of W3C Trace Context
+SET_LOCAL = "SELECT set_config(%s, %s, true)"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -101,11 +100,11 @@ def send(
     number = 0
     with asking() as conn:
         kind = common.queue_type(conn, queue)["payload_type"]
-        _set_trace_context(conn, traceparent, tracestate)
+        context = _trace_context(conn, traceparent, tracestate)
         source = _source(payloads or [], files or [], lines or [], messages or [], kind)
         try:
             for chunk in _chunks(source, _step(rate, batch), rate):
-                ids = _send(conn, queue, kind, chunk, options)
+                ids = _send(conn, queue, kind, chunk, options, context)
                 number += len(ids)
                 if print_ids and not chosen().json:
                     for each in filter(None, ids):
@@ -125,21 +124,25 @@ def send(
         text.say(f"Sent {number} message{'' if number == 1 else 's'} to {queue}{more}.")
 
 
-def _set_trace_context(conn: db.Connection, traceparent: str | None, tracestate: str | None) -> None:
-    """For all messages of the session.  An invalid one is an error as an option, and none in the environment."""
+def _trace_context(conn: db.Connection, traceparent: str | None, tracestate: str | None) -> dict[str, str]:
+    """Parameters for all messages.  An invalid one is an error as an option, and none in the environment."""
     given = [("traceparent", traceparent), ("tracestate", tracestate)]
     if traceparent is None and tracestate is None:
         given = [(name, os.environ.get(name.upper())) for name, _ in given]
-        if not TRACEPARENT.fullmatch(given[0][1] or ""):
-            return
+        if not common.TRACEPARENT.fullmatch(given[0][1] or ""):
+            return {}
+    found = {}
     for name, value in given:
         if value is None:
             continue
         try:
-            db.execute(conn, "SELECT set_config(%s, %s, false)", [f"pgaq.{name}", value])
+            db.execute(conn, SET_LOCAL, [f"pgaq.{name}", value])  # to be checked: it ends with this statement
         except db.Error:
             if traceparent is not None or tracestate is not None:
                 raise
+        else:
+            found[f"pgaq.{name}"] = value
+    return found
 
 
 def _json(word: str | None, option: str) -> Any:
@@ -246,10 +249,17 @@ def _chunks(source: Iterator[Any], step: int, rate: float | None) -> Iterator[li
         yield chunk
 
 
-def _send(conn: db.Connection, queue: str, kind: str, chunk: list[Message], options: dict[str, Any]) -> list[str | None]:
+def _send(
+    conn: db.Connection, queue: str, kind: str, chunk: list[Message], options: dict[str, Any], context: dict[str, str]
+) -> list[str | None]:
     """One transaction; the error of a message says where it was read."""
     try:
-        return _enqueue(conn, queue, kind, chunk, options)
+        if not context:
+            return _enqueue(conn, queue, kind, chunk, options)
+        with conn.transaction():  # not for the session, which others have after it behind a pooler
+            for parameter in context.items():
+                db.execute(conn, SET_LOCAL, parameter)
+            return _enqueue(conn, queue, kind, chunk, options)
     except db.Error as error:
         found = common.failure(error, conn)
         if (found.sqlstate or "")[:2] in ("22", "23"):
