@@ -101,12 +101,13 @@ final class Temporaries implements TemporaryOwner {
         int most = MOST_CLAIMS * (1 + connection.sessions().size());
         int count = Math.min(BLOCK, most - claims);
         if (count > 0) {
-            String name = PgaqDestination.temporaryName(place.name, CLAIMED);
-            store.claimSeries(claimOf(name), number + 1, count);
-            for (int i = 0; i < count; i++) {
-                place.ahead.add(name + ++number);
+            // a stranger can have claimed some of them, which are not used: the server would say that they are gone
+            String first = claimOf(PgaqDestination.temporaryName(place.name, CLAIMED));
+            for (String claim : store.claimSeries(first, number + 1, count)) {
+                place.ahead.add(claim.substring(claimOf("").length()));
+                claims++;
             }
-            claims += count;
+            number += count;
         }
     }
 

@@ -55,9 +55,8 @@ final class Names {
 
     private static final String CLAIM_SHARED = "SELECT pg_try_advisory_lock_shared" + KEY;
 
-    private static final String CLAIM_SERIES =
-            "SELECT pg_try_advisory_lock(hashtextextended('pgaq.jms:' || ? || n, 0)) "
-                    + "FROM generate_series(?, ?) AS n";
+    private static final String CLAIM_SERIES = "SELECT ? || n FROM generate_series(?, ?) AS n "
+            + "WHERE pg_try_advisory_lock(hashtextextended('pgaq.jms:' || ? || n, 0))";
 
     private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
 
@@ -176,15 +175,20 @@ final class Names {
         }
     }
 
-    void claimSeries(String prefix, long first, int count) throws SQLException {
+    List<String> claimSeries(String prefix, long first, int count) throws SQLException {
         PreparedStatement statement = statements.get(CLAIM_SERIES);
         statement.setString(1, prefix);
         statement.setLong(2, first);
         statement.setLong(3, first + count - 1);
-        SqlStore.run(statement);
-        for (int i = 0; i < count; i++) {
-            claims.add(new Claim(prefix + (first + i), false));
+        statement.setString(4, prefix);
+        List<String> granted = new ArrayList<>();
+        try (ResultSet row = statement.executeQuery()) {
+            while (row.next()) {
+                granted.add(row.getString(1));
+                claims.add(new Claim(row.getString(1), false));
+            }
         }
+        return granted;
     }
 
     void unclaim(String name, boolean shared) throws SQLException {

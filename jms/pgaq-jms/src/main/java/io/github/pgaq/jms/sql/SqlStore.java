@@ -392,8 +392,8 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public void claimSeries(String prefix, long first, int count) throws SQLException {
-        names.claimSeries(prefix, first, count);
+    public List<String> claimSeries(String prefix, long first, int count) throws SQLException {
+        return names.claimSeries(prefix, first, count);
     }
 
     @Override

@@ -116,12 +116,13 @@ public interface Store extends AutoCloseable {
     boolean claim(String name, boolean shared) throws SQLException;
 
     /**
-     * Claims several names that no other session claims, for this connection.
+     * Claims several names for this connection.
      *
      * @param prefix how all of them begin
      * @param first the number at the end of the first one; the others follow
+     * @return those that no other session has claimed before
      */
-    void claimSeries(String prefix, long first, int count) throws SQLException;
+    List<String> claimSeries(String prefix, long first, int count) throws SQLException;
 
     /** Ends the other connections to the server that have a claim, and returns when they have ended. */
     void endClaimants(String name) throws SQLException;

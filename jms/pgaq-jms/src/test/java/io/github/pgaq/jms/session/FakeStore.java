@@ -302,10 +302,14 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public void claimSeries(String prefix, long first, int count) {
+    public List<String> claimSeries(String prefix, long first, int count) {
+        List<String> granted = new ArrayList<>();
         for (long i = first; i < first + count; i++) {
-            claim(prefix + i, false);
+            if (claim(prefix + i, false)) {
+                granted.add(prefix + i);
+            }
         }
+        return granted;
     }
 
     @Override

@@ -661,6 +661,26 @@ class ServerSessionTest extends ServerTest {
         sendsToWhatIsGone(alone, transacted, closed);
     }
 
+    /** It knows the name of one from a request, and so those that follow. */
+    @Test
+    void aStrangerWhoClaimsTemporaryQueuesDoesNoHarm() throws Exception {
+        Session session = connection.createSession();
+        String first = session.createTemporaryQueue().getQueueName();
+        try (Connection stranger = connect();
+                Statement statement = stranger.createStatement()) {
+            statement.execute("SELECT pg_try_advisory_lock_shared(hashtextextended('pgaq.jms:temporary:"
+                    + first.replaceFirst("1$", "") + "' || n, 0)) FROM generate_series(1, 40) AS n");
+            for (int i = 0; i < 20; i++) {
+                TemporaryQueue queue = session.createTemporaryQueue();
+                try (PgaqConnection other = factory.createConnection()) {
+                    Session replier = other.createSession();
+                    replier.createProducer(queue).send(replier.createTextMessage("reply"));
+                }
+                assertEquals(List.of("reply"), receive(session.createConsumer(queue), 1));
+            }
+        }
+    }
+
     @Test
     void messagesOfDeletedTemporaryQueuesAreConsumed() throws Exception {
         Session session = connection.createSession();
