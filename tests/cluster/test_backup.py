@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+
 import pytest
 
 from conftest import PATIENCE, arrived, put, put_many, take, until
 from pgaq import db
+from pgaq.console import pages
 from pgaq.load import ledger
 from pgaq.load.drivers import PGAQ, Shape
 from pgaq.load.workload import Options, Workload
@@ -145,6 +149,8 @@ def test_standby_refuses_clearly(server, conn, queue, standby):
             except db.Error as error:
                 assert error.sqlstate in ("25006", "55000"), f"{statement}: {error}"
                 assert "recovery" in str(error) or "standby" in str(error) or "read-only" in str(error), str(error)
+        page = pages.queue(there, SimpleNamespace(lock=threading.Lock(), kept={}), {"name": queue})
+        assert page["waited"] == {"p50": None, "p99": None}  # nothing is dequeued there
     assert take(conn, queue) == [1]
 
 

@@ -295,7 +295,8 @@ def queue(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[s
     settings = one_queue(conn, given)
     name = settings["queue"]
     row = db.row(conn, f"SELECT * FROM ({QUEUES.query}) q WHERE queue = %s", [name])
-    waited = db.row(conn, "SELECT p50_seconds AS p50, p99_seconds AS p99 FROM aq.latencies WHERE queue_name = %s AND delivery_mode = 'persistent'", [name])  # fmt: skip
+    # a standby has none
+    waited = db.row(conn, "SELECT min(p50_seconds) AS p50, min(p99_seconds) AS p99 FROM aq.latencies WHERE queue_name = %s AND delivery_mode = 'persistent'", [name])  # fmt: skip
     links = {"consumer": f"messages?queue={words.quoted(name)}&consumer="}
     sessions = [each for each in _sessions(conn)[0] if each["queue"] == name]
     return {
