@@ -75,7 +75,9 @@ final class Wrapper<T> implements InvocationHandler {
             return self == given[0];
         }
         if (name.equals("send")) {
-            return target instanceof JMSProducer producer ? send(producer, given) : send(method, given);
+            return target instanceof JMSProducer producer
+                    ? send(producer, method.getParameterTypes()[1], given)
+                    : send(method, given);
         }
         if (name.startsWith("receive") && isConsumer()) {
             return receive(method, given);
@@ -198,8 +200,8 @@ final class Wrapper<T> implements InvocationHandler {
     }
 
     /** All forms of JMSProducer.send: a body is sent as a message, as the provider would. */
-    private Object send(JMSProducer producer, Object[] given) throws Throwable {
-        Message message = given[1] instanceof Message found ? found : message(given[1]);
+    private Object send(JMSProducer producer, Class<?> kind, Object[] given) throws Throwable {
+        Message message = kind == Message.class ? (Message) given[1] : message(kind, given[1]);
         CompletionListener listener = producer.getAsync();
         Span begun = producer.propertyExists(Spans.PARENT)
                 ? spans.send((Destination) given[0], SpanContext.getInvalid())
@@ -219,22 +221,27 @@ final class Wrapper<T> implements InvocationHandler {
         });
     }
 
-    private Message message(Object body) throws JMSException {
-        if (body instanceof byte[] bytes) {
+    /** kind: the type of the parameter, which decides, also for null. */
+    private Message message(Class<?> kind, Object body) throws JMSException {
+        if (kind == byte[].class) {
             var message = context.createBytesMessage();
-            message.writeBytes(bytes);
-            return message;
-        }
-        if (body instanceof Map<?, ?> map) {
-            var message = context.createMapMessage();
-            for (Map.Entry<?, ?> entry : map.entrySet()) {
-                message.setObject((String) entry.getKey(), entry.getValue());
+            if (body != null) {
+                message.writeBytes((byte[]) body);
             }
             return message;
         }
-        return body instanceof String text
-                ? context.createTextMessage(text)
-                : body == null ? context.createMessage() : context.createObjectMessage((Serializable) body);
+        if (kind == Map.class) {
+            var message = context.createMapMessage();
+            if (body != null) {
+                for (Map.Entry<?, ?> entry : ((Map<?, ?>) body).entrySet()) {
+                    message.setObject((String) entry.getKey(), entry.getValue());
+                }
+            }
+            return message;
+        }
+        return kind == String.class
+                ? context.createTextMessage((String) body)
+                : context.createObjectMessage((Serializable) body);
     }
 
     /** The span, whose context the message gets if it has none of its own. */

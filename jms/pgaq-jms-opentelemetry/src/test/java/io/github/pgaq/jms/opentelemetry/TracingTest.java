@@ -22,13 +22,16 @@ import io.opentelemetry.sdk.trace.SdkTracerProvider;
 import io.opentelemetry.sdk.trace.data.LinkData;
 import io.opentelemetry.sdk.trace.data.SpanData;
 import io.opentelemetry.sdk.trace.export.SimpleSpanProcessor;
+import jakarta.jms.BytesMessage;
 import jakarta.jms.CompletionListener;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSContext;
+import jakarta.jms.MapMessage;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageFormatRuntimeException;
 import jakarta.jms.MessageListener;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.ObjectMessage;
@@ -244,6 +247,28 @@ class TracingTest extends ServerTest {
     }
 
     /** A message that is sent twice has two contexts; one that the program has given one keeps it. */
+    /** The parameter's type decides, as without spans. */
+    @Test
+    void bodiesThatAreNull() throws Exception {
+        try (JMSContext context = factory.createContext()) {
+            Queue destination = context.createQueue(queue);
+            var producer = context.createProducer();
+            producer.send(destination, (String) null).send(destination, (Map<String, Object>) null);
+            producer.send(destination, (byte[]) null).send(destination, (Serializable) null);
+            producer.send(destination, (Serializable) new byte[] {1});
+            assertThrows(MessageFormatRuntimeException.class, () -> producer.send(destination, (Message) null));
+            var consumer = context.createConsumer(destination);
+            for (Class<?> kind : List.of(
+                    TextMessage.class,
+                    MapMessage.class,
+                    BytesMessage.class,
+                    ObjectMessage.class,
+                    ObjectMessage.class)) {
+                assertInstanceOf(kind, consumer.receive(SAFETY_SECONDS * 1000L));
+            }
+        }
+    }
+
     @Test
     void sameMessageAgain() throws Exception {
         String given = "00-11111111111111111111111111111111-2222222222222222-01";
