@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
@@ -97,6 +98,9 @@ return found;
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    for program in ("/usr/bin/chromium", "/usr/bin/chromedriver"):
+        if not Path(program).exists():
+            pytest.skip(f"missing: {program}")
     options = Options()
     options.binary_location = "/usr/bin/chromium"
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):  # fmt: skip
