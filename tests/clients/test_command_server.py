@@ -183,3 +183,14 @@ def test_trace_context(pgaq: Callable[..., Result], server: Server, queue: str, 
     assert sorted((tmp_path / "said").read_text().splitlines()) == sorted(
         [*said, *(f"{n} unset unset" for n in (7, 8, 9)), f"10 {one} unset", f"11 {one} unset", f"12 {one} a=1"]
     )
+
+
+def test_a_program_in_a_locale_of_few_characters(server: Server, queue: str, tmp_path: Path) -> None:
+    """Messages with others do not end the command."""
+    with server.connect() as conn:
+        put(conn, queue, 1, properties='{"price": "5 \u20ac"}', correlation="\u4e2d")
+    words = [*COMMAND, "receive", queue, "--all", "--exec", f'echo "$PGAQ_PROPERTIES $PGAQ_CORRELATION" > {tmp_path}/said']
+    environment = {**os.environ, **server.environment(), "LC_ALL": "xx_XX.ISO-8859-1", "PYTHONUTF8": "0"}
+    done = subprocess.run(words, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "said").read_bytes() == b'{"price": "5 \xe2\x82\xac"} \xe4\xb8\xad\n'

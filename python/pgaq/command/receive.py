@@ -358,14 +358,16 @@ def _trace_context(properties: str | None) -> dict[str, str | None]:
 
 def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | None, str]:
     """Exit code of the program, and what it said last; null: it could not be started, so the attempt has failed, and the next message has its turn."""
-    environment = {
-        **os.environ, "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
+    own = {
+        "PGAQ_QUEUE": job.queue, "PGAQ_CONSUMER": job.consumer or "", "PGAQ_MSGID": message["msgid"], "PGAQ_ATTEMPTS": str(message["attempts"]),
         "PGAQ_PRIORITY": str(message["priority"]), "PGAQ_ENQUEUE_TIME": message["enqueue_time"].isoformat(),
     }  # fmt: skip
+    # UTF-8 also where the locale has fewer characters
+    environment: dict[str, str | bytes] = {**os.environ, **{name: value.encode(errors="surrogateescape") for name, value in own.items()}}
     for name, value in {"PGAQ_KEY": message["key"], **_trace_context(message["properties"])}.items():
         environment.pop(name, None)
         if value is not None:
-            environment[name] = value
+            environment[name] = value.encode()
     values = {"PGAQ_CORRELATION": message["correlation"] or "", "PGAQ_PROPERTIES": message["properties"] or ""}
     large = {name: value.encode() for name, value in values.items() if len(value.encode()) > LARGE}
     try:
@@ -378,13 +380,13 @@ def _handed_over(job: Job, message: dict[str, Any], stop: _Stop) -> tuple[int | 
                     environment.pop(name, None)
                     environment[f"{name}_FILE"] = str(directory / name)
                 else:
-                    environment[name] = value
+                    environment[name] = value.encode()
             return _program(job, message, environment, stop)
     except OSError as error:
         return None, f"the program could not be started: {error.strerror or error}"
 
 
-def _program(job: Job, message: dict[str, Any], environment: dict[str, str], stop: _Stop) -> tuple[int, str]:
+def _program(job: Job, message: dict[str, Any], environment: dict[str, str | bytes], stop: _Stop) -> tuple[int, str]:
     """Exit code of the program, and what it said last on standard error."""
     # in a session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the program
     process = subprocess.Popen(
