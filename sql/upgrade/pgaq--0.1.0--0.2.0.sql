@@ -110,7 +110,7 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "pgaq" that get more arguments are in use',
 			DETAIL = 'They are called by: ' || users || '.', HINT = 'Drop what calls them. Then repeat the command, and create it again.';
 	END IF;
-	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', p.proacl::text,
+	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', coalesce(p.proacl, acldefault('f', p.proowner))::text,
 			'initial', i.initprivs::text))
 		FROM unnest(ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision)',
 		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid)',
@@ -2699,7 +2699,7 @@ BEGIN
 		FOR given IN SELECT DISTINCT grantee FROM aclexplode(coalesce(function.proacl, acldefault('f', function.proowner))) WHERE grantee <> function.proowner LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END);
 		END LOOP;
-		FOR given IN SELECT grantee, bool_or(is_grantable) AS is_grantable FROM aclexplode(coalesce(function.acl, acldefault('f', function.owner)))
+		FOR given IN SELECT grantee, bool_or(is_grantable) AS is_grantable FROM aclexplode(nullif(function.acl, '{}'))
 			WHERE grantee NOT IN (function.owner, function.proowner) GROUP BY grantee LOOP
 			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s%s', function.name, CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END,
 				CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION' END);
@@ -2709,6 +2709,13 @@ BEGIN
 			AND refobjid <> ALL (ARRAY(SELECT grantee FROM aclexplode(initial)));
 		IF initial IS NOT NULL THEN
 			INSERT INTO pg_init_privs (objoid, classoid, objsubid, privtype, initprivs) VALUES (function.oid, 'pg_proc'::regclass, 0, 'e', initial);
+		END IF;
+		IF current_setting('server_version_num')::integer >= 170000 THEN
+			-- roles whose privileges were revoked since; the oids of pinned ones are lower
+			INSERT INTO pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
+			SELECT DISTINCT d.oid, 'pg_proc'::regclass, function.oid, 0, 'pg_authid'::regclass, i.grantee, 'i'::"char"
+			FROM pg_database d, aclexplode(initial) i WHERE d.datname = current_database() AND i.grantee >= 12000 AND NOT EXISTS (SELECT FROM pg_shdepend s
+				WHERE s.dbid = d.oid AND s.classid = 'pg_proc'::regclass AND s.objid = function.oid AND s.refobjid = i.grantee AND s.deptype = 'i');
 		END IF;
 	END LOOP;
 END $$;

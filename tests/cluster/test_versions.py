@@ -200,6 +200,7 @@ def test_privileges_on_functions_remain(server, database):
             'CREATE ROLE "Head of it"; GRANT EXECUTE ON FUNCTION aq.create_queue, aq.enqueue_array TO "Head of it" WITH GRANT OPTION'
         )
         conn.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA aq FROM PUBLIC")
+        conn.execute("REVOKE EXECUTE ON FUNCTION aq.propagation_put FROM auditor, postgres")  # nobody has any
         before = set(conn.execute(granted))
         update(conn, NEW, PGAQ_ONLY)
         after = set(conn.execute(granted))
@@ -216,6 +217,30 @@ def test_privileges_on_functions_remain(server, database):
             assert re.search(rf"GRANT ALL ON FUNCTION aq.{signature} TO \"Head of it\" WITH GRANT OPTION", dump), dump
         assert re.search(r"REVOKE ALL ON FUNCTION aq.enqueue\(.*key text\) FROM PUBLIC", dump)
         conn.execute('DROP OWNED BY auditor, "Head of it"; DROP ROLE auditor, "Head of it"')
+
+
+INITIAL_ROLES = """WITH named AS (SELECT DISTINCT i.objoid, a.grantee FROM pg_init_privs i, aclexplode(i.initprivs) a
+        WHERE i.classoid = 'pg_proc'::regclass AND a.grantee >= 12000),
+    known AS (SELECT objid, refobjid FROM pg_shdepend WHERE classid = 'pg_proc'::regclass AND deptype = 'i'
+        AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()))
+    SELECT coalesce(n.objoid, k.objid)::regprocedure::text, n.grantee, k.refobjid FROM named n FULL JOIN known k ON k.objid = n.objoid AND k.refobjid = n.grantee
+    WHERE n.grantee IS NULL OR k.refobjid IS NULL"""
+
+
+def test_roles_of_initial_privileges(database):
+    """PostgreSQL 17 keeps roles that initial privileges name from being dropped, also those whose privileges were revoked since."""
+    with database("initial") as conn:
+        if conn.info.server_version < 170000:
+            pytest.skip("before PostgreSQL 17, initial privileges keep no role")
+        conn.execute("CREATE ROLE guest; CREATE ROLE chief SUPERUSER; SET ROLE chief")
+        conn.execute("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO guest")
+        create(conn, OLD, PGAQ_ONLY)
+        conn.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM guest")
+        conn.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA aq FROM guest")
+        assert conn.execute(INITIAL_ROLES).fetchall() == []
+        update(conn, NEW, PGAQ_ONLY)
+        assert conn.execute(INITIAL_ROLES).fetchall() == []
+        conn.execute("RESET ROLE; DROP EXTENSION pgaq; DROP OWNED BY guest, chief; DROP ROLE guest, chief")
 
 
 def test_what_users_have_made_of_functions(database):
