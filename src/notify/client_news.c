@@ -152,7 +152,7 @@ aq_client_news_find(AqNotified *notified, const AqRegistration *r, AqNews *news,
 	aq_waiters_watch(queue->shm);
 	aq_point("client-watches");
 	queue = aq_pins_pin_current(queue, false);	/* it may have been started before it was watched */
-	if (!queue->dequeue_enabled)
+	if (!aq_notification_may(queue, r->consumer))
 		return 0;
 	/* a queue without messages, the usual case, needs no list of those that are known */
 	if (news == NULL)

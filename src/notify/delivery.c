@@ -275,7 +275,7 @@ notify(AqRegistration *r, const AqNews *news, int n)
 	if (!begin())
 		return false;
 	queue = is_registered(r) ? aq_catalog_get_by_id(r->queue_id, true) : NULL;
-	if (queue == NULL || !queue->dequeue_enabled)
+	if (queue == NULL || !aq_notification_may(queue, r->consumer))
 	{
 		commit();
 		return false;
@@ -352,8 +352,7 @@ find_news(NewsScan *scan)
 		aq_point("notifier-watches");
 		queue = aq_pins_pin_current(queue, false);	/* it may have been started before it was watched */
 	}
-	/* aq.start_queue, too, is a wake-up */
-	if (queue != NULL && queue->dequeue_enabled)
+	if (queue != NULL && aq_notification_may(queue, r->consumer))
 	{
 		AqDequeue	call = {.queue = pstrdup(queue->name), .payload_type = queue->payload_type, .consumer = r->consumer,
 			.max = BATCH, .mode = AQ_MODE_BROWSE, .filter = is_new, .filter_arg = scan, .delivery = AQ_PERSISTENT,

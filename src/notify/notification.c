@@ -112,6 +112,16 @@ set_message(void *arg, const AqMessage *m, int delivery)
 	}
 }
 
+/*
+ * Can the consumer dequeue, because the queue is not stopped, and neither is paused?  If
+ * not, messages are notified afterwards: aq.start_queue and aq.resume are wake-ups, too.
+ */
+bool
+aq_notification_may(AqQueue *queue, const char *consumer)
+{
+	return queue->dequeue_enabled && !aq_queue_is_paused(queue, aq_args_consumer_position(queue, consumer));
+}
+
 /* The message, if the consumer could dequeue it; raises without the right to. */
 bool
 aq_notification_look_at(AqNotification *b, AqQueue *queue, const pg_uuid_t *id)

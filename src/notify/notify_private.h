@@ -119,6 +119,7 @@ typedef struct AqNotification
 } AqNotification;
 
 extern void aq_notification_begin(AqNotification *b, const AqRegistration *r, const char *name);
+extern bool aq_notification_may(AqQueue *queue, const char *consumer);
 extern bool aq_notification_look_at(AqNotification *b, AqQueue *queue, const pg_uuid_t *id);
 extern void aq_notification_set_ids(AqNotification *b, const AqNews *news, int n, bool last);
 extern Datum aq_notification_bytes(Oid type, Datum payload);

@@ -446,6 +446,22 @@ def test_messages_of_a_stopped_non_persistent_queue_wait_for_its_start(server, a
         noted(conn, "news", 1)
 
 
+def test_messages_of_a_paused_queue_wait_until_it_is_resumed(server, jobs):
+    """A procedure, or a program, that takes the message of its notification would not find it."""
+    with server.connect() as conn, server.connect(user="ann") as ann:
+        ann.execute("SELECT aq.register('jobs', 'plsql://n.take'), aq.register('jobs', 'client://')")
+        conn.execute("SELECT aq.pause('jobs')")
+        put(conn, 1)
+        # the notifier has looked at all registrations when it has called this one
+        ann.execute("SELECT aq.register('news', 'plsql://n.note', namespace => 'anonymous')")
+        conn.execute("SELECT aq.post('news', 'news')")
+        noted(conn, "news")
+        assert ann.execute("SELECT * FROM aq.notifications()").fetchall() == []
+        ann.execute("SELECT aq.unregister(registration_id) FROM aq.registrations WHERE callback LIKE 'client%'")
+        conn.execute("SELECT aq.resume('jobs')")
+        noted(conn, "news", 1)
+
+
 def test_messages_of_a_non_persistent_queue_wait_for_a_failing_procedure(server, alarms):
     server.expect_log("registration .* was disabled")
     with server.connect() as conn, server.connect(user="ann") as ann:
