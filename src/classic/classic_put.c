@@ -369,16 +369,17 @@ finish(Put *put, uint32 n, Bitmapset *const *targets)
 	aq_classic_notes_add_messages(shm, put->options, n);
 }
 
-/* Has one of the messages a key? */
-static bool
-have_keys(const AqPutOptions *options, uint32 n)
+/* Asks for the column for keys if one of the messages has a key. */
+static void
+need_key_column(AqQueue *queue, const AqPutOptions *options, uint32 n)
 {
-	if (options->each == NULL)
-		return options->key != NULL;
 	for (uint32 i = 0; i < n; i++)
-		if (options->each[i].key != NULL)
-			return true;
-	return false;
+	{
+		const AqPutOptions *own = options->each != NULL ? &options->each[i] : options;
+
+		if (own->key != NULL)
+			aq_classic_tables_ask_for_keys(queue, own->key_is_group);
+	}
 }
 
 void
@@ -393,8 +394,8 @@ aq_classic_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 
 	message_columns(queue, options, values, row_nulls);
 	put.messages = batch_begin(queue, queue->table.messages);
-	if (RelationGetDescr(put.messages->rel)->natts <= COL_MESSAGE_KEY && have_keys(options, n))
-		aq_classic_tables_ask_for_keys(queue);
+	if (RelationGetDescr(put.messages->rel)->natts <= COL_MESSAGE_KEY)
+		need_key_column(queue, options, n);
 	put.consumers = targets != NULL ? batch_begin(queue, queue->table.consumers) : NULL;
 	for (uint32 i = 0; i < n; i++)
 	{

@@ -98,11 +98,16 @@ aq_classic_tables_keyed(Oid messages)
 	return keyed;
 }
 
-/* The session's transaction uses the table, so that it cannot wait for the column. */
+/*
+ * The session's transaction uses the table, so that it cannot wait for the column.
+ * only_group: until it is there, messages are put without the key.
+ */
 void
-aq_classic_tables_ask_for_keys(AqQueue *queue)
+aq_classic_tables_ask_for_keys(AqQueue *queue, bool only_group)
 {
 	aq_work_post(queue->shm, AQ_WORK_TABLES);
+	if (only_group)
+		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the queue table of queue \"%s\" has no column for keys yet", queue->name),

@@ -38,6 +38,7 @@ typedef struct AqEnqueue
 	const Interval *expiration;
 	struct varlena *correlation;	/* text */
 	struct varlena *key;		/* text */
+	bool		key_is_group;	/* see AqPutOptions */
 	List	   *recipients;		/* of names; NIL: the subscribers */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */

@@ -28,6 +28,7 @@ typedef struct AqPutOptions
 	TimestampTz expires_at;		/* 0: never */
 	struct varlena *correlation;	/* text */
 	struct varlena *key;		/* text, not compressed or out of line: see calls/message_key.c */
+	bool		key_is_group;	/* it is only JMSXGroupID: a table of 0.1.0 takes the message without it */
 	struct varlena *properties; /* jsonb */
 	struct varlena *sender;		/* text */
 	struct varlena *exception_queue;	/* text */

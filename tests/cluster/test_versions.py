@@ -332,6 +332,33 @@ def command_of_this_version(server, name):
             assert {row["key"] for row in db.rows(conn, query, {"queue": "q", "msgid": msgid, **more})} == {None}
 
 
+def test_groups_of_jakarta_messaging(database, server):
+    """Java programs with JMSXGroupID go on while a session uses the queue table; the group becomes the key when the table has the column."""
+    with database("grouped", OLD) as conn, server.connect("grouped") as other:
+        conn.execute("SELECT aq.create_queue_table('public.tab', 'aq.jms_message')")
+        conn.execute("SELECT aq.create_queue('q', queue_table => 'public.tab')")
+        send = """SELECT aq.enqueue('q', ROW('text', NULL, '{"JMSXGroupID": "g"}', NULL, 'x', NULL)::aq.jms_message)"""
+        send_two = (
+            send.replace("aq.enqueue(", "aq.enqueue_array(")
+            .replace("ROW(", "ARRAY[ROW(")
+            .replace("::aq.jms_message", "]::aq.jms_message[]")
+        )
+        keys = "SELECT array_agg(DISTINCT coalesce(key, '-')) FROM aq.messages"
+        update(conn, NEW, PGAQ_ONLY)
+        other.execute("BEGIN")
+        other.execute(send)
+        conn.execute(send)
+        conn.execute(send_two)
+        assert db.value(conn, keys) == ["-"]
+        other.execute("COMMIT")
+
+        def becomes_key():
+            conn.execute(send)
+            return db.value(conn, keys) == ["-", "g"]
+
+        until(becomes_key, "the column")
+
+
 def dead(conn, payload, **options):
     """A dead letter of queue q."""
     letters = "SELECT count(*) FROM aq.messages WHERE queue_name = 'q_exceptions' AND state = 'READY'"

@@ -197,6 +197,7 @@ read_options(const AqEnqueue *call, AqQueue *queue, TimestampTz *now, AqPutOptio
 	read_expiration(call, queue, now, options);
 	options->correlation = call->correlation;
 	options->key = aq_message_key_check(call->key);
+	options->key_is_group = call->key_is_group;
 	options->sender = call->sender;
 	options->exception_queue = call->exception_queue;
 	options->properties = call->properties;
@@ -675,7 +676,10 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 			value = from_text ? text_to_payload(queue, payload) : payload;
 		agreed = aq_message_key_agree(queue, call, 1, &value, &isnull);
 		if (agreed != NULL)
-			options.key = aq_message_key_check(agreed->key);
+		{
+			options.key = agreed->key;
+			options.key_is_group = agreed->key_is_group;
+		}
 		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);

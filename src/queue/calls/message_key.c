@@ -186,6 +186,7 @@ aq_message_key_agree(const AqQueue *queue, const AqEnqueue *call, int n, Datum *
 				each[j] = call->each != NULL ? call->each[j] : *call;
 		}
 		each[i].key = aq_message_key_check(group);
+		each[i].key_is_group = true;
 	}
 	return each != NULL ? each : call->each;
 }
