@@ -49,7 +49,7 @@ DO $$
 DECLARE
 	setting CONSTANT text := current_setting('lock_timeout');
 BEGIN
-	PERFORM set_config('lock_timeout', (1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval / 8))::integer::text, true);
+	PERFORM set_config('lock_timeout', greatest(1, 1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval / 8))::integer::text, true);
 	LOCK TABLE aq_internal.queue, aq_internal.subscriber IN ACCESS EXCLUSIVE MODE;
 	PERFORM set_config('lock_timeout', setting, true);
 END $$;

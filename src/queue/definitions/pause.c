@@ -10,8 +10,9 @@
  * each other.
  *
  * A pause is a property of the description.  Sessions that wait are woken by
- * each change of it.  What is taken, is taken by a description that is as new as
- * the latest commit: see AqTakeOptions.outdated.
+ * each change of it.  From a sharded queue, messages are taken by a description
+ * that is as new as the latest commit: see AqTakeOptions.outdated.  From a queue
+ * table, a dequeue that has begun before the pause was committed can still take some.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *

@@ -189,7 +189,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	queue->trouble = 0;
 	aq_area_reset_counters(queue);
 	queue->recovered = false;
-	queue->worker_wants = false;
+	queue->worker_wants = queue->worker_wants_keyed = false;
 	queue->move_pause = 0;
 	queue->streams = 0;
 	memset((void *) queue->numbered, 0, sizeof(queue->numbered));
