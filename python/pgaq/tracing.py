@@ -79,7 +79,7 @@ def link_to(message: Any, attributes: Mapping[str, Any] | None = None) -> Link |
 
 
 def current() -> dict[str, str]:
-    """traceparent, and perhaps tracestate, of the current span; empty if there is none."""
+    """The traceparent of the current span, and its tracestate if it has one; empty without a current span."""
     if trace is None:
         raise Missing
     carrier: dict[str, str] = {}
@@ -259,7 +259,7 @@ def receive(queue: str | None, *, consumer: str | None = None, provider: TracerP
 def process(queue: str, message: Any, *, consumer: str | None = None, provider: TracerProvider | None = None) -> Iterator[Span]:
     """A span "process", with a link to the creation of the message.
 
-    It is in the trace of the current span, or, if there is none, in that of the message.
+    It belongs to the trace of the current span, or, without one, to the trace of the message.
     """
     if trace is None:
         raise Missing

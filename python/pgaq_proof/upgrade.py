@@ -200,8 +200,8 @@ BEGIN
 		WHERE coalesce(p.proacl, i.initprivs) IS NOT NULL)::text, true);
 END $$"""
 
-# What a script grants counts as the extensions' own, which pg_dump leaves out: pg_init_privs becomes what it was for the old function, also what another
-# extension has granted on it.
+# PostgreSQL takes privileges that a script grants for the extension's own, and pg_dump leaves these out. So pg_init_privs gets the row of the old function
+# again, with the privileges that another extension has granted on it.
 PRIVILEGES = """DO $$
 DECLARE
 	function record;

@@ -47,7 +47,7 @@ is_claimed(const char *name)
 	return false;
 }
 
-/* The name of the temporary destination in the headers; NULL: it is another one, or there is none. */
+/* The name of the temporary destination in the headers; NULL: the message has no destination, or one that is not temporary. */
 static const char *
 temporary_name(const Jsonb *headers)
 {

@@ -145,7 +145,7 @@ varlena_arg(FunctionCallInfo fcinfo, int arg)
 }
 
 /*
- * What chooses the shard.  Without a name it is what does so for messages without keys:
+ * The number that chooses the shard.  Without a name it is that of messages without keys:
  * Jakarta Messaging promises the order of a session's messages, whatever their groups,
  * which are their keys.  Empty: the key decides.
  */
@@ -159,7 +159,7 @@ affinity_of(const text *name, int64 producer)
 
 /* --- sending ------------------------------------------------------------------------------- */
 
-/* What the messages of a call have in common. */
+/* The properties that all messages of a call share. */
 typedef struct Sending
 {
 	const char *command;

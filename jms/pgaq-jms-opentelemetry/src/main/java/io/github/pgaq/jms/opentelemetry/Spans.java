@@ -116,7 +116,7 @@ final class Spans {
         span.end();
     }
 
-    /** In the trace of the current span, or, if there is none, in that of the message. */
+    /** It belongs to the trace of the current span, or, without one, to the trace of the message. */
     Span process(Destination destination, Message message) {
         SpanBuilder builder = builder("process", destination, SpanKind.CONSUMER);
         Context creation = creation(message);
@@ -139,7 +139,7 @@ final class Spans {
         return builder.startSpan();
     }
 
-    /** What is known of a message, when it was sent or received. */
+    /** Attributes that a message has after it was sent or received. */
     static void describe(Span span, Message message) {
         try {
             set(span, ID, message.getJMSMessageID());

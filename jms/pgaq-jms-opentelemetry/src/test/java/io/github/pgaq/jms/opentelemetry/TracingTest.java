@@ -203,7 +203,7 @@ class TracingTest extends ServerTest {
                         .collect(Collectors.toList()));
     }
 
-    /** What a transaction has sent that rolls back is not there; its span is. */
+    /** Messages of a transaction that rolls back do not arrive, but their spans remain. */
     @Test
     void senderThatRollsBack() throws Exception {
         try (JMSContext context = factory.createContext(JMSContext.SESSION_TRANSACTED)) {
