@@ -9,10 +9,8 @@
  */
 #include "classic/classic_private.h"
 
-#include "catalog/pg_class.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/syscache.h"
 
 /* Columns of both tables, in the order of the COL_ constants. */
 #define LINE_COLUMNS \
@@ -87,17 +85,6 @@ aq_classic_tables_make(int32 id, Oid payload_type, bool multi, Oid owner)
 /* pause before the next try if the table is in use, in microseconds */
 #define KEY_COLUMN_AGAIN ((int64) 100000)
 
-bool
-aq_classic_tables_keyed(Oid messages)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(messages));
-	bool		keyed = HeapTupleIsValid(tuple) && ((Form_pg_class) GETSTRUCT(tuple))->relnatts > COL_MESSAGE_KEY;
-
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	return keyed;
-}
-
 /*
  * The session's transaction uses the table, so that it cannot wait for the column.
  * only_group: until it is there, messages are put without the key.
@@ -123,7 +110,7 @@ aq_classic_tables_keys_job(int32 id, AqQueueShm *shm)
 
 	aq_job_begin();
 	queue = aq_catalog_get_by_id(id, true);
-	if (queue != NULL && aq_version_has_keys() && OidIsValid(queue->table.messages) && !aq_classic_tables_keyed(queue->table.messages))
+	if (queue != NULL && aq_version_has_keys() && OidIsValid(queue->table.messages) && !aq_schema_has_column(queue->table.messages, COL_MESSAGE_KEY))
 	{
 		if (aq_queue_lock(id, AccessShareLock, false) &&
 			ConditionalLockRelationOid(queue->table.messages, AccessExclusiveLock))

@@ -64,7 +64,7 @@ key_column(const AqQueue *queue, const AqRow *row, int columns)
 {
 	if (row->result->setDesc->natts <= columns)
 		return "";
-	return aq_classic_tables_keyed(queue->table.messages) ? ", m.key" : ", NULL::text";
+	return aq_schema_has_column(queue->table.messages, COL_MESSAGE_KEY) ? ", m.key" : ", NULL::text";
 }
 
 /* By name: the query's snapshot may be older than the description. */

@@ -585,6 +585,7 @@ extern int	aq_message_key_shard(const struct varlena *key, int shards);
 extern void aq_exception_letter(AqQueue *source, const AqMessage *m, const AqDeath *death, AqPutOptions *options);
 
 extern Oid	aq_schema_data_table(const char *name); /* like aq_schema_data_relation(), if it is a table */
+extern bool aq_schema_has_column(Oid table, int column);
 pg_noreturn extern void aq_catalog_refuse_row(const char *queue, Oid table, const char *column, int64 value);
 
 /* Does the consumer at the position get no messages, because of aq.pause? */

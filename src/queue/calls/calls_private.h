@@ -24,6 +24,11 @@ extern void aq_lease_calls_check(AqQueue *queue);
 extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, AqQueue *queue, const char *consumer,
 											bool *acknowledged);
 
+/* --- properties.c: strings among the properties of a message */
+extern Jsonb *aq_properties_set(Jsonb *properties, const char *name, const char *string, int length);
+extern Jsonb *aq_properties_of_payload(Datum payload);
+extern Datum aq_properties_into_payload(Datum payload, const Jsonb *properties);
+
 /* --- message_key.c: keys of messages */
 extern struct varlena *aq_message_key_check(struct varlena *key);
 extern bool aq_message_key_is(const struct varlena *key, const text *wanted);

@@ -14,12 +14,8 @@
 
 #include "access/detoast.h"
 #include "common/hashfn.h"
-#include "executor/executor.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "utils/typcache.h"
 
 /* Keys are shown in views and typed by operators. */
 #define KEY_MAX_BYTES 512
@@ -73,9 +69,6 @@ aq_message_key_shard(const struct varlena *key, int shards)
 
 #define GROUP_ID "JMSXGroupID"
 
-/* column "properties" of aq.jms_message */
-#define PROPERTIES 3
-
 static JsonbValue *
 group_of(Jsonb *properties)
 {
@@ -86,20 +79,11 @@ group_of(Jsonb *properties)
 	return value != NULL && value->type == jbvString ? value : NULL;
 }
 
-static Jsonb *
-properties_of(Datum payload)
-{
-	bool		isnull;
-	Datum		properties = GetAttributeByNum(DatumGetHeapTupleHeader(payload), PROPERTIES, &isnull);
-
-	return isnull ? NULL : DatumGetJsonbP(properties);
-}
-
 /* The group of the message; NULL: none. */
 static struct varlena *
 group_of_payload(Datum payload)
 {
-	Jsonb	   *properties = properties_of(payload);
+	Jsonb	   *properties = aq_properties_of_payload(payload);
 	JsonbValue *group = properties != NULL ? group_of(properties) : NULL;
 
 	return group == NULL ? NULL : (struct varlena *) cstring_to_text_with_len(group->val.string.val, group->val.string.len);
@@ -110,47 +94,22 @@ Jsonb *
 aq_message_key_into_properties(Jsonb *properties, const struct varlena *key)
 {
 	JsonbValue *group = properties != NULL ? group_of(properties) : NULL;
-	AqJsonbState state = {0};
-	JsonbValue	name = {.type = jbvString};
-	JsonbValue	value = {.type = jbvString};
-	Jsonb	   *added;
+	const char *string = VARDATA_ANY(key);
+	int			length = VARSIZE_ANY_EXHDR(key);
 
-	value.val.string.val = (char *) VARDATA_ANY(key);
-	value.val.string.len = VARSIZE_ANY_EXHDR(key);
-	if (group != NULL && group->val.string.len == value.val.string.len &&
-		memcmp(group->val.string.val, value.val.string.val, value.val.string.len) == 0)
+	if (group != NULL && group->val.string.len == length && memcmp(group->val.string.val, string, length) == 0)
 		return properties;
-	name.val.string.val = GROUP_ID;
-	name.val.string.len = strlen(GROUP_ID);
-	aq_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
-	aq_jsonb_push(&state, WJB_KEY, &name);
-	aq_jsonb_push(&state, WJB_VALUE, &value);
-	aq_jsonb_push(&state, WJB_END_OBJECT, NULL);
-	added = JsonbValueToJsonb(state.result);
-	if (properties == NULL || !JB_ROOT_IS_OBJECT(properties))
-		return added;
-	return DatumGetJsonbP(DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(properties), JsonbPGetDatum(added)));
+	return aq_properties_set(properties, GROUP_ID, string, length);
 }
 
 /* The message with the key as its group. */
 static Datum
 with_group(Datum payload, const struct varlena *key)
 {
-	HeapTupleHeader header = DatumGetHeapTupleHeader(payload);
-	Jsonb	   *before = properties_of(payload);
+	Jsonb	   *before = aq_properties_of_payload(payload);
 	Jsonb	   *properties = aq_message_key_into_properties(before, key);
-	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
-	TupleDesc	desc;
-	int			column = PROPERTIES;
-	Datum		value = JsonbPGetDatum(properties);
-	bool		isnull = false;
-	HeapTuple	changed;
 
-	if (properties == before)
-		return payload;
-	desc = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-	changed = heap_modify_tuple_by_cols(&tuple, desc, 1, &column, &value, &isnull);
-	return HeapTupleGetDatum(changed);
+	return properties == before ? payload : aq_properties_into_payload(payload, properties);
 }
 
 /*

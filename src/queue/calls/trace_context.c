@@ -16,12 +16,8 @@
  */
 #include "queue/calls/calls_private.h"
 
-#include "access/htup_details.h"
-#include "funcapi.h"
-#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/jsonb.h"
-#include "utils/typcache.h"
 
 #define PARENT "traceparent"
 #define STATE "tracestate"
@@ -35,9 +31,6 @@
 #define STATE_MEMBERS 32
 #define STATE_KEY_LENGTH 256
 #define STATE_VALUE_LENGTH 256
-
-/* the field of aq.jms_message */
-#define FIELD_PROPERTIES 2
 
 static char *traceparent;
 static char *tracestate;
@@ -180,29 +173,6 @@ aq_trace_context_define(void)
 
 /* --- messages ----------------------------------------------------------------------- */
 
-static void
-push_string(AqJsonbState *state, const char *key, const char *string)
-{
-	JsonbValue	name = {.type = jbvString, .val.string.val = unconstify(char *, key), .val.string.len = (int) strlen(key)};
-	JsonbValue	value = {.type = jbvString, .val.string.val = unconstify(char *, string), .val.string.len = (int) strlen(string)};
-
-	aq_jsonb_push(state, WJB_KEY, &name);
-	aq_jsonb_push(state, WJB_VALUE, &value);
-}
-
-static Jsonb *
-context(void)
-{
-	AqJsonbState state = {0};
-
-	aq_jsonb_push(&state, WJB_BEGIN_OBJECT, NULL);
-	push_string(&state, PARENT, traceparent);
-	if (tracestate[0] != '\0')
-		push_string(&state, STATE, tracestate);
-	aq_jsonb_push(&state, WJB_END_OBJECT, NULL);
-	return JsonbValueToJsonb(state.result);
-}
-
 static bool
 has_key(Jsonb *object, const char *key)
 {
@@ -211,41 +181,25 @@ has_key(Jsonb *object, const char *key)
 	return getKeyJsonValueFromContainer(&object->root, key, (int) strlen(key), &found) != NULL;
 }
 
-/* The properties with the session's trace context, unless they are no object or have one. */
-static struct varlena *
-add_to_properties(struct varlena *properties)
+/* The properties with the session's trace context; themselves, if they are no object or have one. */
+static Jsonb *
+with_context(Jsonb *properties)
 {
-	Jsonb	   *object;
-
-	if (properties == NULL)
-		return (struct varlena *) context();
-	object = DatumGetJsonbP(PointerGetDatum(properties));
-	if (!JB_ROOT_IS_OBJECT(object) || has_key(object, PARENT) || has_key(object, STATE))
+	if (properties != NULL && (!JB_ROOT_IS_OBJECT(properties) || has_key(properties, PARENT) || has_key(properties, STATE)))
 		return properties;
-	return (struct varlena *) DatumGetPointer(DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(object),
-																  JsonbPGetDatum(context())));
+	properties = aq_properties_set(properties, PARENT, traceparent, (int) strlen(traceparent));
+	if (tracestate[0] != '\0')
+		properties = aq_properties_set(properties, STATE, tracestate, (int) strlen(tracestate));
+	return properties;
 }
 
-/* The same for the properties of a value of aq.jms_message. */
 static Datum
 add_to_payload(Datum payload)
 {
-	HeapTupleHeader header = DatumGetHeapTupleHeader(payload);
-	TupleDesc	desc = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
-	Datum	   *values = palloc(desc->natts * sizeof(Datum));
-	bool	   *nulls = palloc(desc->natts * sizeof(bool));
-	struct varlena *given;
-	struct varlena *properties;
+	Jsonb	   *before = aq_properties_of_payload(payload);
+	Jsonb	   *properties = with_context(before);
 
-	heap_deform_tuple(&tuple, desc, values, nulls);
-	given = nulls[FIELD_PROPERTIES] ? NULL : (struct varlena *) DatumGetPointer(values[FIELD_PROPERTIES]);
-	properties = add_to_properties(given);
-	if (properties == given)
-		return payload;
-	values[FIELD_PROPERTIES] = PointerGetDatum(properties);
-	nulls[FIELD_PROPERTIES] = false;
-	return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+	return properties == before ? payload : aq_properties_into_payload(payload, properties);
 }
 
 /*
@@ -256,18 +210,16 @@ void
 aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, AqPutOptions *options, int noptions,
 					 int n, Datum *values, const bool *nulls)
 {
-	bool		in_payload;
-
 	if (traceparent[0] == '\0' || call->enqueued_before)
 		return;
-	in_payload = queue->payload_type == aq_payload_jms_type();
 	for (int i = 0; i < n; i++)
-		if (in_payload && !nulls[i])
+		if (queue->jms && !nulls[i])
 			values[i] = add_to_payload(values[i]);
 		else
 		{
 			AqPutOptions *its = &options[Min(i, noptions - 1)];
 
-			its->properties = add_to_properties(its->properties);
+			its->properties = (struct varlena *) with_context(its->properties == NULL ? NULL :
+															  DatumGetJsonbP(PointerGetDatum(its->properties)));
 		}
 }

@@ -88,6 +88,18 @@ aq_schema_data_table(const char *name)
 	return kind == RELKIND_RELATION || kind == '\0' ? oid : InvalidOid; /* \0: not in the caches yet */
 }
 
+/* Has the table a column with this number, counted from 0?  Tables made by an earlier version lack the last ones. */
+bool
+aq_schema_has_column(Oid table, int column)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	bool		has = HeapTupleIsValid(tuple) && ((Form_pg_class) GETSTRUCT(tuple))->relnatts > column;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return has;
+}
+
 char *
 aq_schema_message_table(int32 id)
 {

@@ -84,7 +84,7 @@ add_table(AqQueueShm *shm, int32 id, int table_no)
 	partition->table_no = table_no;
 	partition->messages = messages;
 	partition->log = log;
-	partition->keyed = aq_tables_keyed(messages);
+	partition->keyed = aq_schema_has_column(messages, MSG_KEY);
 	if (first_row(rel, &ordinal, &number))
 	{
 		Stream	   *stream;

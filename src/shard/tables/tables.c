@@ -111,18 +111,6 @@ aq_tables_find(char letter, int32 id, int table_no)
 	return aq_schema_data_table(name);
 }
 
-/* Has the message table a column for keys? */
-bool
-aq_tables_keyed(Oid messages)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(messages));
-	bool		keyed = HeapTupleIsValid(tuple) && ((Form_pg_class) GETSTRUCT(tuple))->relnatts > MSG_KEY;
-
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	return keyed;
-}
-
 static void
 find_tables(int32 id, Partition *partition)
 {
@@ -130,7 +118,7 @@ find_tables(int32 id, Partition *partition)
 	partition->log = aq_tables_find('l', id, partition->table_no);
 	if (!OidIsValid(partition->messages) || !OidIsValid(partition->log))
 		elog(ERROR, "tables number %d of queue %d are missing", partition->table_no, id);
-	partition->keyed = aq_tables_keyed(partition->messages);
+	partition->keyed = aq_schema_has_column(partition->messages, MSG_KEY);
 }
 
 /*

@@ -142,7 +142,6 @@ extern List *aq_tables_numbers(int32 id);
 extern void aq_tables_lock(AqQueue *queue);
 extern void aq_tables_drop(AqQueue *queue);
 extern Partition *aq_tables_provide(AqQueue *queue, bool keyed);	/* an EMPTY one, TAKEN: a claim */
-extern bool aq_tables_keyed(Oid messages);
 extern void aq_tables_used(Partition *partition);	/* the claim ends */
 extern void aq_tables_unused(Partition *partition); /* likewise; to the list again */
 extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
