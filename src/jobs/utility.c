@@ -369,8 +369,10 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	{
 		if (db != NULL)
 		{
-			aq_jobs_database_wanted(oid);
+			/* first: it starts the other processes */
 			stop_worker(db);
+			aq_jobs_database_wanted(oid);
+			aq_point("database-wanted");
 		}
 		if (previous_hook)
 			previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);

@@ -479,7 +479,9 @@ aq_propagator_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	aq_session_attach();
-	if (!aq_propagator_area_enter(database))
+	aq_point("propagator-starts");
+	/* a command that wants the database for itself stops it, then ends those that have entered */
+	if (!aq_propagator_area_enter(database) || aq_jobs_is_stopped(database))
 		proc_exit(0);
 	aq_stuck_enter(AQ_STUCK_PROPAGATION);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);

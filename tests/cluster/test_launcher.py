@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from conftest import arrived, background, generation, install, put, ready, take, until
+from conftest import arrived, background, generation, held, install, put, ready, take, until
 from pgaq import db
 
 WORKERS = "SELECT coalesce(array_agg(datname::text ORDER BY datname), '{}') FROM pg_stat_activity WHERE backend_type = 'pgaq worker'"
@@ -369,6 +370,47 @@ def test_worker_ends_within_a_job(new_server):
         there.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
         put(there, "other", 2)
         assert take(there, "other") == [2] and take(there, "q") == ["kept"]
+
+
+def comes_to(conn, point):
+    until(lambda: db.value(conn, "SELECT aq.point_waiting(%s)", [point]) > 0, f"a session at {point}")
+
+
+def starting(server, kind):
+    """Processes of this kind, also those that pg_stat_activity does not show yet."""
+    titles = (Path(f"/proc/{pid}/cmdline") for pid in server.child_pids())
+    return [title for title in titles if title.exists() and kind in title.read_text()]
+
+
+@pytest.mark.test_build
+def test_drop_database_ends_the_worker_first(points_server):
+    """When the other processes of the database are told to end, there is no worker that could start new ones."""
+    make_database(points_server, "dropped")
+    with points_server.connect() as conn, ThreadPoolExecutor(1) as pool:
+        until(lambda: workers(conn) == ["dropped"], "the worker")
+        with held(points_server, "database-wanted") as control:
+            dropping = pool.submit(conn.execute, "DROP DATABASE dropped")
+            comes_to(control, "database-wanted")
+            assert workers(control) == []
+        dropping.result()
+
+
+@pytest.mark.test_build
+def test_drop_database_while_the_process_of_propagation_starts(points_server):
+    """It comes after the others were told to end, and ends before it connects."""
+    make_database(points_server, "dropped")
+    with points_server.connect() as conn, ThreadPoolExecutor(1) as pool, held(points_server, "propagator-starts") as control:
+        with points_server.connect("dropped") as there:
+            db.execute(there, "SELECT aq.create_queue('target')")
+            db.execute(there, "SELECT aq.create_propagation('q', 'target')")
+        comes_to(control, "propagator-starts")
+        db.execute(control, "SELECT aq.point_hold('database-wanted')")
+        dropping = pool.submit(conn.execute, "DROP DATABASE dropped")
+        comes_to(control, "database-wanted")
+        db.execute(control, "SELECT aq.point_release('propagator-starts')")
+        until(lambda: not starting(points_server, "pgaq propagation"), "the process's end")
+        db.execute(control, "SELECT aq.point_release('database-wanted')")
+        dropping.result()
 
 
 @pytest.mark.sharded("queue tables are made by the session")
