@@ -432,18 +432,18 @@ def names_server(library, monkeypatch):
         yield server
 
 
-def soon(conn):
-    """Idle recipients lose their places after a second from now on."""
-    conn.execute("ALTER SYSTEM SET pgaq.recipient_grace = '1s'")
-    conn.execute("SELECT pg_reload_conf()")
+@pytest.fixture
+def soon_server(library, monkeypatch):
+    """Idle recipients lose their places after a second, from the start: a worker that learns it later may look only after a minute."""
+    with server_with_points(monkeypatch, library, "points", **SETTINGS) as server:
+        yield server
 
 
 @pytest.mark.test_build
-def test_enqueue_while_the_place_is_given_back(names_server, kind):
+def test_enqueue_while_the_place_is_given_back(soon_server, kind):
     """A session that knows the name, and one that has got its place just now."""
-    with names_server.connect() as conn, names_server.connect() as other, ThreadPoolExecutor() as pool:
+    with soon_server.connect() as conn, soon_server.connect() as other, ThreadPoolExecutor() as pool:
         topic = make(conn, kind)
-        soon(conn)
         for payload, (point, late) in enumerate((("recipients-closing", False), ("recipients-gone", False), ("recipients-closing", True))):
             put(other, topic, 0, recipients=["ann"])
             assert take(other, topic, "ann") == [0]
@@ -451,7 +451,7 @@ def test_enqueue_while_the_place_is_given_back(names_server, kind):
                 other.execute("BEGIN")
                 put(other, topic, "mine", recipients=["bob"])
                 assert take(conn, topic, "bob") == []
-            with held(names_server, point):
+            with held(soon_server, point):
                 assert db.value(conn, "SELECT aq.point_await(%s)", [point])
                 came = pool.submit(put, other, topic, payload + 1, recipients=["ann"])
                 time.sleep(0.5)
@@ -508,15 +508,14 @@ def test_a_dequeue_that_has_begun_gets_nothing_of_a_paused_consumer(names_server
 
 
 @pytest.mark.test_build
-def test_dequeue_of_what_comes_while_the_place_is_closed(names_server, kind):
+def test_dequeue_of_what_comes_while_the_place_is_closed(soon_server, kind):
     """The worker has closed the place; a message that is there is found."""
-    with names_server.connect() as conn, names_server.connect() as other, names_server.connect() as third, ThreadPoolExecutor() as pool:
+    with soon_server.connect() as conn, soon_server.connect() as other, soon_server.connect() as third, ThreadPoolExecutor() as pool:
         topic = make(conn, kind)
-        soon(conn)
         put(conn, topic, 0, recipients=["ann"])
         third.execute("BEGIN")
         put(third, topic, 1, recipients=["bob"])
-        with held(names_server, "recipients-closing"):
+        with held(soon_server, "recipients-closing"):
             assert take(conn, topic, "ann") == [0]
             assert db.value(conn, "SELECT aq.point_await('recipients-closing')")
             came = pool.submit(take, other, topic, "ann")
@@ -531,19 +530,18 @@ def test_dequeue_of_what_comes_while_the_place_is_closed(names_server, kind):
 @pytest.mark.test_build
 @pytest.mark.parametrize("action", ["error", "terminate", "crash"])
 @pytest.mark.parametrize("point", ["recipients-closing", "recipients-gone"])
-def test_the_worker_fails_while_it_gives_places_back(names_server, kind, point, action):
-    names_server.expect_log(f"terminat|crash|signal 9|{point}")
-    with names_server.connect() as conn:
+def test_the_worker_fails_while_it_gives_places_back(soon_server, kind, point, action):
+    soon_server.expect_log(f"terminat|crash|signal 9|{point}")
+    with soon_server.connect() as conn:
         topic = make(conn, kind)
-        soon(conn)
         put(conn, topic, 1, recipients=["ann"])
         put(conn, topic, 2, recipients=["bob"])
-        before = generation(names_server)
-        faults.arm(names_server, point, action)
+        before = generation(soon_server)
+        faults.arm(soon_server, point, action)
         assert take(conn, topic, "ann") == [1]
         if action == "crash":
-            until(lambda: generation(names_server) not in (None, before), "a crash")
-    with names_server.connect() as conn:
+            until(lambda: generation(soon_server) not in (None, before), "a crash")
+    with soon_server.connect() as conn:
         put(conn, topic, 3, recipients=["ann", "bob"])
         assert take(conn, topic, "ann") == [3]
         assert sorted(take(conn, topic, "bob")) == [2, 3]
@@ -578,16 +576,15 @@ def test_the_worker_fails_while_it_frees_the_place_of_a_subscriber(names_server,
 
 
 @pytest.mark.test_build
-def test_a_place_that_the_worker_has_left_closing(names_server, kind):
+def test_a_place_that_the_worker_has_left_closing(soon_server, kind):
     """It has failed, and does not try again because no name is idle for long enough now: who enqueues has the place opened."""
-    names_server.expect_log("recipients-closing")
-    with names_server.connect() as conn:
+    soon_server.expect_log("recipients-closing")
+    with soon_server.connect() as conn:
         topic = make(conn, kind)
-        soon(conn)
         put(conn, topic, 1, recipients=["ann"])
-        faults.arm(names_server, "recipients-closing", "error")
+        faults.arm(soon_server, "recipients-closing", "error")
         assert take(conn, topic, "ann") == [1]
-        until(lambda: "recipients-closing" in names_server.log_text(), "the worker's error")
+        until(lambda: "recipients-closing" in soon_server.log_text(), "the worker's error")
         conn.execute("SET statement_timeout = '30 s'")
         conn.execute("ALTER SYSTEM SET pgaq.recipient_grace = '1h'")
         conn.execute("SELECT pg_reload_conf()")
@@ -596,11 +593,10 @@ def test_a_place_that_the_worker_has_left_closing(names_server, kind):
 
 
 @pytest.mark.test_build
-def test_the_place_goes_before_the_enqueue_has_it(names_server, kind):
+def test_the_place_goes_before_the_enqueue_has_it(soon_server, kind):
     """An enqueuer that is slow after the worker has given its recipient a place asks again."""
-    with names_server.connect() as conn, names_server.connect() as other, ThreadPoolExecutor() as pool:
+    with soon_server.connect() as conn, soon_server.connect() as other, ThreadPoolExecutor() as pool:
         topic = make(conn, kind)
-        soon(conn)
         other.execute("SET pgaq.test_point = 'recipient-added:wait'")
         came = pool.submit(put, other, topic, 1, recipients=["ann"])
         try:
