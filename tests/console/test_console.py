@@ -25,7 +25,7 @@ pytest.importorskip("starlette", reason="missing: python3-starlette")
 from starlette.testclient import TestClient  # noqa: E402
 
 from pgaq.command.main import run  # noqa: E402
-from pgaq.console import logins, pages, words  # noqa: E402
+from pgaq.console import actions, logins, pages, words  # noqa: E402
 from pgaq.console.app import Settings, application  # noqa: E402
 from pgaq.console.logins import Guard, Logins, Refused  # noqa: E402
 from pgaq.console.pages import PAGES  # noqa: E402
@@ -600,11 +600,42 @@ def test_a_question_that_is_out_of_date(people, conn, own):
     assert boss.post(purge.url, data=fields).status_code == 303 and logged(conn) == ("boss", "purge", own, 3)
 
 
+def test_messages_that_come_after_the_count(people, conn, own, monkeypatch):
+    """They are not removed without having been asked for."""
+    boss, counted = people["boss"], actions.count
+    purge = boss.get("/act/purge", params={"queue": own})
+
+    def count(*arguments):
+        number = counted(*arguments)
+        put(conn, own, "late")
+        return number
+
+    monkeypatch.setattr(actions, "count", count)
+    answer = boss.post(purge.url, data=fields_of(purge))
+    assert answer.status_code == 409 and "3 messages are removed" in answer.text
+    assert db.value(conn, "SELECT lag FROM aq.metrics('own')") == 3
+
+
 def test_a_message_that_is_not_there(people, own):
     """It is said at once, not asked about with the number 0."""
     answer = people["boss"].get("/act/cancel", params={"queue": own, "id": "00000000-0000-0000-0000-000000000001"})
     assert answer.status_code == 404 and "There is no such message" in answer.text
     assert "0 messages are removed" in people["boss"].get("/act/purge", params={"queue": own, "consumer": "x"}).text
+
+
+def test_a_queue_that_is_dropped_meanwhile(people, conn, monkeypatch):
+    """Between two queries of its page."""
+    db.execute(conn, "SELECT aq.create_queue('brief')")
+    found = pages.one_queue
+
+    def one_queue(*arguments):
+        settings = found(*arguments)
+        db.execute(conn, "SELECT aq.drop_queue('brief')")
+        return settings
+
+    monkeypatch.setattr(pages, "one_queue", one_queue)
+    answer = people["boss"].get("/queue?name=brief")
+    assert answer.status_code == 404 and "There is no queue" in answer.text
 
 
 def test_cancel_leads_back(people, own):

@@ -149,6 +149,8 @@ def perform(conn: db.Connection, name: str, action: Action, parameters: Mapping[
             else f"The server says: {done}."
         )
     number = done if isinstance(done, int) else before
+    if action.confirmed:
+        _check_confirmed(parameters, number or 0, confirmed)  # messages can have come since they were counted
     detail = ", ".join(f"{key}: {value}" for key, value in parameters.items() if value and key not in (action.object, *FLAGS))
     result = str(done) if action.object == "object" else detail
     db.value(conn, "SELECT aq.log_action(%s, %s, %s, %s)", [name, parameters[action.object] or "server", number, result or None])

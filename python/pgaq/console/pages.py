@@ -284,17 +284,23 @@ def overview(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
     }  # fmt: skip
 
 
+def no_queue(name: str) -> NotFound:
+    return NotFound(f'There is no queue "{name}", or this role cannot use it.')
+
+
 def one_queue(conn: db.Connection, given: Mapping[str, str]) -> dict[str, Any]:
     rows = ask(conn, QUEUE, queue=given.get("name", ""))
     if not rows:
-        raise NotFound(f'There is no queue "{given.get("name", "")}", or this role cannot use it.')
+        raise no_queue(given.get("name", ""))
     return rows[0]
 
 
 def queue(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[str, Any]:
     settings = one_queue(conn, given)
     name = settings["queue"]
-    row = db.row(conn, f"SELECT * FROM ({QUEUES.query}) q WHERE queue = %s", [name])
+    row = next(iter(db.rows(conn, f"SELECT * FROM ({QUEUES.query}) q WHERE queue = %s", [name])), None)
+    if row is None:
+        raise no_queue(name)  # it was dropped after the first query
     # a standby has none
     waited = db.row(conn, "SELECT min(p50_seconds) AS p50, min(p99_seconds) AS p99 FROM aq.latencies WHERE queue_name = %s AND delivery_mode = 'persistent'", [name])  # fmt: skip
     links = {"consumer": f"messages?queue={words.quoted(name)}&consumer="}
