@@ -645,8 +645,9 @@ def check_examples(server=True):
     command = [sys.executable, str(ROOT / "tools" / "docs.py"), "--run"]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
-        for line in (result.stdout + result.stderr).splitlines():
-            yield line
+        for line in (result.stderr + result.stdout).splitlines():
+            if not line.startswith(("ok ", "NOTICE:")):  # of a long output, only the beginning is in a summary
+                yield line
 
 
 def texts_of_messages():

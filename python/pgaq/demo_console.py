@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgaq import db
 from pgaq.load.drivers import PGAQ, Shape
-from pgaq.load.workload import Options, Workload
+from pgaq.load.workload import LoadError, Options, Workload
 from pgaq.server import Server
 
 QUEUE = "demo_live"
@@ -59,6 +59,11 @@ def run(server: Server, database: str, home: Path, where: str) -> int:
             try:
                 while console.poll() is None:
                     work.run_for(0.5)
+            except LoadError:
+                open_one.close()
+                with contextlib.suppress(db.OperationalError), server.connect(database):
+                    raise
+                raise LoadError("the server was stopped, and with it the load") from None
             finally:
                 console.terminate()
         work.stop()

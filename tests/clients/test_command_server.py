@@ -164,6 +164,7 @@ def test_trace_context(pgaq: Callable[..., Result], server: Server, queue: str, 
     assert (
         'invalid value for parameter "pgaq.tracestate"' in pgaq("send", queue, "7", "--traceparent", one, "--tracestate", "?", ok=False).err
     )
+    assert "--tracestate is given without --traceparent" in pgaq("send", queue, "7", "--tracestate", "a=1", ok=False).err
     got = pgaq("browse", queue, "--json").json
     expected = [
         None, {"traceparent": one, "tracestate": "a=1"}, {"traceparent": two}, {"k": 1, "traceparent": two, "tracestate": "b=2"}, {"traceparent": three},

@@ -30,6 +30,7 @@ from pgaq.console.app import Settings, application  # noqa: E402
 from pgaq.console.logins import Guard, Logins, Refused  # noqa: E402
 from pgaq.console.pages import PAGES  # noqa: E402
 from pgaq.console.serve import Server  # noqa: E402
+from pgaq.load.workload import LoadError  # noqa: E402
 
 from console_server import HOST, HOSTILE, HOSTILE_PAYLOADS, PATHS, client, console, dsn, log_in, no_failures, people, serve, server  # noqa: E402, F401
 
@@ -809,6 +810,23 @@ def test_the_demo_after_one_that_was_killed(server, conn, tmp_path, monkeypatch,
         assert seen and "password secret" in capsys.readouterr().out and not ledger.exists()
     finally:
         clear_the_demo(conn)
+
+
+def test_the_demo_while_its_server_is_stopped(new_server, tmp_path, monkeypatch):
+    """It says so, and ends."""
+    server = new_server("stopped")
+    server.expect_log("terminating connection due to administrator command")
+    (tmp_path / "password").write_text("secret\n")
+    run_for = demo_console.Workload.run_for
+
+    def stop(workload, seconds):
+        server.stop()
+        while True:
+            run_for(workload, seconds)
+
+    monkeypatch.setattr(demo_console.Workload, "run_for", stop)
+    with pytest.raises(LoadError, match="the server was stopped"):
+        demo_console.run(server, "postgres", tmp_path, "127.0.0.1:0")
 
 
 # -- the server is away, and comes back

@@ -127,7 +127,9 @@ def send(
 def _trace_context(conn: db.Connection, traceparent: str | None, tracestate: str | None) -> dict[str, str]:
     """Parameters for all messages.  An invalid one is an error as an option, and none in the environment."""
     given = [("traceparent", traceparent), ("tracestate", tracestate)]
-    if traceparent is None and tracestate is None:
+    if traceparent is None:
+        if tracestate is not None:
+            raise Failure("--tracestate is given without --traceparent", "Give both: it belongs to that trace", USAGE)
         given = [(name, os.environ.get(name.upper())) for name, _ in given]
         if not common.TRACEPARENT.fullmatch(given[0][1] or ""):
             return {}
@@ -138,7 +140,7 @@ def _trace_context(conn: db.Connection, traceparent: str | None, tracestate: str
         try:
             db.execute(conn, SET_LOCAL, [f"pgaq.{name}", value])  # to be checked: it ends with this statement
         except db.Error:
-            if traceparent is not None or tracestate is not None:
+            if traceparent is not None:
                 raise
         else:
             found[f"pgaq.{name}"] = value
