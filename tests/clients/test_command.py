@@ -237,6 +237,10 @@ def test_subscribers(pgaq: Callable[..., Result]) -> None:
     assert pgaq("receive", "news", "-c", "urgent").out == "2\n"
     assert pgaq("receive", "news", ok=False).code == 2
     assert pgaq("subscriber", "remove", "news", "all", ok=False).code == 2
+    assert pgaq("queue", "pause", "news", "-c", "all").out == "Consumer all of queue news is paused.\n"
+    assert [bool(row["paused"]) for row in pgaq("subscriber", "list", "news", "--json").json] == [True, False]
+    pgaq("queue", "resume", "news", "--consumer", "all")
+    assert pgaq("queue", "resume", "news", "--consumer", "nobody", ok=False).code == 6
     pgaq("subscriber", "remove", "news", "all", "-y")
     pgaq("subscriber", "remove", "news", "urgent")
     assert pgaq("send", "news", "3", "--json").json["unwanted"] == 1

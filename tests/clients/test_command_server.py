@@ -13,6 +13,7 @@ import pytest
 
 from conftest import put, until
 from pgaq import db
+from pgaq.command.doctor import findings
 from pgaq.server import Server
 from test_command import COMMAND, Result, client, pgaq, roles  # noqa: F401 (fixtures, too)
 
@@ -47,6 +48,39 @@ def test_doctor(pgaq: Callable[..., Result]) -> None:
     assert found["client"]["psycopg"] and found["tables"]["tables"] >= 0 and found["not_examined"] == []
     assert "fsync" in [each["case"] for each in found["findings"]] and found["findings"][0]["do"]
     assert "Extension" in pgaq("doctor").out
+
+
+def test_pause(pgaq: Callable[..., Result], queue: str) -> None:
+    assert pgaq("queue", "pause", queue, "--reason", "under repair").out == f"Queue {queue} is paused.\n"
+    found = next(row for row in pgaq("queue", "list", queue, "--json").json)
+    assert (found["state"], found["pause_reason"]) == ("paused", "under repair") and found["paused"] and found["paused_by"]
+    assert "under repair" in pgaq("queue", "show", queue).out
+    assert pgaq("queue", "stop", queue, "--dequeue", "--json").json["state"] == "stopped for dequeue"
+    assert pgaq("queue", "list", queue, "--json").json[0]["state"] == "no dequeue, paused"
+    pgaq("queue", "start", queue)
+    assert pgaq("queue", "resume", queue, "--json").json == {"queue": queue, "consumer": None, "state": "resumed"}
+    assert pgaq("queue", "list", queue, "--json").json[0]["state"] == "started"
+
+
+def test_a_long_pause(server: Server, queue: str) -> None:
+    """A pause is a note; after five minutes, with messages that wait, it is a warning, and nothing else is said of them."""
+
+    def found(rule: str | None = None) -> list[str]:
+        with server.connect() as conn:
+            return [each["found"] for each in findings(conn, thorough=False)[0] if each["case"] == queue and rule in (None, each["rule"])]
+
+    with server.connect() as conn:
+        conn.execute("SELECT aq.enqueue(%s, '1'), aq.enqueue(%s, '2')", [queue, queue])
+        conn.execute("SELECT aq.pause(%s, reason => 'under repair')", [queue])
+        (note,) = found()
+        assert found("paused") == [note] and "(under repair), and 2 messages wait" in note
+        conn.execute("UPDATE aq_internal.queue SET paused = now() - interval '301 seconds' WHERE queue_name = %s", [queue])
+        (warning,) = found()
+        assert found("paused_long") == [warning] and "it has been paused for 301 s by " in warning
+        conn.execute("SELECT aq.purge_queue(%s)", [queue])
+        assert "no message waits" in found("paused")[0] and not found("paused_long")
+        conn.execute("SELECT aq.resume(%s)", [queue])
+        assert not found()
 
 
 def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Callable[..., Result]) -> None:
@@ -90,6 +124,12 @@ def test_commands_that_the_doctor_names_can_be_copied(server: Server, pgaq: Call
         conn.execute("SELECT aq.enqueue(%s, '1', priority => 0)", [odd + " 3"])
         shell(advice("rule_errors").rpartition(": ")[2].replace("CONDITION", "'priority > 0'"))
         assert db.value(conn, "SELECT rule FROM aq.subscribers WHERE consumer = %s", [name]) == "priority > 0"
+        conn.execute("SELECT aq.pause(%s, %s, %s)", [odd + " 3", name, odd])
+        shell(advice("paused"))
+        assert not advice("paused") and db.value(conn, "SELECT paused FROM aq.subscribers WHERE consumer = %s", [name]) is None
+        conn.execute("SELECT aq.pause(%s)", [odd + " 3"])
+        shell(advice("paused"))
+        assert not advice("paused")
         conn.execute("SELECT aq.schedule(%(odd)s, %(odd)s, '{}', every => '1 s'), aq.stop_queue(%(odd)s)", {"odd": odd})
         until(lambda: advice("schedule"), "a failure of the schedule")
         shell(advice("schedule"))

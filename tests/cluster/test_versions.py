@@ -20,6 +20,7 @@ import pytest
 from conftest import arrived, end_server, look, put, put_many, ready, take, until
 from pgaq import db, places
 from pgaq.console import pages
+from pgaq.metrics.families import COLLECTORS
 from pgaq.load.drivers import LEASE1, PGAQ, Shape
 from pgaq.load.workload import Options, Workload
 from pgaq.server import Server
@@ -321,9 +322,15 @@ def command_of_this_version(server, name):
     assert '"key": null' in pgaq("browse", "q", "--state", "ready", "--json")
     assert '"payload": "sent"' in (said := pgaq("receive", "q", "--json")) and '"key": null' in said
     assert '"key": null' in pgaq("dead", "list", "q", "--json")
+    assert '"state": "started"' in (said := pgaq("queue", "list", "q", "--json")) and '"paused": null' in said
+    pgaq("queue", "show", "q")
+    pgaq("subscriber", "list")
+    pgaq("doctor")
+    pgaq("queue", "pause", "q", code=4)
     for arguments in (("send", "q", "1"), ("receive", "q"), ("browse", "q")):
         assert "Run ALTER EXTENSION pgaq UPDATE" in pgaq(*arguments, "--key", "k", code=4)
     with server.connect(name) as conn:
+        assert {row["paused_seconds"] for row in db.rows(conn, COLLECTORS[0].query, {"limit": 9, "consumers": 9})} == {0}
         for query, more in (
             (pages.MESSAGES, {"offset": 0, "priority": None, "state": "", "consumer": "", "correlation": "", "key": "", "text": ""}),
             (pages.MESSAGE, {}),

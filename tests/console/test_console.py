@@ -559,6 +559,14 @@ def test_changes(people, conn, own):
     assert db.value(conn, "SELECT enqueue_enabled OR dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is False
     act(boss, "start", queue=own)
     assert db.value(conn, "SELECT enqueue_enabled AND dequeue_enabled FROM aq.queues WHERE queue_name = 'own'") is True
+    act(boss, "pause", queue=own, consumer="", reason="under repair")
+    assert logged(conn) == ("boss", "pause", own, 2)
+    page = boss.get("/queue?name=own").text
+    assert "/act/resume" in page and "/act/pause" not in page and all(word in page for word in ("paused", "under repair", "Paused by"))
+    assert 'class="word warn">paused<' in boss.get("/queues?q=own").text
+    act(boss, "resume", queue=own, consumer="")
+    page = boss.get("/queue?name=own").text
+    assert logged(conn)[1] == "resume" and "/act/resume" not in page and "/act/pause" in page
     asked = act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
     assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions"] and "<button>Change settings</button>" in asked
     assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7

@@ -111,6 +111,7 @@ def test_numbers_are_those_of_the_database(conn, exporter, queue, topic):
     put_many(conn, topic, 1, 3)
     put(conn, ODD, 1)
     put(conn, "broken", 1)
+    db.execute(conn, "SELECT aq.pause(%s), aq.pause(%s, 'a')", [ODD, topic])
     db.execute(conn, "SELECT aq.schedule('nightly', %s, '1'::jsonb, cron => '0 3 * * *')", [queue])
     db.execute(conn, "SELECT aq.create_propagation('broken', %s, start_time => now() + interval '1 hour')", [queue])
     try:
@@ -126,6 +127,12 @@ def test_numbers_are_those_of_the_database(conn, exporter, queue, topic):
         assert value(found, "pgaq_enqueued", queue=queue, consumer="", **named) == 8
         assert value(found, "pgaq_ready", queue=topic, consumer="b", **named) == 3
         assert value(found, "pgaq_ready", queue=ODD, consumer="", **named) == 1
+        paused = {
+            name: value(found, "pgaq_paused_seconds", queue=name, consumer=consumer, **named)
+            for name, consumer in ((queue, ""), (ODD, ""), (topic, "a"))
+        }
+        assert paused[queue] == 0 < min(paused[ODD], paused[topic]) and max(paused.values()) < 3600
+        assert value(found, "pgaq_paused_seconds", queue=topic, consumer="b", **named) == 0
         assert value(found, "pgaq_exception_messages", queue="broken", database="postgres") == 1
         assert 0 < value(found, "pgaq_oldest_ready_seconds", queue=queue, consumer="", **named) < 3600
         assert value(found, "pgaq_schedule_runs", schedule="nightly", database="postgres") == 0

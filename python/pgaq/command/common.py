@@ -303,6 +303,7 @@ COMMANDS = (
     ("aq.rtpctx_start() and aq.rtpctx_report(), which store nothing", "pgaq report rtpctx, which stores nothing"),
     ("SELECT aq.take_snapshot", "pgaq snapshot"), ("aq.grant_queue", "pgaq queue grant"), ("aq.revoke_queue", "pgaq queue revoke"), ("aq.drop_queue", "pgaq queue drop"),
     ("aq.create_queue", "pgaq queue create"), ("aq.start_queue", "pgaq queue start"), ("aq.stop_queue", "pgaq queue stop"),
+    ("aq.pause", "pgaq queue pause"), ("aq.resume", "pgaq queue resume"),
     ("aq.purge_queue", "pgaq queue purge"), ("aq.convert_queue", "pgaq queue convert"), ("aq.redrive", "pgaq dead redrive"),
     ("aq.grant_consumer", "pgaq subscriber grant"), ("aq.revoke_consumer", "pgaq subscriber revoke"), ("aq.subscribe", "pgaq subscriber add"),
     ("Leave the consumer null", "Leave --consumer out"), ("multiple_consumers => true", "--topic"), ("the view aq.subscribers lists subscribers, and recipients while they have messages", "pgaq subscriber list shows subscribers, and recipients while they have messages"),

@@ -1,4 +1,4 @@
-"""pgaq queue: list, show, create, drop, stop, start, grant, revoke, purge, convert."""
+"""pgaq queue: list, show, create, drop, stop, start, pause, resume, grant, revoke, purge, convert."""
 
 from __future__ import annotations
 
@@ -174,6 +174,31 @@ def _switch(verb: str, queue: str, enqueue: bool, dequeue: bool, more: str, **va
     words = {(True, True): "started", (True, False): "stopped for dequeue", (False, True): "stopped for enqueue", (False, False): "stopped"}
     now = words.get((state.get("enqueue_enabled"), state.get("dequeue_enabled")), "changed")
     output.say(f"Queue {queue} is {now}.", queue=queue, state=now)
+
+
+@command(app, "pause")
+def pause(
+    queue: str = QUEUE,
+    consumer: Optional[str] = CONSUMER,
+    reason: Optional[str] = typer.Option(None, "--reason", help="Shown with the role and the time.", show_default=False),
+) -> None:
+    """Give consumers no messages, without errors; enqueue continues."""
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.pause(%s, %s, %s)", [queue, consumer, reason])
+    _say_of(queue, consumer, "paused")
+
+
+@command(app, "resume")
+def resume(queue: str = QUEUE, consumer: Optional[str] = CONSUMER) -> None:
+    """Give consumers messages again."""
+    with asking() as conn:
+        db.execute(conn, "SELECT aq.resume(%s, %s)", [queue, consumer])
+    _say_of(queue, consumer, "resumed")
+
+
+def _say_of(queue: str, consumer: str | None, done: str) -> None:
+    """Without a consumer, of all consumers of the queue."""
+    output.say(f"{f'Consumer {consumer} of queue' if consumer else 'Queue'} {queue} is {done}.", queue=queue, consumer=consumer, state=done)
 
 
 ROLE = typer.Argument(

@@ -21,7 +21,7 @@ import typer
 from pgaq import db, text
 from pgaq.command import common, output
 from pgaq.command.common import CONSUMER, FAILURE, NOTHING, QUEUE, USAGE, Failure, asking, chosen, command, duration, span
-from pgaq.subjects import with_key
+from pgaq.subjects import across_versions
 
 REJECT = 65  # EX_DATAERR: the message can never succeed
 LARGE = 32 << 10  # bytes; a value that is longer is in a file, because the system limits those of the environment (Linux: 128 kB each)
@@ -182,7 +182,7 @@ class _Runner:
             query = query.replace("payload,", "payload::text AS payload,", 1)
         return db.rows(
             self.conn,
-            with_key(query),
+            across_versions(query),
             {
                 "queue": job.queue,
                 "consumer": job.consumer,

@@ -67,6 +67,15 @@ ACTIONS = {
     "start": Action(
         "Start the queue", "Enqueue and dequeue are allowed again. {messages} in it.", "queue", "SELECT aq.start_queue(%(queue)s)::text", count=LAG, back=QUEUE,
     ),
+    "pause": Action(
+        "Pause the queue", "Consumers get no messages from now on, without errors; enqueue continues. {messages} in it.", "queue",
+        "SELECT aq.pause(%(queue)s, NULLIF(%(consumer)s, ''), NULLIF(%(reason)s, ''))::text",
+        asked={"consumer": "Only this subscriber of a topic", "reason": "Reason"}, count=LAG, back=QUEUE,
+    ),
+    "resume": Action(
+        "Resume the queue", "Consumers get messages again. {messages} in it.", "queue", "SELECT aq.resume(%(queue)s, NULLIF(%(consumer)s, ''))::text",
+        asked={"consumer": "Only this subscriber of a topic"}, count=LAG, back=QUEUE,
+    ),
     "purge": Action(
         "Purge the queue", "{messages} {are} removed, and cannot be brought back. Those that are leased or locked remain.", "queue",
         "SELECT aq.purge_queue(%(queue)s, consumer => NULLIF(%(consumer)s, ''), delivery_mode => 'persistent_or_buffered')", hidden=("consumer",),

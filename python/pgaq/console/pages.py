@@ -39,7 +39,7 @@ from pgaq.subjects import (
     WORKERS,
     Column,
     Subject,
-    with_key,
+    across_versions,
 )
 
 PAGE = 50  # rows
@@ -67,7 +67,7 @@ SELECT queue_name AS queue, consumer, reason, left(last_error, 300) AS error, co
        (array_agg(msgid::text ORDER BY died DESC))[1] AS msgid
 FROM aq.dead_letters WHERE exception_queue = %(exception_queue)s GROUP BY 1, 2, 3, 4 ORDER BY messages DESC, last DESC LIMIT 100"""
 MESSAGES = (
-    with_key("""
+    across_versions("""
 SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, key, left(payload, 200) AS payload, length(payload) AS length,
        ready_at, expires_at, leased_by, last_error
 FROM aq.messages WHERE queue_name = %(queue)s AND (%(state)s = '' OR state = %(state)s) AND (%(consumer)s = '' OR consumer = %(consumer)s)
@@ -76,7 +76,7 @@ FROM aq.messages WHERE queue_name = %(queue)s AND (%(state)s = '' OR state = %(s
     + f"LIMIT {PAGE + 1} OFFSET %(offset)s"
 )
 MESSAGE = (
-    with_key(f"""
+    across_versions(f"""
 SELECT queue_name AS queue, consumer, msgid::text AS msgid, state, priority, correlation, key, left(payload, {SHOWN_PAYLOAD}) AS payload,
        octet_length(payload) AS bytes, enqueue_time, ready_at, expires_at, dequeue_time, attempts, sender, exception_queue,
        original_msgid::text AS original_msgid, properties, shard, delivery_mode, leased_since, leased_until, leased_by, last_error, dead_letter,

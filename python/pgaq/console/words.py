@@ -68,6 +68,7 @@ def mood(state: Any) -> str:
             "backing off",
             "idle",
             "away",
+            "paused",
             "PROCESSED",
             "ended",
         )

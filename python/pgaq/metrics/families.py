@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgaq.subjects.queues import PAUSES
+
 LATENCY_BOUNDS = tuple(0.000256 * 4**n for n in range(16))  # seconds: those of every second bucket of aq.latencies but the last
 CONSUMERS_OF_A_QUEUE = 100  # consumers of a queue that are labels; the rest is summed
 
@@ -50,8 +52,9 @@ COLLECTORS: tuple[Collector, ...] = (
     Collector(
         "queues",
         # the oldest queues are labels: which ones they are changes only when one is dropped.  Default exception queues come last.
-        """
+        f"""
 WITH m AS MATERIALIZED (SELECT * FROM aq.metrics()),
+p AS MATERIALIZED ({PAUSES}),
 q AS MATERIALIZED (SELECT queue_id, queue_type, exception_queue FROM aq.queues),
 named AS (
     SELECT m.queue_id, bool_or(e.exception_queue IS NOT NULL) AS is_exception_queue,
@@ -60,13 +63,16 @@ named AS (
     GROUP BY m.queue_id),
 labelled AS (
     SELECT m.*, n.is_exception_queue, CASE WHEN n.named THEN m.queue_name ELSE 'other' END AS queue,
+           COALESCE(extract(epoch FROM clock_timestamp() - LEAST(whole.paused, one.paused)), 0)::float8 AS paused_seconds,
            CASE WHEN n.named IS NOT TRUE THEN ''
                 WHEN dense_rank() OVER (PARTITION BY m.queue_id ORDER BY m.consumer) > %(consumers)s THEN 'other'
                 ELSE COALESCE(m.consumer, '') END AS of_consumer
-    FROM m LEFT JOIN named n USING (queue_id))
+    FROM m LEFT JOIN named n USING (queue_id) LEFT JOIN p whole ON whole.queue_name = m.queue_name AND whole.consumer IS NULL
+        LEFT JOIN p one ON one.queue_name = m.queue_name AND one.consumer = m.consumer)
 SELECT current_database() AS database, queue, of_consumer AS consumer, delivery_mode, sum(lag)::bigint AS lag, sum(ready)::bigint AS ready,
        sum(delayed)::bigint AS delayed, sum(in_flight)::bigint AS in_flight, sum(leased)::bigint AS leased, sum(failed)::bigint AS failed,
        sum(enqueued)::bigint AS enqueued, sum(dequeued)::bigint AS dequeued, sum(waiting)::bigint AS waiting,
+       max(paused_seconds) AS paused_seconds,
        CASE WHEN count(ready) > 0 THEN COALESCE(max(oldest_ready_seconds), 0) END AS oldest_ready_seconds,
        max(extract(epoch FROM clock_timestamp() - counted_at))::float8 AS counted_age,
        (sum(lag) FILTER (WHERE is_exception_queue))::bigint AS exception_messages
@@ -101,6 +107,14 @@ FROM labelled GROUP BY queue, of_consumer, delivery_mode""",
             ),
             Family("pgaq_failed_total", "counter", "Messages that expired or exceeded max_retries.", "failed", CONSUMER),
             Family("pgaq_waiting_sessions", "gauge", "Sessions that wait for messages of the consumer.", "waiting", CONSUMER),
+            Family(
+                "pgaq_paused_seconds",
+                "gauge",
+                "How long the consumer has been paused, by name or with all of its queue; 0: it is not.",
+                "paused_seconds",
+                CONSUMER,
+                "seconds",
+            ),
             Family(
                 "pgaq_counted_age_seconds",
                 "gauge",

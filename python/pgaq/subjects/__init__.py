@@ -6,11 +6,23 @@ exporter of metrics can read the same descriptions.
 
 from __future__ import annotations
 
-from pgaq.subjects.model import UNITS, Column, Rule, Subject
+from pgaq.subjects.model import UNITS, Column, Rule, Subject, across_versions
 from pgaq.subjects.advice import RULES
 from pgaq.subjects.cluster import LINKS, NODES, PROPAGATIONS
-from pgaq.subjects.messages import DEAD_LETTERS, EXCEPTION_QUEUES, KEYS, MESSAGES, with_key
-from pgaq.subjects.queues import CONSUMERS, PRIVILEGES, QUEUE, QUEUE_UNITS, QUEUES, SCHEDULE, SCHEDULE_TIMES, SCHEDULES, SHARDS, SUBSCRIBERS
+from pgaq.subjects.messages import DEAD_LETTERS, EXCEPTION_QUEUES, KEYS, MESSAGES
+from pgaq.subjects.queues import (
+    CONSUMERS,
+    PAUSES,
+    PRIVILEGES,
+    QUEUE,
+    QUEUE_UNITS,
+    QUEUES,
+    SCHEDULE,
+    SCHEDULE_TIMES,
+    SCHEDULES,
+    SHARDS,
+    SUBSCRIBERS,
+)
 from pgaq.subjects.server import CACHE, PARAMETERS, SERVER, SNAPSHOTS, WORKERS
 from pgaq.subjects.sessions import (
     LATCH_CHILDREN,
@@ -33,4 +45,4 @@ SUBJECTS: dict[str, Subject] = {
     )
 }  # fmt: skip
 
-__all__ = ["RULES", "SUBJECTS", "UNITS", "Column", "Rule", "Subject", "with_key", *(name for name in globals() if name.isupper())]
+__all__ = ["RULES", "SUBJECTS", "UNITS", "Column", "Rule", "Subject", "across_versions", *(name for name in globals() if name.isupper())]

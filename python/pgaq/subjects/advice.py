@@ -7,9 +7,19 @@ The advice is a sentence whose commands can be copied; a rule's query returns th
 from __future__ import annotations
 
 from pgaq.subjects.model import Rule
+from pgaq.subjects.queues import PAUSES
 
 MONITOR = "membership in pg_monitor"
 LOST = "Restore the table from a backup, or drop the queue with its messages: pgaq queue drop --force {queue:word}"
+NOT_PAUSED = f"""queue_name NOT IN (SELECT p.queue_name FROM ({PAUSES}) p WHERE p.consumer IS NULL)
+              AND (queue_name, consumer) NOT IN (SELECT p.queue_name, p.consumer FROM ({PAUSES}) p WHERE p.consumer IS NOT NULL)"""
+PAUSED = f"""SELECT p.queue_name || COALESCE(' (' || p.consumer || ')', '') AS case, format('it has been paused for %s s by %s%s, and %s', round(extract(epoch FROM clock_timestamp() - p.paused)),
+                p.paused_by, ' (' || p.pause_reason || ')', CASE WHEN sum(m.lag) > 0 THEN format('%s message%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's wait' ELSE ' waits' END)
+                ELSE 'no message waits' END) AS found, p.queue_name AS queue, CASE WHEN p.consumer IS NOT NULL THEN ' --consumer=' END AS option, p.consumer
+            FROM ({PAUSES}) p JOIN aq.metrics() m ON m.queue_name = p.queue_name AND (p.consumer IS NULL OR p.consumer = m.consumer)
+            GROUP BY p.queue_name, p.consumer, p.paused, p.paused_by, p.pause_reason
+            HAVING (p.paused < clock_timestamp() - interval '5 minutes' AND COALESCE(sum(m.lag) > 0, false)) ="""
+RESUME = "To resume it: pgaq queue resume{option}{consumer:value} {queue:word}"
 
 RULES: tuple[Rule, ...] = (
     Rule("preload", "problem", "The library is not loaded at server start.",
@@ -78,17 +88,17 @@ RULES: tuple[Rule, ...] = (
             WHERE (messages::text ~ '^[0-9]+$' OR log::text ~ '^[0-9]+$') AND queue_name NOT IN (SELECT queue_name FROM aq.metrics() WHERE lag IS NULL)""",
          LOST, live=False),
     Rule("not_served", "problem", "Messages are ready, and no session takes them.",
-         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
+         f"""SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('%s ready, the oldest for %s s, and no session waits',
                 CASE ready WHEN 1 THEN '1 message is' ELSE ready || ' messages are' END, round(oldest_ready_seconds)) AS found,
                 CASE WHEN consumer IS NULL THEN '' ELSE ', or remove this one with its messages, if it is not needed: pgaq subscriber remove ' END AS remove,
                 CASE WHEN consumer IS NOT NULL THEN queue_name END AS queue, consumer
-            FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0
+            FROM aq.metrics() m WHERE oldest_ready_seconds > 300 AND COALESCE(dequeue_rate, 0) = 0 AND waiting = 0 AND {NOT_PAUSED}
               AND queue_id NOT IN (SELECT q.queue_id FROM aq.queues q WHERE q.queue_type = 'exception')
               AND queue_name NOT IN (SELECT q.exception_queue FROM aq.queues q WHERE q.exception_queue IS NOT NULL)""",
          "Start consumers{remove}{queue:word} {consumer:word}"),
     Rule("behind", "warning", "Consumers are too slow.",
-         """SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('the oldest of %s ready messages has waited %s s', ready, round(oldest_ready_seconds)) AS found
-            FROM aq.metrics() WHERE oldest_ready_seconds > 300 AND dequeue_rate > 0""",
+         f"""SELECT queue_name || COALESCE(' (' || consumer || ')', '') AS case, format('the oldest of %s ready messages has waited %s s', ready, round(oldest_ready_seconds)) AS found
+            FROM aq.metrics() WHERE oldest_ready_seconds > 300 AND dequeue_rate > 0 AND {NOT_PAUSED}""",
          "Add consumers, or dequeue in larger batches."),
     Rule("dead_letters", "warning", "Exception queues hold messages.",
          """SELECT m.queue_name AS case, format('%s dead letter%s', sum(m.lag), CASE WHEN sum(m.lag) > 1 THEN 's' END) AS found,
@@ -102,6 +112,8 @@ RULES: tuple[Rule, ...] = (
                 ELSE 'it is stopped' END AS found
             FROM aq.queues WHERE queue_type = 'normal' AND NOT (enqueue_enabled AND dequeue_enabled)""",
          "To start it: pgaq queue start {queue:word}"),
+    Rule("paused", "note", "A consumer is paused.", f"{PAUSED} false", RESUME),
+    Rule("paused_long", "warning", "Messages wait for a consumer that has been paused for long.", f"{PAUSED} true", RESUME),
     Rule("rule_errors", "warning", "Rules of subscribers raise errors.",
          """SELECT queue_name || ' (' || consumer || ')' AS case, format('its rule has failed %s, the latest time with SQLSTATE %s',
                 CASE rule_failures WHEN 1 THEN 'once' ELSE rule_failures || ' times' END, rule_error) AS found, queue_name AS queue, consumer

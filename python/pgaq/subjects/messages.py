@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pgaq.subjects.model import Column, Subject
-
-
-def with_key(query: str) -> str:
-    """The query, which may name the column key; in a catalog of 0.1.0, whose messages have none, it is null."""
-    return f"SELECT found.* FROM (SELECT NULL::text AS key) AS absent, LATERAL ({query}) AS found\n"
+from pgaq.subjects.model import Column, Subject, across_versions
 
 
 MESSAGES = Subject(
     name="messages",
     title="Messages",
     text="Messages of a queue that the role can dequeue, in any state, one row for each consumer.",
-    query=with_key("""
+    query=across_versions("""
 SELECT msgid::text AS msgid, consumer, state, priority, attempts, enqueue_time, correlation, key, payload, properties, sender, ready_at, expires_at,
        leased_by, leased_until, last_error, delivery_mode
 FROM aq.messages WHERE queue_name = %(queue)s AND (%(state)s::text IS NULL OR state = %(state)s) AND (%(consumer)s::text IS NULL OR consumer = %(consumer)s)
@@ -89,7 +84,7 @@ DEAD_LETTERS = Subject(
     name="dead_letters",
     title="Dead letters",
     text="Dead letters of a queue: where they came from and why they failed.",
-    query=with_key("""
+    query=across_versions("""
 SELECT msgid::text AS msgid, queue_name AS queue, consumer, reason, last_error, attempts, died, payload, correlation, key, priority, first_attempt, last_attempt,
        enqueue_time, original_msgid::text AS original_msgid, sender, properties, state, dead_letter
 FROM aq.dead_letters WHERE exception_queue = %(exception_queue)s AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)

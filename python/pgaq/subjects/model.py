@@ -59,6 +59,12 @@ class Subject:
         return next(column for column in self.columns if column.name == name)
 
 
+def across_versions(query: str) -> str:
+    """The query, which may name columns that are new in 0.2.0, without their table; in a catalog of 0.1.0 they are null."""
+    absent = "SELECT NULL::text AS key, NULL::timestamptz AS paused, NULL::text AS paused_by, NULL::text AS pause_reason"
+    return f"SELECT found.* FROM ({absent}) AS absent, LATERAL ({query}) AS found\n"
+
+
 @dataclass(frozen=True)
 class Rule:
     """Something that is wrong or will be: a query with a row for each case."""
@@ -76,7 +82,7 @@ class Rule:
 
 
 class Value:
-    """A value in a sentence: {x} as it is, {x:word} for a shell, {x:literal} and {x:identifier} for SQL.  Null is nothing, as a literal NULL."""
+    """A value in a sentence: {x} as it is, {x:word} for a shell, {x:value} of an option, {x:literal} and {x:identifier} for SQL.  Null is nothing, as a literal NULL."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -87,6 +93,8 @@ class Value:
             return "NULL" if self.value is None else "'" + text.replace("'", "''") + "'"
         if form == "identifier":
             return identifier(text)
+        if form == "value" and self.value is not None:
+            return shlex.quote(text)
         if form == "word" and self.value is not None:
             return ("-- " if text.startswith("-") else "") + shlex.quote(text)  # such a name is no option
         return text

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from pgaq.subjects.model import Column, Subject
+from pgaq.subjects.model import Column, Subject, across_versions
 
-STATE = """CASE WHEN q.enqueue_enabled AND q.dequeue_enabled THEN 'started'
-        WHEN q.enqueue_enabled THEN 'no dequeue' WHEN q.dequeue_enabled THEN 'no enqueue' ELSE 'stopped' END"""
+STATE = """concat_ws(', ', CASE WHEN NOT (q.enqueue_enabled OR q.dequeue_enabled) THEN 'stopped' WHEN NOT q.dequeue_enabled THEN 'no dequeue'
+        WHEN NOT q.enqueue_enabled THEN 'no enqueue' WHEN paused IS NULL THEN 'started' END, CASE WHEN paused IS NOT NULL THEN 'paused' END)"""
+# of all consumers of a queue (consumer is null), or of one
+PAUSES = across_versions("""
+SELECT queue_name, NULL AS consumer, paused, paused_by, pause_reason FROM aq.queues WHERE paused IS NOT NULL
+UNION ALL SELECT queue_name, consumer, paused, paused_by, pause_reason FROM aq.subscribers WHERE paused IS NOT NULL""")
+PAUSED = (
+    Column("paused", "Paused", "time", "since when it gets no messages, by pgaq queue pause", rank=7),
+    Column("paused_by", "Paused by", text="role that paused it", rank=8),
+    Column("pause_reason", "Pause reason", text="reason that it gave", rank=8),
+)
 KIND = """concat_ws(', ', CASE WHEN q.queue_type = 'exception' THEN 'exception queue' WHEN q.multiple_consumers THEN 'topic' ELSE 'queue' END,
         CASE WHEN q.queue_type = 'non_persistent' THEN 'non-persistent' END,
         CASE WHEN q.converting THEN 'converting' WHEN q.queue_table IS NOT NULL THEN 'queue table' END,
@@ -16,21 +25,21 @@ QUEUES = Subject(
     name="queues",
     title="Queues",
     text="Queues that the role can use, with their rates and backlogs; members of pg_monitor see all.",
-    query=f"""
+    query=across_versions(f"""
 SELECT q.queue_name AS queue, {KIND} AS kind, {STATE} AS state, m.enqueue_rate, m.dequeue_rate, m.backlog, m.ready,
        m.delayed, m.in_flight, m.leased, m.oldest, m.consumers, m.waiting, m.failed, q.exception_queue,
-       m.enqueued, m.dequeued
+       m.enqueued, m.dequeued, paused, paused_by, pause_reason
 FROM aq.queues q LEFT JOIN (
     SELECT queue_id, max(enqueue_rate) AS enqueue_rate, sum(dequeue_rate) AS dequeue_rate, sum(lag)::bigint AS backlog,
            sum(ready)::bigint AS ready, sum(delayed)::bigint AS delayed, sum(in_flight)::bigint AS in_flight, sum(leased)::bigint AS leased,
            max(oldest_ready_seconds) AS oldest, count(DISTINCT consumer) AS consumers, sum(waiting)::bigint AS waiting, sum(failed)::bigint AS failed,
            max(enqueued) AS enqueued, sum(dequeued)::bigint AS dequeued
-    FROM aq.metrics() GROUP BY queue_id) m USING (queue_id)
-ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
+    FROM aq.metrics() GROUP BY queue_id) m USING (queue_id)""")
+    + "ORDER BY backlog DESC NULLS LAST, queue",
     columns=(
         Column("queue", "Queue", text="name"),
         Column("kind", "Kind", text="queue, topic or exception queue; with a queue table or not; distributed or not", rank=5),
-        Column("state", "State", text="started, stopped, or stopped for one side", rank=3),
+        Column("state", "State", text="started, paused, stopped, or stopped for one side", rank=3),
         Column(
             "enqueue_rate",
             "Avg in/s",
@@ -61,6 +70,7 @@ ORDER BY m.backlog DESC NULLS LAST, q.queue_name""",
         Column("exception_queue", "Exception queue", text="where failed messages go; none: they are deleted", rank=8),
         Column("enqueued", "Enqueued", "count", "messages enqueued since the queue came into use", rank=9),
         Column("dequeued", "Dequeued", "count", "messages finished since, by all consumers", rank=9),
+        *PAUSED,
     ),
     key="queue",
     order="backlog",
@@ -71,16 +81,17 @@ QUEUE = Subject(
     name="queue",
     title="Queue",
     text="The settings of a queue.",
-    query=f"""
+    query=across_versions(f"""
 SELECT q.queue_name AS queue, q.owner, {KIND} AS kind, {STATE} AS state, q.payload_type::text AS payload_type, q.shards, q.queue_table, q.max_retries,
        q.retry_delay, q.retry_delay_factor, q.retry_delay_max, q.retry_jitter, q.retention, q.exception_queue, q.created, q.comment,
-       concat_ws(', ', CASE WHEN q.may_enqueue THEN 'enqueue' END, CASE WHEN q.may_dequeue THEN 'dequeue' END, CASE WHEN q.may_subscribe THEN 'subscribe' END) AS rights
-FROM aq.queues q WHERE q.queue_name = %(queue)s""",
+       concat_ws(', ', CASE WHEN q.may_enqueue THEN 'enqueue' END, CASE WHEN q.may_dequeue THEN 'dequeue' END, CASE WHEN q.may_subscribe THEN 'subscribe' END) AS rights,
+       paused, paused_by, pause_reason
+FROM aq.queues q WHERE q.queue_name = %(queue)s"""),
     columns=(
         Column("queue", "Queue", text="name"),
         Column("owner", "Owner", text="role that owns it"),
         Column("kind", "Kind", text="queue, topic or exception queue; distributed or not"),
-        Column("state", "State", text="started, stopped, or stopped for one side"),
+        Column("state", "State", text="started, paused, stopped, or stopped for one side"),
         Column("payload_type", "Payload type", text="type of the payload"),
         Column("shards", "Shards", "count", "number of shards"),
         Column("queue_table", "Queue table", text="its queue table; none: a sharded queue"),
@@ -94,6 +105,7 @@ FROM aq.queues q WHERE q.queue_name = %(queue)s""",
         Column("created", "Created", "time", "when it was created"),
         Column("comment", "Comment", text="given at its creation"),
         Column("rights", "Your privileges", text="privileges of the current role"),
+        *PAUSED,
     ),
     key="queue",
     parameters=("queue",),
@@ -145,9 +157,11 @@ SUBSCRIBERS = Subject(
     name="subscribers",
     title="Subscribers",
     text="The subscribers and named recipients of topics.",
-    query="""
-SELECT queue_name AS queue, consumer, kind, rule, delivery_mode, lag AS backlog, rule_failures, rule_error, owner, temporary, created, comment
-FROM aq.subscribers WHERE consumer IS NOT NULL AND (%(queue)s::text IS NULL OR queue_name = %(queue)s) ORDER BY queue_name, consumer""",
+    query=across_versions("""
+SELECT queue_name AS queue, consumer, kind, rule, delivery_mode, lag AS backlog, rule_failures, rule_error, owner, temporary, created, comment,
+       paused, paused_by, pause_reason
+FROM aq.subscribers WHERE consumer IS NOT NULL AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)""")
+    + "ORDER BY queue, consumer",
     columns=(
         Column("queue", "Topic", text="the topic"),
         Column("consumer", "Consumer", text="name"),
@@ -161,6 +175,7 @@ FROM aq.subscribers WHERE consumer IS NOT NULL AND (%(queue)s::text IS NULL OR q
         Column("temporary", "Temporary", "flag", "it is removed when its sessions have ended", rank=6),
         Column("created", "Created", "time", "when it was first named", rank=7),
         Column("comment", "Comment", text="given with the subscription", rank=6),
+        *PAUSED,
     ),
     key="consumer",
     within=("queue",),
