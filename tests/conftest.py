@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -58,8 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
     on_queue_tables = config.getoption("--queue-tables")
     # programs that tests start find the package, not pgaq.so where it was built
     os.environ |= {"PYTHONPATH": f"{ROOT / 'python'}:{places.PSYCOPG_C}", "PYTHONSAFEPATH": "1"}
-    # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # a shell starts programs in the background with SIGINT ignored, and all that they start inherits it; a worker of
+    # pytest-xdist, whose parent has done this, may be here in another thread, which cannot do it
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "sharded(reason): says something of sharded queues only")
     config.addinivalue_line("markers", "own_tables: makes its queue tables itself, so it says the same with --queue-tables")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
