@@ -11,7 +11,7 @@ BEGIN
 		FROM pg_proc p LEFT JOIN (VALUES ('create_propagation', 'propagate'), ('drop_propagation', 'end_propagation'), ('start_schedule', 'resume_schedule'),
 			('stop_schedule', 'pause_schedule'), ('add_node', 'node_add'), ('remove_node', 'node_remove'), ('reset_node', 'node_reset'),
 			('reclaim_unit', 'break_lease')) n (name, old) ON n.name = p.proname
-		WHERE p.pronamespace = 'aq_jms'::regnamespace AND p.proname <> 'enqueue' OR p.pronamespace = 'aq'::regnamespace AND n.old IS NOT NULL
+		WHERE p.pronamespace = 'aq_jms'::regnamespace AND p.proname NOT IN ('enqueue', 'claim', 'unclaim') OR p.pronamespace = 'aq'::regnamespace AND n.old IS NOT NULL
 		ORDER BY 1 LOOP
 		-- in its body, arguments can be qualified with the function's name; affinity and skip_gone are newer than the old names
 		definition := regexp_replace(regexp_replace(pg_get_functiondef(function.oid), ', affinity text DEFAULT NULL::text(, skip_gone boolean DEFAULT NULL::boolean)?', ''), '\m' || function.name || '\.', function.old || '.', 'g');

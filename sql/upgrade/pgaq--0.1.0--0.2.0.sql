@@ -308,6 +308,14 @@ CREATE OR REPLACE FUNCTION aq_jms.read_chunk(queue_name text, consumer text, msg
  RETURNS bytea
  LANGUAGE c
 AS 'pgaq', $function$aq_jms_body_read$function$;
+CREATE OR REPLACE FUNCTION aq_jms.claim(queue_name text, first bigint, count integer)
+ RETURNS text[]
+ LANGUAGE c
+AS 'pgaq', $function$aq_jms_gone_claim$function$;
+CREATE OR REPLACE FUNCTION aq_jms.unclaim(name text)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_jms_gone_unclaim$function$;
 CREATE OR REPLACE FUNCTION aq_jms.construct(type text DEFAULT 'text'::text)
  RETURNS aq.jms_message
  LANGUAGE sql
@@ -2356,6 +2364,16 @@ COMMENT ON FUNCTION aq_jms.read_chunk(pg_catalog.text,pg_catalog.text,pg_catalog
 number: of the chunk, from 0 on
 Requires the dequeue privilege on the queue, or the privilege on the consumer.
 Errors 22004, 22023, 42501, 42704';
+COMMENT ON FUNCTION aq_jms.claim(pg_catalog.text,bigint,integer) IS 'For the Jakarta Messaging provider: names for temporary destinations in a temporary queue of this session.
+  The session claims them until it ends or calls aq_jms.unclaim. Then they have ended: aq_jms.send no
+  longer sends to them.
+first: number of the first one; the others follow
+count: number of names, at most 100
+A claim takes a place in the server''s table of locks. If that is full, none of them is claimed.
+Errors 22004, 22023, 42704';
+COMMENT ON FUNCTION aq_jms.unclaim(pg_catalog.text) IS 'For the Jakarta Messaging provider: a temporary destination that this session has claimed has ended.
+name: the destination, as aq_jms.claim has returned it
+Errors 22004';
 COMMENT ON FUNCTION aq_jms.construct(pg_catalog.text) IS 'A new message for Java programs without headers, properties and body.
 type: text, bytes, map, stream, object, or message for one without a body';
 COMMENT ON FUNCTION aq_jms.text(pg_catalog.text) IS 'A text message with this body';

@@ -5,8 +5,10 @@
  *
  * The temporary destinations of a connection share a queue of the server; the header
  * "destination" of a message tells which one it is for.  The connection claims each
- * of them, as it does client ids, by an advisory lock: so it ends with the
- * connection, and costs no row.
+ * of them by a lock of its session: so the claim ends with the connection, and costs
+ * no row.  The lock is an advisory lock of a class that SQL cannot name, and only the
+ * session that the queue belongs to gets it: no other session can make a destination
+ * look alive.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -15,30 +17,42 @@
 #include "jms/jms_private.h"
 
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
-/* the claims of the provider, see KEY in jms/.../sql/Names.java */
-#define CLAIM "pgaq.jms:temporary:"
+/* the class of the locks; those of pg_advisory_lock have 1 and 2 */
+#define CLAIM_CLASS 0x6171
 
-/* how the number of a destination begins that is claimed, see jms/.../session/Temporaries.java */
+/* what stands between the queue and the number of a destination that is claimed; others have no 0 */
 #define CLAIMED "/0"
+
+/* the most claims of a call */
+#define CLAIMS_MOST 100
 
 /* how names of temporary queues of the server and addresses of temporary destinations begin */
 #define TEMPORARY_QUEUE "temporary_"
 #define TEMPORARY_ADDRESS "temporary-"
 
+static LOCKTAG
+claim_tag(Datum name)
+{
+	uint64		key = DatumGetUInt64(DirectFunctionCall2Coll(hashtextextended, C_COLLATION_OID,
+															 name, Int64GetDatum(0)));
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (key >> 32), (uint32) key, CLAIM_CLASS);
+	return tag;
+}
+
 static bool
 is_claimed(const char *name)
 {
-	text	   *claim = cstring_to_text(psprintf(CLAIM "%s", name));
-	uint64		key = DatumGetUInt64(DirectFunctionCall2Coll(hashtextextended, C_COLLATION_OID,
-															 PointerGetDatum(claim), Int64GetDatum(0)));
-	LOCKTAG		tag;
+	LOCKTAG		tag = claim_tag(CStringGetTextDatum(name));
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (key >> 32), (uint32) key, 1);
 	if (aq_compat_holds_lock(&tag, ExclusiveLock))
 		return true;
 	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
@@ -77,5 +91,68 @@ aq_jms_gone(const char *queue, const Jsonb *headers)
 	name = temporary_name(headers);
 	if (name == NULL)
 		return false;
-	return strstr(name, CLAIMED) != NULL ? !is_claimed(name) : aq_catalog_get_by_name(queue) == NULL;
+	return aq_catalog_get_by_name(queue) == NULL || (strstr(name, CLAIMED) != NULL && !is_claimed(name));
+}
+
+/*
+ * The locks of the transaction first: if the server's table of locks is full, or the
+ * call is canceled, they go with it.  Those of the session then find room.
+ */
+static void
+claim_all(const Datum *names, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		LOCKTAG		tag = claim_tag(names[i]);
+
+		CHECK_FOR_INTERRUPTS();
+		(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	}
+	for (int i = 0; i < count; i++)
+	{
+		LOCKTAG		tag = claim_tag(names[i]);
+
+		(void) LockAcquire(&tag, ExclusiveLock, true, false);
+		LockRelease(&tag, ExclusiveLock, false);
+	}
+}
+
+/* aq_jms.claim(queue_name, first, count) */
+PG_FUNCTION_INFO_V1(aq_jms_gone_claim);
+Datum
+aq_jms_gone_claim(PG_FUNCTION_ARGS)
+{
+	char	   *name = aq_args_name(fcinfo, 0, "queue_name");
+	AqQueue    *queue = aq_catalog_get_by_name(name);
+	int			count;
+	Datum	   *names;
+
+	aq_args_require(fcinfo, 1, "first");
+	aq_args_require(fcinfo, 2, "count");
+	count = PG_GETARG_INT32(2);
+	if (count < 0 || count > CLAIMS_MOST)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"count\" must be between 0 and %d", CLAIMS_MOST));
+	if (queue == NULL || !aq_temporary_is_own(queue->id))
+		ereport(ERROR,
+				aq_error(AQ_ERR_QUEUE_UNDEFINED, "temporary queue \"%s\" does not exist in this session", name));
+	names = palloc(count * sizeof(Datum) + 1);
+	for (int i = 0; i < count; i++)
+		names[i] = CStringGetTextDatum(psprintf("%s" CLAIMED INT64_FORMAT, name, PG_GETARG_INT64(1) + i));
+	claim_all(names, count);
+	PG_RETURN_ARRAYTYPE_P(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* aq_jms.unclaim(name) */
+PG_FUNCTION_INFO_V1(aq_jms_gone_unclaim);
+Datum
+aq_jms_gone_unclaim(PG_FUNCTION_ARGS)
+{
+	LOCKTAG		tag;
+
+	aq_args_require(fcinfo, 0, "name");
+	tag = claim_tag(PG_GETARG_DATUM(0));
+	if (aq_compat_holds_lock(&tag, ExclusiveLock))
+		LockRelease(&tag, ExclusiveLock, true);
+	PG_RETURN_VOID();
 }

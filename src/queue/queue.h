@@ -740,6 +740,9 @@ typedef struct AqQueueRows
 
 extern void aq_definition_add_rows(const AqQueueRows *rows);
 
+/* --- temporary.c */
+extern bool aq_temporary_is_own(int32 queue_id);
+
 /*
  * --- upkeep.c
  *

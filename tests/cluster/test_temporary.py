@@ -285,3 +285,20 @@ def ended(server):
             return db.value(conn, "SELECT count(*) FROM aq_internal.temporary") == 0
     except psycopg.OperationalError:
         return False
+
+
+def test_claims_in_a_full_table_of_locks(server):
+    """Names of temporary destinations of Jakarta Messaging: a call that finds no room for its locks leaves none."""
+    # whichever session asks for a lock then gets the error
+    server.expect_log("out of shared memory")
+    with server.connect() as conn:
+        queue = db.value(conn, "SELECT aq.create_temporary_queue('aq.jms_message')")
+        with server.connect() as other:
+            with pytest.raises(psycopg.errors.OutOfMemory):
+                other.execute("SELECT pg_advisory_lock(n) FROM generate_series(1, 1000000) AS n")
+            # room for some of the claims of a call
+            other.execute("SELECT pg_advisory_unlock(n) FROM generate_series(1, 20) AS n")
+            with pytest.raises(psycopg.errors.OutOfMemory):
+                conn.execute("SELECT aq_jms.claim(%s, 1, 100)", [queue])
+        assert db.value(conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()") == 0
+        assert len(db.value(conn, "SELECT aq_jms.claim(%s, 1, 8)", [queue])) == 8

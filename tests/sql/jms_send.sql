@@ -101,3 +101,27 @@ DROP TABLE t.jms_eve;
 SELECT aq.drop_queue(q, true) FROM unnest(ARRAY['java', 'java_topic', 'plain']) q;
 REVOKE USAGE ON SCHEMA t FROM regress_aq_eve;
 DROP ROLE regress_aq_eve;
+
+-- temporary destinations in a temporary queue: those that its session has claimed are sent to
+SELECT aq.create_temporary_queue('aq.jms_message') AS temporary \gset
+CREATE FUNCTION t.jms_reply(queue text, number text) RETURNS bytea LANGUAGE sql AS $$
+	SELECT t.jms_group(queue, 1, t.jms_text('reply to ' || number, json_build_object('destination', format('temporary-queue:%s/%s', queue, number))::text)) $$;
+SELECT array_agg(replace(name, :'temporary', 'QUEUE')) FROM unnest(aq_jms.claim(:'temporary', 4, 3)) name;
+SELECT aq_jms.claim(:'temporary', 7, 0), count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+SELECT aq_jms.send(t.jms_reply(:'temporary', n)) FROM unnest(ARRAY['05', '04', '1']) n;
+SELECT aq_jms.unclaim(:'temporary' || '/05'), aq_jms.unclaim(:'temporary' || '/05');
+SELECT replace(t.error(format('SELECT aq_jms.send(t.jms_reply(%L, %L))', :'temporary', n)), :'temporary', 'QUEUE') FROM unnest(ARRAY['05', '07', '04']) n;
+SELECT aq_jms.send(t.jms_reply(:'temporary', '05'), skip_gone => true);
+BEGIN;
+SELECT cardinality(aq_jms.claim(:'temporary', 7, 1));
+ROLLBACK;
+SELECT aq_jms.send(t.jms_reply(:'temporary', '07'));
+SELECT (payload).text FROM aq.dequeue(:'temporary', NULL::aq.jms_message, max_messages => 10);
+SELECT replace(t.error(format('SELECT aq_jms.claim(%L, %L, %L)', coalesce(q, :'temporary'), first, n)), :'temporary', 'QUEUE')
+	FROM (VALUES (NULL, 1, 101), (NULL, 1, -1), (NULL, NULL, 1), (NULL, 1, NULL), ('java', 1, 1), ('gone', 1, 1)) a (q, first, n);
+SELECT t.error('SELECT aq_jms.unclaim(NULL)');
+SELECT aq.drop_queue(:'temporary', force => true);
+-- a claim without its queue is none
+SELECT aq_jms.send(t.jms_reply(:'temporary', '04'), skip_gone => true);
+SELECT aq_jms.unclaim(:'temporary' || '/0' || n) FROM unnest(ARRAY[4, 6, 7]) n;
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();

@@ -121,3 +121,21 @@ COMMENT ON FUNCTION aq_jms.read_chunk(text, text, uuid, integer) IS
 number: of the chunk, from 0 on
 Requires the dequeue privilege on the queue, or the privilege on the consumer.
 Errors 22004, 22023, 42501, 42704';
+
+CREATE FUNCTION aq_jms.claim(queue_name text, first bigint, count integer)
+RETURNS text[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_gone_claim';
+COMMENT ON FUNCTION aq_jms.claim(text, bigint, integer) IS
+'For the Jakarta Messaging provider: names for temporary destinations in a temporary queue of this session.
+  The session claims them until it ends or calls aq_jms.unclaim. Then they have ended: aq_jms.send no
+  longer sends to them.
+first: number of the first one; the others follow
+count: number of names, at most 100
+A claim takes a place in the server''s table of locks. If that is full, none of them is claimed.
+Errors 22004, 22023, 42704';
+
+CREATE FUNCTION aq_jms.unclaim(name text)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_gone_unclaim';
+COMMENT ON FUNCTION aq_jms.unclaim(text) IS
+'For the Jakarta Messaging provider: a temporary destination that this session has claimed has ended.
+name: the destination, as aq_jms.claim has returned it
+Errors 22004';

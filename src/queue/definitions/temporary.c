@@ -88,6 +88,14 @@ aq_temporary_is_queue(int32 queue_id)
 	return aq_sql_finds(psprintf("SELECT FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = 0", queue_id));
 }
 
+/* Does the queue belong to this session? */
+bool
+aq_temporary_is_own(int32 queue_id)
+{
+	return aq_sql_finds(psprintf("SELECT FROM aq_internal.temporary WHERE queue_id = %d AND consumer_number = 0 "
+								 "AND session_id = " INT64_FORMAT, queue_id, aq_schema_own_identity()));
+}
+
 /* A session, whose role need not have EXECUTE on aq.create_queue, does not fill the catalog. */
 void
 aq_temporary_check_limit(void)

@@ -14,8 +14,10 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -28,8 +30,6 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 final class Temporaries implements TemporaryOwner {
     private static final int DISCARD = 1000;
-    /** How the number of a destination begins that is claimed, which the server knows: src/jms/jms_gone.c. */
-    private static final String CLAIMED = "0";
     /** The number of claims that one call makes. */
     private static final int BLOCK = 8;
     /** The most claims of a connection for each of its connections to the server. */
@@ -52,7 +52,8 @@ final class Temporaries implements TemporaryOwner {
     private final Place topics = new Place();
     // with the lock of control, which also holds while it reconnects
     private long number;
-    private int claims;
+    /** Those that the server knows, in use or not yet. */
+    private final Set<String> claimed = new HashSet<>();
     /** Deleted since their messages were consumed last. */
     private int deleted;
 
@@ -93,26 +94,19 @@ final class Temporaries implements TemporaryOwner {
                 claim(store, place);
             });
         }
-        String claimed = place.ahead.poll();
-        return claimed != null ? claimed : PgaqDestination.temporaryName(place.name, Long.toString(++number));
+        String ahead = place.ahead.poll();
+        return ahead != null ? ahead : PgaqDestination.temporaryName(place.name, Long.toString(++number));
     }
 
     private void claim(Store store, Place place) throws SQLException {
         int most = MOST_CLAIMS * (1 + connection.sessions().size());
-        int count = Math.min(BLOCK, most - claims);
+        int count = Math.min(BLOCK, most - claimed.size());
         if (count > 0) {
-            // a stranger can have claimed some of them, which are not used: the server would say that they are gone
-            String first = claimOf(PgaqDestination.temporaryName(place.name, CLAIMED));
-            for (String claim : store.claimSeries(first, number + 1, count)) {
-                place.ahead.add(claim.substring(claimOf("").length()));
-                claims++;
-            }
+            List<String> names = store.claimTemporary(place.name, number + 1, count);
+            place.ahead.addAll(names);
+            claimed.addAll(names);
             number += count;
         }
-    }
-
-    private static String claimOf(String name) {
-        return "temporary:" + name;
     }
 
     /** What is one of these is returned as it was created, so that it can be deleted. */
@@ -166,9 +160,8 @@ final class Temporaries implements TemporaryOwner {
             return;
         }
         String name = destination.getName();
-        if (name.startsWith(PgaqDestination.temporaryName(destination.serverName(), CLAIMED))) {
-            claims--;
-            control().run("could not delete a temporary destination", store -> store.unclaim(claimOf(name), false));
+        if (claimed.remove(name)) {
+            control().run("could not delete a temporary destination", store -> store.unclaimTemporary(name));
         }
         if (!destination.isTopic() && (++deleted >= MOST_DELETED || connection.isCallers())) {
             discard();
@@ -213,7 +206,7 @@ final class Temporaries implements TemporaryOwner {
             place.name = null;
             place.ahead.clear();
         }
-        claims = 0;
+        claimed.clear();
         deleted = 0;
         return count;
     }

@@ -55,8 +55,9 @@ final class Names {
 
     private static final String CLAIM_SHARED = "SELECT pg_try_advisory_lock_shared" + KEY;
 
-    private static final String CLAIM_SERIES = "SELECT ? || n FROM generate_series(?, ?) AS n "
-            + "WHERE pg_try_advisory_lock(hashtextextended('pgaq.jms:' || ? || n, 0))";
+    private static final String CLAIM_TEMPORARY = "SELECT aq_jms.claim(?, ?, ?)";
+
+    private static final String UNCLAIM_TEMPORARY = "SELECT aq_jms.unclaim(?)";
 
     private static final String UNCLAIM = "SELECT pg_advisory_unlock" + KEY;
 
@@ -74,6 +75,7 @@ final class Names {
     private final Statements statements;
     private final List<Claim> claims = new ArrayList<>();
     private final Set<String> temporary = new HashSet<>();
+    private final Set<String> claimedTemporary = new HashSet<>();
 
     Names(Statements statements) {
         this.statements = statements;
@@ -175,20 +177,22 @@ final class Names {
         }
     }
 
-    List<String> claimSeries(String prefix, long first, int count) throws SQLException {
-        PreparedStatement statement = statements.get(CLAIM_SERIES);
-        statement.setString(1, prefix);
+    List<String> claimTemporary(String queue, long first, int count) throws SQLException {
+        PreparedStatement statement = statements.get(CLAIM_TEMPORARY);
+        statement.setString(1, queue);
         statement.setLong(2, first);
-        statement.setLong(3, first + count - 1);
-        statement.setString(4, prefix);
-        List<String> granted = new ArrayList<>();
+        statement.setInt(3, count);
         try (ResultSet row = statement.executeQuery()) {
-            while (row.next()) {
-                granted.add(row.getString(1));
-                claims.add(new Claim(row.getString(1), false));
-            }
+            row.next();
+            List<String> claimed = List.of((String[]) row.getArray(1).getArray());
+            claimedTemporary.addAll(claimed);
+            return claimed;
         }
-        return granted;
+    }
+
+    void unclaimTemporary(String name) throws SQLException {
+        run(UNCLAIM_TEMPORARY, name);
+        claimedTemporary.remove(name);
     }
 
     void unclaim(String name, boolean shared) throws SQLException {
@@ -215,6 +219,9 @@ final class Names {
     void close() throws SQLException {
         for (String queue : Set.copyOf(temporary)) {
             dropTemporary(queue);
+        }
+        for (String name : Set.copyOf(claimedTemporary)) {
+            unclaimTemporary(name);
         }
         for (Claim claim : List.copyOf(claims)) {
             unclaim(claim.name(), claim.shared());

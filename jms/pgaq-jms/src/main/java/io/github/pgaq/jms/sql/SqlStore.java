@@ -392,8 +392,13 @@ public final class SqlStore implements Store {
     }
 
     @Override
-    public List<String> claimSeries(String prefix, long first, int count) throws SQLException {
-        return names.claimSeries(prefix, first, count);
+    public List<String> claimTemporary(String queue, long first, int count) throws SQLException {
+        return names.claimTemporary(queue, first, count);
+    }
+
+    @Override
+    public void unclaimTemporary(String name) throws SQLException {
+        names.unclaimTemporary(name);
     }
 
     @Override

@@ -116,13 +116,16 @@ public interface Store extends AutoCloseable {
     boolean claim(String name, boolean shared) throws SQLException;
 
     /**
-     * Claims several names for this connection.
+     * Claims temporary destinations that lie in a temporary queue of this connection, until it ends or
+     * {@link #unclaimTemporary}: all of them, or none.
      *
-     * @param prefix how all of them begin
-     * @param first the number at the end of the first one; the others follow
-     * @return those that no other session has claimed before
+     * @param first the number of the first one; the others follow
+     * @return their names
      */
-    List<String> claimSeries(String prefix, long first, int count) throws SQLException;
+    List<String> claimTemporary(String queue, long first, int count) throws SQLException;
+
+    /** Gives up one claim of {@link #claimTemporary}. */
+    void unclaimTemporary(String name) throws SQLException;
 
     /** Ends the other connections to the server that have a claim, and returns when they have ended. */
     void endClaimants(String name) throws SQLException;

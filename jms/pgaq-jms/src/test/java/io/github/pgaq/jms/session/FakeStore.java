@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.stream.LongStream;
 
 /** A store of a {@link FakeServer}. */
 final class FakeStore implements Store {
@@ -302,14 +303,15 @@ final class FakeStore implements Store {
     }
 
     @Override
-    public List<String> claimSeries(String prefix, long first, int count) {
-        List<String> granted = new ArrayList<>();
-        for (long i = first; i < first + count; i++) {
-            if (claim(prefix + i, false)) {
-                granted.add(prefix + i);
-            }
-        }
-        return granted;
+    public List<String> claimTemporary(String queue, long first, int count) {
+        return LongStream.range(first, first + count)
+                .mapToObj(n -> queue + "/0" + n)
+                .toList();
+    }
+
+    @Override
+    public void unclaimTemporary(String name) {
+        // sends do not ask for claims
     }
 
     @Override

@@ -653,8 +653,8 @@ class ServerSessionTest extends ServerTest {
         }
         awaitValue(
                 "0",
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
-                        + "(classid::bigint << 32 | objid::bigint) = hashtextextended('pgaq.jms:temporary:"
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid > 2 AND "
+                        + "(classid::bigint << 32 | objid::bigint) = hashtextextended('"
                         + closed.getQueueName() + "', 0)");
         sendsToWhatIsGone(alone, transacted, closed);
         ((PgaqSession) transacted).getConnection();
@@ -662,22 +662,24 @@ class ServerSessionTest extends ServerTest {
     }
 
     /** It knows the name of one from a request, and so those that follow. */
+    /** The server believes the session only that the queue belongs to. */
     @Test
-    void aStrangerWhoClaimsTemporaryQueuesDoesNoHarm() throws Exception {
+    void aStrangerCannotClaimTemporaryQueues() throws Exception {
         Session session = connection.createSession();
-        String first = session.createTemporaryQueue().getQueueName();
+        TemporaryQueue deleted = session.createTemporaryQueue();
+        deleted.delete();
+        String gone = deleted.getQueueName();
         try (Connection stranger = connect();
-                Statement statement = stranger.createStatement()) {
-            statement.execute("SELECT pg_try_advisory_lock_shared(hashtextextended('pgaq.jms:temporary:"
-                    + first.replaceFirst("1$", "") + "' || n, 0)) FROM generate_series(1, 40) AS n");
-            for (int i = 0; i < 20; i++) {
-                TemporaryQueue queue = session.createTemporaryQueue();
-                try (PgaqConnection other = factory.createConnection()) {
-                    Session replier = other.createSession();
-                    replier.createProducer(queue).send(replier.createTextMessage("reply"));
-                }
-                assertEquals(List.of("reply"), receive(session.createConsumer(queue), 1));
-            }
+                Statement statement = stranger.createStatement();
+                PgaqConnection other = factory.createConnection()) {
+            SQLException error = assertThrows(
+                    SQLException.class,
+                    () -> statement.execute("SELECT aq_jms.claim('" + gone.replaceFirst("/.*", "") + "', 1, 1)"));
+            assertEquals("42704", error.getSQLState());
+            statement.execute("SELECT pg_advisory_lock(hashtextextended('pgaq.jms:temporary:" + gone
+                    + "', 0)), pg_advisory_lock(hashtextextended('" + gone + "', 0))");
+            other.start();
+            sendsToWhatIsGone(other.createSession(), other.createSession(Session.SESSION_TRANSACTED), deleted);
         }
     }
 
