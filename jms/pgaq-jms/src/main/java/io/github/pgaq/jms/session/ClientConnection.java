@@ -446,24 +446,30 @@ public class ClientConnection implements PgaqConnection {
     }
 
     private void claim(String id) throws JMSException {
+        if (!control.call(CLAIM_CLIENT, store -> claim(store, id))) {
+            throw new InvalidClientIDException("client identifier \"" + id + "\" is in use");
+        }
+    }
+
+    /** With the lock of control: a connection that is opened instead of this one finds that it has to claim it. */
+    private boolean claim(Store store, String id) throws SQLException {
         String claim = "client:" + id;
         // one of the caller's belongs to a transaction, and would end those that work beside it
         boolean takes = options.clientIdTakeover() && !callers;
-        boolean claimed =
-                control.call(CLAIM_CLIENT, store -> store.claim(claim, false) || takes && takeOver(store, claim));
-        if (!claimed) {
-            throw new InvalidClientIDException("client identifier \"" + id + "\" is in use");
+        if (!store.claim(claim, false) && !(takes && takeOver(store, claim))) {
+            return false;
         }
         if (takes) {
             try {
                 // also if the identifier was free: sessions can outlive their control connection for a while
-                control.run(CLAIM_CLIENT, store -> store.endClaimants(sessionClaim(id)));
-            } catch (JMSException e) {
-                control.run(CLAIM_CLIENT, store -> store.unclaim(claim, false));
+                store.endClaimants(sessionClaim(id));
+            } catch (SQLException e) {
+                store.unclaim(claim, false);
                 throw e;
             }
         }
         clientId = id;
+        return true;
     }
 
     /** Ends the control connection that has the claim, so that no session can be added to it; its sessions follow. */
@@ -483,8 +489,11 @@ public class ClientConnection implements PgaqConnection {
     /** Lets one that takes over the client identifier end this connection of a session; {@link #checkClaim} follows. */
     void registerSession(Store store) throws SQLException {
         String id = clientId;
-        if (id != null) {
-            store.claim(sessionClaim(id), true);
+        if (id != null && !store.claim(sessionClaim(id), true)) {
+            // a takeover would not find it
+            throw new SQLException(
+                    "sessions of client identifier \"" + id + "\" are claimed by another connection",
+                    Subscriptions.IN_USE);
         }
     }
 

@@ -827,4 +827,14 @@ class ConnectionTest extends SessionFixture {
         assertThrows(JMSException.class, () -> session.createProducer(queue).send(session.createMessage()));
         assertTrue(server.stores.get(1).dead);
     }
+
+    @Test
+    void aSessionThatATakeoverWouldNotFindIsNotOpened() throws Exception {
+        ClientConnection named = named("c");
+        FakeStore stranger = server.open();
+        assertTrue(stranger.claim("session:c", false));
+        assertThrows(JMSException.class, named::createSession);
+        stranger.unclaim("session:c", false);
+        named.createSession();
+    }
 }
