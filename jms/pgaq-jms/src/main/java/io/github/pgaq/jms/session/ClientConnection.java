@@ -28,8 +28,8 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -43,6 +43,9 @@ public class ClientConnection implements PgaqConnection {
     private static final Logger LOG = LoggerFactory.getLogger(ClientConnection.class);
     private static final int MOST_DESCRIBED = 1000;
     private static final int TAKEOVER_ATTEMPTS = 5;
+    /** The most reports that wait for an exception listener that does not return. */
+    private static final int MOST_UNTOLD = 100;
+
     private static final String CLAIM_CLIENT = "could not claim the client identifier";
 
     private final StoreFactory factory;
@@ -73,10 +76,12 @@ public class ClientConnection implements PgaqConnection {
 
     private volatile String clientId;
     private volatile ExceptionListener exceptionListener;
-    /** Reports that the exception listener has not got yet; for each there is a thread that passes one on. */
-    private final java.util.Queue<JMSException> untold = new ConcurrentLinkedQueue<>();
-    /** Held during each call of the exception listener. */
-    private final ReentrantLock telling = new ReentrantLock();
+    /** Reports that the exception listener has not got yet. */
+    private final java.util.Queue<JMSException> untold = new ArrayBlockingQueue<>(MOST_UNTOLD);
+
+    private final Errand telling = new Errand(task -> thread("exception", task), this::tell);
+    private final Errand suspending =
+            new Errand(task -> thread("suspension", task), () -> sessions().forEach(ClientSession::suspensionChanged));
     /** Time of the latest report of a loss, by System.nanoTime(); before the first one, the start of the connection. */
     private final AtomicLong lastLoss = new AtomicLong(System.nanoTime());
     /** Why the sessions neither send nor receive, for now or for good; null: they do. */
@@ -235,8 +240,7 @@ public class ClientConnection implements PgaqConnection {
         boolean changes = (reason == null) != (suspension == null);
         suspension = reason;
         if (changes) {
-            thread("suspension", () -> sessions.forEach(ClientSession::suspensionChanged))
-                    .start();
+            suspending.run();
         }
     }
 
@@ -559,25 +563,24 @@ public class ClientConnection implements PgaqConnection {
 
     /** Tells the exception listener, on a thread of its own, because the caller may hold locks; one at a time. */
     void report(JMSException reason) {
-        if (exceptionListener == null) {
+        if (exceptionListener == null || !untold.offer(reason)) {
             LOG.warn("connection failed: {}", reason.getMessage());
             return;
         }
-        untold.add(reason);
-        thread("exception", this::tell).start();
+        telling.run();
     }
 
     /** A listener that closes the connection, as pools do, is told no more. */
     private void tell() {
-        telling.lock();
-        try {
-            JMSException reason = untold.remove();
+        for (JMSException reason = untold.poll(); reason != null; reason = untold.poll()) {
             ExceptionListener listener = exceptionListener;
             if (listener != null && !closed.get()) {
-                listener.onException(reason);
+                try {
+                    listener.onException(reason);
+                } catch (RuntimeException e) {
+                    LOG.error("the exception listener failed", e);
+                }
             }
-        } finally {
-            telling.unlock();
         }
     }
 

@@ -27,11 +27,14 @@ import jakarta.jms.TextMessage;
 import jakarta.jms.TopicSession;
 import jakarta.jms.TransactionRolledBackException;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -288,6 +291,42 @@ class ConnectionTest extends SessionFixture {
         JMSException last = new JMSException("the last report");
         connection.report(last);
         assertSame(last, next(reports));
+    }
+
+    @Test
+    void anExceptionListenerThatHangsHasOneThread() throws Exception {
+        ClientConnection connection = connect();
+        BlockingQueue<JMSException> reports = new LinkedBlockingQueue<>();
+        Set<Thread> threads = ConcurrentHashMap.newKeySet();
+        CountDownLatch hangs = new CountDownLatch(1);
+        Semaphore returns = new Semaphore(0);
+        connection.setExceptionListener(problem -> {
+            threads.add(Thread.currentThread());
+            hangs.countDown();
+            returns.acquireUninterruptibly();
+            reports.add(problem);
+            throw new java.lang.IllegalStateException("made to fail");
+        });
+        connection.report(new JMSException("0"));
+        assertTrue(hangs.await(SAFETY_SECONDS, TimeUnit.SECONDS));
+        long others = exceptionThreads();
+        for (int i = 1; i < 200; i++) {
+            connection.report(new JMSException(Integer.toString(i)));
+        }
+        assertEquals(others, exceptionThreads());
+        returns.release(1000);
+        // what comes while many wait is in the log
+        for (int i = 0; i <= 100; i++) {
+            assertEquals(Integer.toString(i), next(reports).getMessage());
+        }
+        assertNoMore(reports, connection);
+        assertTrue(threads.size() <= 2, threads.toString());
+    }
+
+    private static long exceptionThreads() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().startsWith("pgaq-jms-exception-"))
+                .count();
     }
 
     @ParameterizedTest
