@@ -129,6 +129,11 @@ public class PgaqMessage implements Message {
         return null;
     }
 
+    /** Whether its properties are those that came with it. */
+    public final boolean isReceived() {
+        return propertiesReadOnly;
+    }
+
     final void checkBodyWritable() throws MessageNotWriteableException {
         if (bodyReadOnly) {
             throw new MessageNotWriteableException(

@@ -249,16 +249,19 @@ class Producer implements MessageProducer {
                 connection.affinity());
     }
 
-    /** Oracle's property, in seconds, goes before the delay of the producer. */
+    /**
+     * Oracle's property, in seconds, goes before the delay of the producer. In a message that was received, it has
+     * served its purpose: one that is sent on is not delayed again.
+     */
     private long delay(PgaqMessage message) throws JMSException {
-        if (!message.propertyExists(ORACLE_DELAY)) {
+        if (message.isReceived() || !message.propertyExists(ORACLE_DELAY)) {
             return deliveryDelay;
         }
         try {
-            long seconds = message.getIntProperty(ORACLE_DELAY);
+            long seconds = message.getLongProperty(ORACLE_DELAY);
             checkNotNegative(ORACLE_DELAY, seconds);
-            return 1000 * seconds;
-        } catch (NumberFormatException e) {
+            return Math.multiplyExact(1000, seconds);
+        } catch (NumberFormatException | ArithmeticException e) {
             throw new MessageFormatException(ORACLE_DELAY + " must be a number of seconds");
         }
     }

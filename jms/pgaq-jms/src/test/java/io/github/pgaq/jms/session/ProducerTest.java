@@ -223,5 +223,27 @@ class ProducerTest extends SessionFixture {
         assertThrows(JMSException.class, () -> producer.send(message));
         message.setStringProperty("JMS_OracleDelay", "soon");
         assertThrows(MessageFormatException.class, () -> producer.send(message));
+        message.setLongProperty("JMS_OracleDelay", 4);
+        producer.send(message);
+        assertEquals(4000, server.place("q").get(1).outgoing.delay());
+        message.setLongProperty("JMS_OracleDelay", Long.MAX_VALUE);
+        assertThrows(MessageFormatException.class, () -> producer.send(message));
+    }
+
+    @Test
+    void aMessageThatIsSentOnIsNotDelayedAgain() throws Exception {
+        Session session = started().createSession();
+        MessageProducer producer = session.createProducer(queue);
+        Message message = session.createMessage();
+        message.setIntProperty("JMS_OracleDelay", 3);
+        producer.send(message);
+        Message received = session.createConsumer(queue).receive(SAFETY_SECONDS * 1000L);
+        producer.send(received);
+        assertEquals(3, received.getIntProperty("JMS_OracleDelay"));
+        assertEquals(0, server.place("q").get(0).outgoing.delay());
+        received.clearProperties();
+        received.setIntProperty("JMS_OracleDelay", 5);
+        producer.send(received);
+        assertEquals(5000, server.place("q").get(1).outgoing.delay());
     }
 }
