@@ -24,6 +24,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.UUID;
 import javax.naming.NamingException;
 import javax.naming.Reference;
@@ -44,7 +45,11 @@ public class PgaqConnectionFactory
     private static final String URL = "url";
     private static final Set<String> CREDENTIALS = Set.of("user", "password");
 
-    private final String origin = "jms:" + UUID.randomUUID();
+    private static final String PROCESS = UUID.randomUUID().toString();
+
+    /** Names it for the order of what its connections send. */
+    private String origin = "jms:" + UUID.randomUUID();
+
     private String url;
     private final Properties properties = new Properties();
     private transient DataSource dataSource;
@@ -280,7 +285,7 @@ public class PgaqConnectionFactory
         return new ClientConnection(stores(user, password), options, false, origin);
     }
 
-    /** Names the factory for the order of what its connections send. */
+    /** See {@link ClientConnection#ClientConnection}. */
     final String origin() {
         return origin;
     }
@@ -344,13 +349,15 @@ public class PgaqConnectionFactory
         return PgaqObjectFactory.reference(getClass(), values);
     }
 
-    /** Takes the values of a reference. */
+    /** Takes the values of a reference. Those that a process makes of one reference are one factory for the order. */
     final void set(Map<String, String> values) {
-        values.forEach((name, value) -> {
-            if (name.equals(URL)) {
+        String name = PROCESS + new TreeMap<>(values);
+        origin = "jms:" + UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
+        values.forEach((key, value) -> {
+            if (key.equals(URL)) {
                 setUrl(value);
             } else {
-                set(name, value);
+                set(key, value);
             }
         });
     }

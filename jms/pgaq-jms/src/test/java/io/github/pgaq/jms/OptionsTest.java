@@ -210,6 +210,22 @@ class OptionsTest {
         assertEquals(factory.getReference(), copy(factory).getReference());
     }
 
+    /** A program can look a factory up for each message that it sends. */
+    @Test
+    void factoriesThatAreLookedUpKeepOneOrder() throws Exception {
+        PgaqConnectionFactory factory = new PgaqConnectionFactory(URL + "?pgaq.prefetch=7");
+        assertEquals(lookedUp(factory).origin(), lookedUp(factory).origin());
+        assertNotEquals(
+                lookedUp(factory).origin(),
+                lookedUp(new PgaqConnectionFactory(URL + "?pgaq.prefetch=8")).origin());
+        assertNotEquals(factory.origin(), new PgaqConnectionFactory(URL + "?pgaq.prefetch=7").origin());
+    }
+
+    private static PgaqConnectionFactory lookedUp(PgaqConnectionFactory factory) throws Exception {
+        return (PgaqConnectionFactory)
+                new PgaqObjectFactory().getObjectInstance(factory.getReference(), null, null, null);
+    }
+
     @Test
     void destinationsComeBackFromJndi() throws Exception {
         PgaqObjectFactory objects = new PgaqObjectFactory();
