@@ -4,7 +4,6 @@ import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqSession;
 import jakarta.jms.IllegalStateException;
 import jakarta.jms.JMSException;
-import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.Session;
 import java.lang.reflect.InvocationHandler;
@@ -12,6 +11,8 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.Arrays;
+import java.util.Objects;
+import java.util.function.Predicate;
 import javax.sql.DataSource;
 import org.springframework.jdbc.datasource.ConnectionHolder;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
@@ -50,7 +51,16 @@ record JoinedConnection(Object target, DataSource dataSource) implements Invocat
                     + " with Propagation.NOT_SUPPORTED");
         }
         if (target instanceof MessageConsumer consumer && name.equals("receive")) {
-            return receive(consumer, arguments == null ? 0 : (long) arguments[0]);
+            long timeout = arguments == null ? 0 : (long) arguments[0];
+            return receive(timeout, ms -> ms < 0 ? consumer.receiveNoWait() : consumer.receive(ms), Objects::nonNull);
+        }
+        if (target instanceof PgaqSession session && name.equals("bulkReceive")) {
+            MessageConsumer consumer = (MessageConsumer) target(arguments[0]);
+            int max = (int) arguments[1];
+            return receive(
+                    (long) arguments[2],
+                    ms -> ms < 0 ? session.bulkReceiveNoWait(consumer, max) : session.bulkReceive(consumer, max, ms),
+                    messages -> !messages.isEmpty());
         }
         try {
             Object result = target instanceof PgaqConnection connection
@@ -68,34 +78,41 @@ record JoinedConnection(Object target, DataSource dataSource) implements Invocat
         }
     }
 
-    /** The provider knows its own consumers. */
     private static Object[] targets(Object[] arguments) {
         return arguments == null
                 ? null
-                : Arrays.stream(arguments)
-                        .map(each -> each != null
-                                        && Proxy.isProxyClass(each.getClass())
-                                        && Proxy.getInvocationHandler(each) instanceof JoinedConnection joined
-                                ? joined.target
-                                : each)
-                        .toArray();
+                : Arrays.stream(arguments).map(JoinedConnection::target).toArray();
+    }
+
+    /** The provider knows its own consumers. */
+    private static Object target(Object each) {
+        return each != null
+                        && Proxy.isProxyClass(each.getClass())
+                        && Proxy.getInvocationHandler(each) instanceof JoinedConnection joined
+                ? joined.target
+                : each;
+    }
+
+    /** A call that waits for messages: 0 means without limit, and less than 0 not at all. */
+    private interface Waiting<T> {
+        T receive(long milliseconds) throws JMSException;
     }
 
     /** Fails with TransactionTimedOutException when the time of the transaction is over. */
-    private Message receive(MessageConsumer consumer, long timeout) throws JMSException {
+    private <T> T receive(long timeout, Waiting<T> call, Predicate<T> isDone) throws JMSException {
         long end = System.nanoTime() + Math.min(timeout, LONGEST_MS) * 1_000_000;
         while (TransactionSynchronizationManager.getResource(dataSource) instanceof ConnectionHolder holder
                 && holder.hasTimeout()) {
             long left = holder.getTimeToLiveInMillis();
             long wanted = timeout <= 0 ? Long.MAX_VALUE : (end - System.nanoTime()) / 1_000_000;
             if (wanted <= left) {
-                return wanted <= 0 ? consumer.receiveNoWait() : consumer.receive(wanted);
+                return call.receive(wanted <= 0 ? -1 : wanted);
             }
-            Message message = consumer.receive(left);
-            if (message != null) {
-                return message;
+            T result = call.receive(left);
+            if (isDone.test(result)) {
+                return result;
             }
         }
-        return consumer.receive(timeout);
+        return call.receive(Math.max(timeout, 0));
     }
 }

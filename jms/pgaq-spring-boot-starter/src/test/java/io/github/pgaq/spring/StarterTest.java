@@ -10,9 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.pgaq.jms.PgaqConnection;
 import io.github.pgaq.jms.PgaqConnectionFactory;
+import io.github.pgaq.jms.PgaqSession;
 import io.github.pgaq.jms.ServerTest;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageConsumer;
 import jakarta.jms.QueueSession;
 import jakarta.jms.Session;
 import jakarta.jms.TopicSession;
@@ -310,6 +313,32 @@ class StarterTest extends ServerTest {
         jms.convertAndSend(queue, "work");
         brief.executeWithoutResult(status -> assertEquals("work", template.receiveAndConvert(queue)));
         assertEquals("0", count(queue));
+    }
+
+    @Test
+    void theTimeoutOfTheTransactionLimitsABulkReceive() throws Exception {
+        String queue = newQueue();
+        TransactionTemplate brief = new TransactionTemplate(application.getBean(PlatformTransactionManager.class));
+        brief.setTimeout(1);
+        assertThrows(TransactionTimedOutException.class, () -> brief.executeWithoutResult(status -> bulk(queue, 0)));
+        assertEquals(0, (int) brief.execute(status -> bulk(queue, 10)));
+        jms.convertAndSend(queue, "one");
+        jms.convertAndSend(queue, "two");
+        assertEquals(2, (int) brief.execute(status -> bulk(queue, 10_000)));
+        assertEquals("0", count(queue));
+    }
+
+    /** Receives several messages in the transaction; returns their number. */
+    private int bulk(String queue, long timeout) {
+        try (PgaqConnection connection =
+                        (PgaqConnection) jms.getConnectionFactory().createConnection();
+                PgaqSession session = connection.createSession()) {
+            connection.start();
+            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
+            return session.bulkReceive(consumer, 10, timeout).size();
+        } catch (JMSException e) {
+            throw new AssertionError(e);
+        }
     }
 
     @Test
