@@ -67,6 +67,6 @@ public final class TracingConnectionFactory implements ConnectionFactory {
     }
 
     private JMSContext wrap(JMSContext context) {
-        return new Wrapper<>(context, JMSContext.class, spans, new Settled(), null).proxy();
+        return new Wrapper<>(context, JMSContext.class, spans, new Settled(context.getSessionMode()), null).proxy();
     }
 }

@@ -108,16 +108,17 @@ final class Wrapper<T> implements InvocationHandler {
         }
     }
 
-    private Object wrapped(Object made, Object[] given) {
+    private Object wrapped(Object made, Object[] given) throws JMSException {
         if (made == target) {
             return proxy;
         }
         Destination from = given.length > 0 && given[0] instanceof Destination first ? first : null;
         if (made instanceof Session session) {
-            return new Wrapper<>(session, Session.class, spans, new Settled(), null).proxy();
+            return new Wrapper<>(session, Session.class, spans, new Settled(session.getAcknowledgeMode()), null)
+                    .proxy();
         }
         if (made instanceof JMSContext other) {
-            return new Wrapper<>(other, JMSContext.class, spans, new Settled(), null).proxy();
+            return new Wrapper<>(other, JMSContext.class, spans, new Settled(other.getSessionMode()), null).proxy();
         }
         if (made instanceof MessageProducer producer) {
             return new Wrapper<>(producer, MessageProducer.class, spans, null, null).proxy();
@@ -279,6 +280,7 @@ final class Wrapper<T> implements InvocationHandler {
         if (received instanceof Message message) {
             spans.receive(from(message), message, began);
             settled.add(Spans.spanContext(Spans.creation(message)));
+            settled.returns();
         }
         return received;
     }
@@ -292,6 +294,7 @@ final class Wrapper<T> implements InvocationHandler {
             Spans.fail(span, e);
             throw e;
         } finally {
+            settled.returns();
             span.end();
         }
     }

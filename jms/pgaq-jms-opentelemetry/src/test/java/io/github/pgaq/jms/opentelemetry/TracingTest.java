@@ -203,6 +203,35 @@ class TracingTest extends ServerTest {
                         .collect(Collectors.toList()));
     }
 
+    /** What a session acknowledges by itself is settled: only the message of a running listener is not. */
+    @Test
+    void recoverInASessionThatAcknowledgesItself() throws Exception {
+        try (JMSContext context = factory.createContext(JMSContext.AUTO_ACKNOWLEDGE)) {
+            Queue destination = context.createQueue(queue);
+            context.createProducer()
+                    .send(destination, "a")
+                    .send(destination, "b")
+                    .send(destination, "c");
+            var consumer = context.createConsumer(destination);
+            for (String text : List.of("a", "b")) {
+                assertEquals(text, consumer.receive(SAFETY_SECONDS * 1000L).getBody(String.class));
+            }
+            context.recover();
+            context.acknowledge();
+            assertEquals(List.of(), spans("settle"));
+            CountDownLatch twice = new CountDownLatch(2);
+            consumer.setMessageListener(message -> {
+                if (twice.getCount() == 2) {
+                    context.recover();
+                }
+                twice.countDown();
+            });
+            assertTrue(twice.await(SAFETY_SECONDS, TimeUnit.SECONDS));
+        }
+        assertEquals(1, number(span("settle"), "messaging.batch.message_count"));
+        assertEquals("recover", text(span("settle"), "messaging.pgaq.settlement"));
+    }
+
     /** Messages of a transaction that rolls back do not arrive, but their spans remain. */
     @Test
     void senderThatRollsBack() throws Exception {
@@ -246,7 +275,6 @@ class TracingTest extends ServerTest {
         }
     }
 
-    /** A message that is sent twice has two contexts; one that the program has given one keeps it. */
     /** The parameter's type decides, as without spans. */
     @Test
     void bodiesThatAreNull() throws Exception {
@@ -269,6 +297,7 @@ class TracingTest extends ServerTest {
         }
     }
 
+    /** A message that is sent twice has two contexts; one that the program has given one keeps it. */
     @Test
     void sameMessageAgain() throws Exception {
         String given = "00-11111111111111111111111111111111-2222222222222222-01";
