@@ -28,6 +28,7 @@ extern AqQueue *aq_lease_calls_with_dequeue(FunctionCallInfo fcinfo, int arg, Aq
 extern Jsonb *aq_properties_set(Jsonb *properties, const char *name, const char *string, int length);
 extern Jsonb *aq_properties_of_payload(Datum payload);
 extern Datum aq_properties_into_payload(Datum payload, const Jsonb *properties);
+extern AqEnqueue *aq_properties_each(const AqEnqueue *call, int n);
 
 /* --- message_key.c: keys of messages */
 extern struct varlena *aq_message_key_check(struct varlena *key);
@@ -40,6 +41,7 @@ extern void aq_match_subscribers(AqQueue *queue, const AqPutOptions *options, ui
 
 /* --- trace_context.c */
 extern void aq_trace_context_define(void);
+extern bool aq_trace_context_differs(const AqEnqueue *call, const AqQueue *queue, int n, const bool *nulls);
 extern void aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, AqPutOptions *options, int noptions,
 								 int n, Datum *values, const bool *nulls);
 

@@ -740,6 +740,8 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 			values[i] = from_text && !isnull[i] ? text_to_payload(queue, payloads[i]) : payloads[i];
 		}
 		each = aq_message_key_agree(queue, call, n, values, nulls);
+		if (each == NULL && aq_trace_context_differs(call, queue, n, nulls))
+			each = aq_properties_each(call, n);
 		if (each != call->each)
 			own = read_each(each, n, queue, &now);
 		aq_trace_context_add(call, queue, own != NULL ? own : &common, own != NULL ? n : 1, n, values, nulls);

@@ -139,11 +139,7 @@ aq_message_key_agree(const AqQueue *queue, const AqEnqueue *call, int n, Datum *
 		if (group == NULL || !aq_version_has_keys())
 			continue;
 		if (each == NULL)
-		{
-			each = palloc(n * sizeof(AqEnqueue));
-			for (int j = 0; j < n; j++)
-				each[j] = call->each != NULL ? call->each[j] : *call;
-		}
+			each = aq_properties_each(call, n);
 		each[i].key = aq_message_key_check(group);
 		each[i].key_is_group = true;
 	}

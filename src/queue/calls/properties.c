@@ -62,3 +62,14 @@ aq_properties_into_payload(Datum payload, const Jsonb *properties)
 
 	return HeapTupleGetDatum(heap_modify_tuple_by_cols(&tuple, desc, 1, &column, &value, &isnull));
 }
+
+/* The arguments of each of n messages, which can then have properties and keys of their own. */
+AqEnqueue *
+aq_properties_each(const AqEnqueue *call, int n)
+{
+	AqEnqueue  *each = palloc(n * sizeof(AqEnqueue));
+
+	for (int i = 0; i < n; i++)
+		each[i] = call->each != NULL ? call->each[i] : *call;
+	return each;
+}

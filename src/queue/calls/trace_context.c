@@ -202,6 +202,18 @@ add_to_payload(Datum payload)
 	return properties == before ? payload : aq_properties_into_payload(payload, properties);
 }
 
+/* Do the messages of a call get it in different places, so that each needs options of its own? */
+bool
+aq_trace_context_differs(const AqEnqueue *call, const AqQueue *queue, int n, const bool *nulls)
+{
+	if (traceparent[0] == '\0' || call->enqueued_before || !queue->jms)
+		return false;
+	for (int i = 1; i < n; i++)
+		if (nulls[i] != nulls[0])
+			return true;
+	return false;
+}
+
 /*
  * Gives n messages the session's trace context, if there is one.  options: of
  * all messages, or, if noptions is n, of each.
