@@ -43,6 +43,12 @@ static const AqStoreChecks classic_checks = {
 	.chunks = aq_classic_check_chunks,
 };
 
+static bool
+worker_may_put(AqQueue *queue, bool keyed)
+{
+	return (!keyed || aq_classic_tables_take_keys(queue)) && aq_commit_order_may_put(queue);
+}
+
 static const AqStore classic_store = {
 	.kind = AQ_STORE_CLASSIC,
 	.xact = &aq_classic_notes_xact,
@@ -55,7 +61,7 @@ static const AqStore classic_store = {
 	.put = aq_classic_put,
 	.take = aq_classic_take,
 	.settle_leases = aq_classic_lease_settle,
-	.worker_may_put = aq_commit_order_may_put,
+	.worker_may_put = worker_may_put,
 	.owns = owns,
 	.ready = aq_classic_take_ready,
 	.in_doubt = aq_classic_doubts_any,

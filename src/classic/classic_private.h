@@ -529,6 +529,7 @@ extern void aq_classic_tables_lock(AqQueue *queue);
 extern void aq_classic_tables_drop_queue(AqQueue *queue, bool force);
 extern bool aq_classic_tables_hold(AqQueue *queue);
 extern void aq_classic_tables_ask_for_keys(AqQueue *queue, bool only_group);
+extern bool aq_classic_tables_take_keys(AqQueue *queue);
 extern void aq_classic_tables_keys_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_tables_leave(AqQueue *queue);
 

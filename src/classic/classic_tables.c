@@ -102,6 +102,16 @@ aq_classic_tables_ask_for_keys(AqQueue *queue, bool only_group)
 			 errhint("The column is added as soon as no transaction uses the queue table: try again.")));
 }
 
+/* Can the worker put a message with a key?  If not, the column is asked for. */
+bool
+aq_classic_tables_take_keys(AqQueue *queue)
+{
+	if (aq_schema_has_column(queue->table.messages, COL_MESSAGE_KEY))
+		return true;
+	aq_work_post(queue->shm, AQ_WORK_TABLES);
+	return false;
+}
+
 /* The worker's job: adds the column.  It waits for no user. */
 void
 aq_classic_tables_keys_job(int32 id, AqQueueShm *shm)

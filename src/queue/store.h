@@ -519,10 +519,11 @@ typedef struct AqStore
 	uint64		(*enqueued_here) (AqQueueShm *shm);
 	/*
 	 * Called by the worker before put(): is it certain that neither put() nor
-	 * the commit waits for the worker itself or for a user?  Optional: without
-	 * it, always.
+	 * the commit waits for the worker itself or for a user, and, if the message
+	 * has a key (keyed), that there is a column for it?  Optional: without it,
+	 * always.
 	 */
-	bool		(*worker_may_put) (AqQueue *queue);
+	bool		(*worker_may_put) (AqQueue *queue, bool keyed);
 	/*
 	 * For aq.metrics().  The queue is pinned.  Does not wait for locks of
 	 * users; may read tables.
@@ -552,7 +553,7 @@ extern bytea *aq_store_targets_to_bytes(const Bitmapset *targets);
  * exception queue
  */
 extern bool aq_exception_pin(AqQueue *target);
-extern bool aq_exception_may_put(AqQueue *target);
+extern bool aq_exception_may_put(AqQueue *target, bool keyed);
 extern bool aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOptions *options, uint32 n,
 							 Datum payload, bool isnull);
 

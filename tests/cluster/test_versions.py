@@ -366,6 +366,28 @@ def test_groups_of_jakarta_messaging(database, server):
         until(becomes_key, "the column")
 
 
+@pytest.mark.parametrize("source", ["sharded", "tabled"])
+def test_a_dead_letter_with_a_key(server, database, source):
+    """Of an exception queue whose table was made before the update, the worker asks for the column, without an error."""
+    with database("letters", OLD) as conn:
+        conn.execute("SELECT aq.create_queue_table('public.letters'), aq.create_queue_table('public.tab')")
+        conn.execute("SELECT aq.create_queue('letters', queue_table => 'public.letters')")
+        table = {"sharded": None, "tabled": "public.tab"}[source]
+        conn.execute("SELECT aq.create_queue('q', queue_table => %s, max_retries => 0, exception_queue => 'letters')", [table])
+        put(conn, "q", 0)
+        assert take(conn, "q") == [0]
+        update(conn, NEW, PGAQ_ONLY)
+        if source == "tabled":
+            until(lambda: put_into(conn, "SELECT aq.enqueue('q', '1', key => 'k')"), "the column")
+        else:
+            put(conn, "q", 1, key="k")
+        before = server.log_text().count("no column for keys")
+        msgid, receipt = conn.execute("SELECT msgid, receipt FROM aq.dequeue('q', lease => '1 hour')").fetchone()
+        conn.execute("SELECT aq.reject('q', ARRAY[%s::uuid], %s)", [msgid, receipt])
+        until(lambda: by_key(conn, "letters") == [1], "the dead letter")
+        assert server.log_text().count("no column for keys") == before
+
+
 def dead(conn, payload, **options):
     """A dead letter of queue q."""
     letters = "SELECT count(*) FROM aq.messages WHERE queue_name = 'q_exceptions' AND state = 'READY'"

@@ -322,9 +322,9 @@ both_in_doubt(AqQueueShm *shm)
 }
 
 static bool
-both_worker_may_put(AqQueue *queue)
+both_worker_may_put(AqQueue *queue, bool keyed)
 {
-	return sharded()->worker_may_put(queue);
+	return sharded()->worker_may_put(queue, keyed);
 }
 
 /*

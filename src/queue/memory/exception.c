@@ -28,11 +28,11 @@ aq_exception_pin(AqQueue *target)
 	return true;
 }
 
-/* The queue is pinned.  Returns false if its store would have to wait. */
+/* The queue is pinned.  Returns false if its store would have to wait.  keyed: the message has a key. */
 bool
-aq_exception_may_put(AqQueue *target)
+aq_exception_may_put(AqQueue *target, bool keyed)
 {
-	return target->store->worker_may_put == NULL || target->store->worker_may_put(target);
+	return target->store->worker_may_put == NULL || target->store->worker_may_put(target, keyed);
 }
 
 /*
@@ -48,7 +48,7 @@ aq_exception_put(AqQueue *source, const pg_uuid_t *id, AqQueue *target, AqPutOpt
 	Datum	   *payloads = palloc(n * sizeof(Datum));
 	bool	   *nulls = palloc(n * sizeof(bool));
 
-	if (!aq_exception_may_put(target))
+	if (!aq_exception_may_put(target, options->each[0].key != NULL))
 		return false;
 	/* a queue table can have priorities that a sharded queue cannot */
 	if (aq_queue_is_sharded(target))

@@ -198,11 +198,11 @@ wants_tables(AqQueueShm *shm)
  * The worker cannot wait for itself: before it enqueues, it checks whether
  * there are empty tables; if not, it tries again after its next round has
  * created some.  It does not wait for users either, so it locks the
- * numbers, which aq_tables_lock locks first, conditionally.  What it enqueues may have
- * keys.
+ * numbers, which aq_tables_lock locks first, conditionally.  For messages without keys,
+ * too, it wants a table with a column for them, so that it makes no others.
  */
 bool
-aq_tables_ready_for_worker(AqQueue *queue)
+aq_tables_ready_for_worker(AqQueue *queue, bool keyed)
 {
 	AqQueueShm *shm = queue->shm;
 	ShardQueue *sq = shard_queue(shm);

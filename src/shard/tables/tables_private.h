@@ -148,7 +148,7 @@ extern void aq_tables_give_back(AqQueueShm *shm, Partition *partition);
 extern void aq_tables_subabort(SubTransactionId subid);
 extern void aq_tables_subcommit(SubTransactionId subid, SubTransactionId parent);
 extern void aq_tables_xact_end(void);
-extern bool aq_tables_ready_for_worker(AqQueue *queue);
+extern bool aq_tables_ready_for_worker(AqQueue *queue, bool keyed);
 extern Partition *aq_tables_take_empty(AqQueueShm *shm);
 extern void aq_tables_job(int32 id, AqQueueShm *shm);
 extern void aq_tables_check_surplus(AqQueueShm *shm);

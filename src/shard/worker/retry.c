@@ -622,7 +622,7 @@ put_dead_letters(Move *move, AqQueue *queue, AqQueue *target, const AqMessage *m
 
 	if (!moved)
 		return false;
-	moved = aq_exception_may_put(target);
+	moved = aq_exception_may_put(target, m->key != NULL);
 	if (moved)
 	{
 		n = aq_dead_letter_make(stories_of(move), move->nmoved, queue, m, &each);
