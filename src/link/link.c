@@ -109,6 +109,27 @@ aq_link_remote(const AqLinkStream *stream)
 	return &route_of(stream)->remote;
 }
 
+/*
+ * Can messages be sent with their keys?  A database of 0.1.0 gets them without, and the
+ * log says so once for each stream.  what: "propagation schedule 7".
+ */
+bool
+aq_link_sends_keys(AqLinkStream *stream, const char *what)
+{
+	AqLinkStreamState *state = (AqLinkStreamState *) stream;
+	const char *version = state->route->remote.version;
+
+	if (aq_version_knows_keys(version))
+		return true;
+	if (!state->without_keys)
+		ereport(LOG,
+				(errmsg("messages of %s arrive without their keys", what),
+				 errdetail("The other database has version %s of the extension \"pgaq\".", version),
+				 errhint("Update the extension there to 0.2.0 or later.")));
+	state->without_keys = true;
+	return false;
+}
+
 void
 aq_link_flush(void)
 {

@@ -216,6 +216,7 @@ extern Oid	aq_link_server(const char *name, Oid role);
 extern AqLinkStream *aq_link_add(int64 key, Oid server, Oid role);	/* in list */
 extern void aq_link_wake_stream(AqLinkStream *stream);
 extern const AqLinkRemote *aq_link_remote(const AqLinkStream *stream);
+extern bool aq_link_sends_keys(AqLinkStream *stream, const char *what);
 extern void aq_link_flush(void);	/* the commit of this callback's transaction is flushed */
 
 /* They set the next parameter of the request; the value is not copied.  NULL: null. */

@@ -288,6 +288,7 @@ typedef struct AqLinkStreamState
 	MemoryContext request_context;
 	AqTrouble	trouble;		/* errors of its callbacks */
 	TimestampTz again;			/* it is woken then; 0: not */
+	bool		without_keys;	/* the log says that the other side is too old for keys */
 } AqLinkStreamState;
 
 typedef enum AqCallResult

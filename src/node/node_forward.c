@@ -115,7 +115,6 @@ typedef struct Forwarding
 	RequestKind kind;			/* in flight */
 	Parcel		parcels[UNITS]; /* of it; one if it is a recall */
 	int			nparcels;
-	bool		without_keys;	/* the log says that the other node is too old for keys */
 	TimestampTz sent;			/* the last request with messages */
 	int32		trying;			/* queue whose messages are being taken; an error leaves it set */
 } Forwarding;
@@ -363,29 +362,12 @@ has_room(const Forwarding *forwarding, const Delivery *delivery, const Unit *uni
 		delivery->queue_id == unit->row.queue_id && unit->failures == 0;
 }
 
-/* Are keys sent with these messages?  A node of 0.1.0 gets messages with keys without them. */
-static bool
-sends_keys(Forwarding *forwarding, const AqLinkStream *stream, const AqMoved *moved)
-{
-	const AqLinkRemote *remote = aq_link_remote(stream);
-
-	if (!moved->keyed || aq_version_knows_keys(remote->version))
-		return moved->keyed;
-	if (!forwarding->without_keys)
-		ereport(LOG,
-				(errmsg("messages arrive at node %d without their keys", node_of(stream)),
-				 errdetail("It has version %s of the extension \"pgaq\".", remote->version),
-				 errhint("Update the extension there to 0.2.0 or later.")));
-	forwarding->without_keys = true;
-	return false;
-}
-
 static void
 add_unit(AqLinkStream *stream, Delivery *delivery, const AqNodeUnit *row, const char *queue_name, const char *consumer, const AqMoved *moved)
 {
 	Forwarding *forwarding = stream->data;
 	AqLinkRequest *request = delivery->request;
-	bool		keyed = sends_keys(forwarding, stream, moved);
+	bool		keyed = moved->keyed && aq_link_sends_keys(stream, psprintf("distributed queues for node %d", node_of(stream)));
 
 	if (forwarding->nparcels == 0)
 	{

@@ -46,7 +46,6 @@ typedef struct Sending
 	int64		last;			/* of the question: of the last batch taken */
 	TimestampTz sent;
 	TimestampTz not_before;		/* a session has the schedule locked, or it has failed */
-	bool		without_keys;	/* the log says that the other database is too old for keys */
 	int			failures;		/* in a row, if it waits because of these; else 0 */
 } Sending;
 
@@ -184,26 +183,6 @@ ask(AqLinkStream *stream, AqLinkRequest *request)
 	return found;
 }
 
-/* Are keys sent with the batch that was just read?  A database of 0.1.0 gets messages with keys without them. */
-static bool
-sends_keys(AqLinkStream *stream)
-{
-	Sending    *sending = stream->data;
-	const AqLinkRemote *remote = aq_link_remote(stream);
-
-	if (SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16) == NULL)
-		return false;
-	if (aq_version_knows_keys(remote->version))
-		return true;
-	if (!sending->without_keys)
-		ereport(LOG,
-				(errmsg("messages of propagation schedule " INT64_FORMAT " arrive without their keys", stream->key),
-				 errdetail("The other database has version %s of the extension \"pgaq\".", remote->version),
-				 errhint("Update the extension there to 0.2.0 or later.")));
-	sending->without_keys = true;
-	return false;
-}
-
 static bool
 put(AqLinkStream *stream, AqLinkRequest *request)
 {
@@ -219,7 +198,8 @@ put(AqLinkStream *stream, AqLinkRequest *request)
 									  "WHERE l.schedule_id = $1 ORDER BY b.number LIMIT 1", aq_version_has_keys() ? "b.keys" : "NULL"), stream->key) == 1;
 	if (found)
 	{
-		bool		keyed = sends_keys(stream);
+		bool		keyed = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 16) != NULL &&
+			aq_link_sends_keys(stream, psprintf("propagation schedule " INT64_FORMAT, stream->key));
 
 		add_parameters(request, keyed ? 16 : 15, context);
 		sending->first = number_of(3);

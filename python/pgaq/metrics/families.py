@@ -38,6 +38,13 @@ class Collector:
 
 CONSUMER = ("database", "queue", "consumer", "delivery_mode")
 
+# Queues that are labels: the oldest ones, so that which ones they are changes only when one is dropped.  Exception queues come last.
+NAMED = """q AS MATERIALIZED (SELECT queue_id, queue_name, queue_type, exception_queue FROM aq.queues),
+named AS (
+    SELECT q.queue_id, q.queue_name, e.exception_queue IS NOT NULL AS is_exception_queue,
+           row_number() OVER (ORDER BY q.queue_type = 'exception' OR e.exception_queue IS NOT NULL, q.queue_id) <= %(limit)s AS named
+    FROM q LEFT JOIN (SELECT DISTINCT exception_queue FROM q) e ON e.exception_queue = q.queue_name)"""
+
 
 def _limited(columns: str, table: str, key: str, sums: str) -> str:
     """Rows of a view in the order of their keys; those beyond the limit have the label other."""
@@ -51,16 +58,10 @@ FROM (SELECT *, row_number() OVER (ORDER BY {key}) AS number FROM {table}) t GRO
 COLLECTORS: tuple[Collector, ...] = (
     Collector(
         "queues",
-        # the oldest queues are labels: which ones they are changes only when one is dropped.  Default exception queues come last.
         f"""
 WITH m AS MATERIALIZED (SELECT * FROM aq.metrics()),
 p AS MATERIALIZED ({PAUSES}),
-q AS MATERIALIZED (SELECT queue_id, queue_type, exception_queue FROM aq.queues),
-named AS (
-    SELECT m.queue_id, bool_or(e.exception_queue IS NOT NULL) AS is_exception_queue,
-           row_number() OVER (ORDER BY bool_or(e.exception_queue IS NOT NULL OR q.queue_type = 'exception'), m.queue_id) <= %(limit)s AS named
-    FROM m LEFT JOIN q USING (queue_id) LEFT JOIN (SELECT DISTINCT exception_queue FROM q) e ON e.exception_queue = m.queue_name
-    GROUP BY m.queue_id),
+{NAMED},
 labelled AS (
     SELECT m.*, n.is_exception_queue, CASE WHEN n.named THEN m.queue_name ELSE 'other' END AS queue,
            COALESCE(extract(epoch FROM clock_timestamp() - LEAST(whole.paused, one.paused)), 0)::float8 AS paused_seconds,
@@ -134,12 +135,8 @@ FROM labelled GROUP BY queue, of_consumer, delivery_mode""",
     ),
     Collector(
         "latencies",
-        # the same queues are labels as above
-        """
-WITH q AS MATERIALIZED (SELECT queue_id, queue_name, queue_type, exception_queue FROM aq.queues),
-named AS (
-    SELECT queue_name, row_number() OVER (ORDER BY queue_type = 'exception' OR e.exception_queue IS NOT NULL, queue_id) <= %(limit)s AS named
-    FROM q LEFT JOIN (SELECT DISTINCT exception_queue FROM q) e ON e.exception_queue = q.queue_name)
+        f"""
+WITH {NAMED}
 SELECT current_database() AS database, CASE WHEN n.named THEN queue_name ELSE 'other' END AS queue, l.delivery_mode, l.buckets, l.total_seconds
 FROM aq.latencies l LEFT JOIN named n USING (queue_name) WHERE l.messages > 0""",
         (
