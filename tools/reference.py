@@ -246,7 +246,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.relkind AS kind, obj_descriptio
    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
-WHERE n.nspname IN ('aq', 'sys') AND c.relkind = 'v' OR n.nspname = 'aq_internal' AND c.relkind = 'r'
+WHERE n.nspname IN ('aq', 'sys') AND c.relkind = 'v' OR n.nspname = 'aq_internal' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY c.relname"""
 
 # group: the views that belong to it; the first pattern that fits counts
@@ -254,7 +254,7 @@ GROUPS = {
     "tables": r"aq_internal\..*",
     "queues": r"aq\.(queue\w*|subscribers|privileges|messages|dead_letters|buffered_queues|latencies|partitions|shards|role_usage|errors|database_properties)",
     "background": r"aq\.(workers|schedules|propagations|registrations|notifiers|links|nodes|node_units|actions)",
-    "history": r"aq\.(snapshot\w*|baselines|session_history|stored_session_history|sampled_waits|session_sampler)",
+    "history": r"aq\.(snapshot\w*|baselines|session_history|stored_session_history|sampled_waits|session_sampler|history_\w+)",
     "waits": r"aq\..*",
     "oracle history": r"sys\.(dba_hist_\w+|v\$(active_session_history|ash_info|sampled_event))",
     "oracle waits": r"sys\.(x\$.*|v\$(event|latch|mutex|libcache|librarycache|rowcache|db_object|sess|mystat|stat|sys).*)",

@@ -32,7 +32,7 @@ BEGIN
 	FOR command IN
 		SELECT format('ALTER SCHEMA %1$s OWNER TO pgaq; GRANT ALL ON SCHEMA %1$s TO pgaq', 'aq_data')
 		UNION ALL SELECT format('ALTER TABLE %1$s OWNER TO pgaq; GRANT ALL ON TABLE %1$s TO pgaq', c.oid::regclass)
-			FROM pg_class c WHERE c.relnamespace IN ('aq'::regnamespace, 'aq_internal'::regnamespace, 'aq_data'::regnamespace) AND (c.relkind = 'r'
+			FROM pg_class c WHERE c.relnamespace IN ('aq'::regnamespace, 'aq_internal'::regnamespace, 'aq_data'::regnamespace) AND (c.relkind IN ('r', 'p')
 				OR c.relkind = 'S' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
 		UNION ALL SELECT CASE WHEN p.prosecdef THEN format('ALTER ROUTINE %1$s OWNER TO pgaq; GRANT ALL ON ROUTINE %1$s TO pgaq', p.oid::regprocedure)
 				ELSE format('GRANT EXECUTE ON ROUTINE %s TO pgaq', p.oid::regprocedure) END

@@ -44,6 +44,55 @@ COMMENT ON COLUMN aq_internal.action.detail IS 'arguments';
 ALTER TABLE aq_internal.action OWNER TO pgaq;
 GRANT ALL ON TABLE aq_internal.action TO pgaq;
 
+-- The history of queues.
+CREATE TABLE aq_internal.history_minute (
+	sampled_at timestamptz NOT NULL,
+	queue_id integer NOT NULL,
+	oldest real,
+	ready bigint,
+	in_flight bigint,
+	delayed bigint,
+	enqueued bigint NOT NULL,
+	dequeued bigint NOT NULL,
+	failed bigint NOT NULL,
+	buckets integer[]
+) PARTITION BY LIST ((extract(epoch FROM sampled_at - timestamptz '2000-01-01 00:00Z')::bigint / 28800 % 8));
+CREATE TABLE aq_internal.history_hour (LIKE aq_internal.history_minute) PARTITION BY LIST ((extract(epoch FROM sampled_at - timestamptz '2000-01-01 00:00Z')::bigint / 1296000 % 8));
+DO $$
+DECLARE
+	ring text;
+BEGIN
+	FOREACH ring IN ARRAY '{history_minute,history_hour}'::text[] LOOP
+		EXECUTE format('CREATE INDEX ON aq_internal.%I (queue_id, sampled_at)', ring);
+		EXECUTE format('CREATE INDEX ON aq_internal.%I USING brin (sampled_at) WITH (pages_per_range = 16, autosummarize)', ring);
+		FOR i IN 0..7 LOOP
+			EXECUTE format('CREATE TABLE aq_internal.%I PARTITION OF aq_internal.%I FOR VALUES IN (%s)', ring || '_' || i, ring, i);
+			EXECUTE format('COMMENT ON TABLE aq_internal.%I IS %L', ring || '_' || i, 'One of the eight tables of aq_internal.' || ring);
+		END LOOP;
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.sampled_at IS %L', ring, 'end of the minute, or of the hour');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.queue_id IS %L', ring, 'the queue; negative: its buffered messages; 0: the sum of the queues beyond pgaq.history_queues');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.oldest IS %L', ring, 'seconds since which a message had been ready');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.ready IS %L', ring, 'ready messages, of all consumers; null: not counted; of an hour: the most');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.in_flight IS %L', ring, 'the same of messages in flight');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.delayed IS %L', ring, 'the same of delayed messages');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.enqueued IS %L', ring, 'messages enqueued since the row before');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.dequeued IS %L', ring, '(message, consumer) pairs done since');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.failed IS %L', ring, 'of these: expired or failed');
+		EXECUTE format('COMMENT ON COLUMN aq_internal.%I.buckets IS %L', ring, 'how long those dequeued since had waited, as in aq.latencies; null: none');
+	END LOOP;
+END $$;
+COMMENT ON TABLE aq_internal.history_minute IS 'A row for each queue and minute in which something happened, of two days and up to 16 hours more';
+COMMENT ON TABLE aq_internal.history_hour IS 'The same for hours, of 90 days and up to 30 more';
+DO $$
+DECLARE
+	name text;
+BEGIN
+	FOR name IN SELECT oid::regclass FROM pg_class WHERE relnamespace = 'aq_internal'::regnamespace AND relname LIKE 'history\_%' AND relkind IN ('r', 'p') LOOP
+		EXECUTE format('ALTER TABLE %s OWNER TO pgaq', name);
+		EXECUTE format('GRANT ALL ON TABLE %s TO pgaq', name);
+	END LOOP;
+END $$;
+
 -- Sessions that read definitions of queues wait until the end. None of them fails: this fails if it does not get the lock in time, as below.
 DO $$
 DECLARE
@@ -1077,6 +1126,147 @@ CREATE OR REPLACE VIEW aq.actions WITH (security_barrier=true) AS
     a.detail
    FROM aq_internal.action a
   WHERE ((a.role = SESSION_USER) OR pg_has_role('pg_monitor'::name, 'USAGE'::text));
+CREATE OR REPLACE FUNCTION aq_internal.history_samples(OUT queue_id integer, OUT oldest real, OUT ready bigint, OUT in_flight bigint, OUT delayed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT failed bigint, OUT buckets integer[])
+ RETURNS SETOF record
+ LANGUAGE c
+ ROWS 100
+AS 'pgaq', $function$aq_history_samples$function$;
+CREATE OR REPLACE FUNCTION aq_internal.history_hours(minute timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+	until CONSTANT timestamptz := date_bin('1 hour', minute, '2000-01-01 00:00Z');
+	since timestamptz := (SELECT max(h.sampled_at) FROM aq_internal.history_hour h WHERE h.sampled_at > until - interval '60 hours' AND h.sampled_at <= until);
+BEGIN
+	-- reads all hours, only after a long pause
+	since := coalesce(since, (SELECT max(h.sampled_at) FROM aq_internal.history_hour h WHERE h.sampled_at <= until), '-infinity');
+	EXECUTE format($insert$
+		INSERT INTO aq_internal.history_hour
+		SELECT date_bin('1 hour', h.sampled_at - interval '1 microsecond', '2000-01-01 00:00Z') + interval '1 hour' AS hour, h.queue_id, max(h.oldest),
+			max(h.ready), max(h.in_flight), max(h.delayed), sum(h.enqueued), sum(h.dequeued), sum(h.failed), (ARRAY[%s])[1:max(cardinality(h.buckets))]
+		FROM aq_internal.history_minute h WHERE h.sampled_at > $1 AND h.sampled_at <= $2 GROUP BY hour, h.queue_id ORDER BY hour, h.queue_id$insert$,
+		-- three times as fast as unnest()
+		(SELECT string_agg(format('least(coalesce(sum(h.buckets[%s]), 0), 2147483647)::integer', i), ', ') FROM generate_series(1, 33) i))
+	USING since, until;
+END $function$;
+CREATE OR REPLACE FUNCTION aq_internal.history_empty(ring text, span bigint, minute timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+	this_turn CONSTANT bigint := extract(epoch FROM minute - timestamptz '2000-01-01 00:00Z')::bigint / span;
+	of_turn CONSTANT text := '(extract(epoch FROM sampled_at - timestamptz ''2000-01-01 00:00Z'')::bigint / ' || span || ')';
+	part text;
+	old boolean;
+BEGIN
+	FOR turn IN this_turn..this_turn + 1 LOOP
+		part := format('aq_internal.%I', ring || '_' || turn % 8);
+		EXECUTE format('SELECT %s <> %s FROM %s LIMIT 1', of_turn, turn, part) INTO old;
+		IF old THEN
+			EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s WHERE %s = %s)', part, of_turn, turn) INTO old;
+		END IF;
+		IF old THEN
+			BEGIN
+				EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', part);
+				EXECUTE format('TRUNCATE %s', part);
+			EXCEPTION WHEN lock_not_available THEN
+				NULL;
+			END;
+		END IF;
+	END LOOP;
+END $function$;
+CREATE OR REPLACE FUNCTION aq_internal.history_turn(minute timestamp with time zone, hours boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+	-- after a long pause, minutes whose hours are missing are in a table that is emptied
+	IF hours THEN
+		PERFORM aq_internal.history_hours(minute - interval '1 minute');
+		PERFORM aq_internal.history_empty('history_hour', 1296000, minute);
+	END IF;
+	PERFORM aq_internal.history_empty('history_minute', 28800, minute);
+	INSERT INTO aq_internal.history_minute SELECT minute, s.* FROM aq_internal.history_samples() s;
+	IF hours THEN
+		PERFORM aq_internal.history_hours(minute);
+	END IF;
+END $function$;
+CREATE OR REPLACE VIEW aq.history_minutes WITH (security_barrier=true) AS
+ SELECT h.sampled_at,
+    q.queue_name,
+        CASE
+            WHEN (h.queue_id > 0) THEN 'persistent'::text
+            ELSE 'buffered'::text
+        END AS delivery_mode,
+    h.ready,
+    h.in_flight,
+    h.delayed,
+    (h.oldest)::double precision AS oldest_ready_seconds,
+    h.enqueued,
+    h.dequeued,
+    h.failed,
+    aq.latency_percentile((h.buckets)::bigint[], (0.5)::double precision) AS p50_seconds,
+    aq.latency_percentile((h.buckets)::bigint[], (0.99)::double precision) AS p99_seconds,
+    (h.buckets)::bigint[] AS buckets
+   FROM (aq_internal.queue q
+     JOIN aq_internal.history_minute h ON (((h.queue_id = q.queue_id) OR (h.queue_id = (- q.queue_id)))))
+  WHERE ((pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text)) AND (h.sampled_at > (now() - '2 days'::interval)) AND (h.sampled_at <= (now() + '00:01:00'::interval)))
+UNION ALL
+ SELECT h.sampled_at,
+    NULL::text AS queue_name,
+    NULL::text AS delivery_mode,
+    h.ready,
+    h.in_flight,
+    h.delayed,
+    h.oldest AS oldest_ready_seconds,
+    h.enqueued,
+    h.dequeued,
+    h.failed,
+    aq.latency_percentile((h.buckets)::bigint[], (0.5)::double precision) AS p50_seconds,
+    aq.latency_percentile((h.buckets)::bigint[], (0.99)::double precision) AS p99_seconds,
+    (h.buckets)::bigint[] AS buckets
+   FROM aq_internal.history_minute h
+  WHERE ((h.queue_id = 0) AND pg_has_role('pg_monitor'::name, 'USAGE'::text) AND (h.sampled_at > (now() - '2 days'::interval)) AND (h.sampled_at <= (now() + '00:01:00'::interval)));
+CREATE OR REPLACE VIEW aq.history_hours WITH (security_barrier=true) AS
+ SELECT h.sampled_at,
+    q.queue_name,
+        CASE
+            WHEN (h.queue_id > 0) THEN 'persistent'::text
+            ELSE 'buffered'::text
+        END AS delivery_mode,
+    h.ready,
+    h.in_flight,
+    h.delayed,
+    (h.oldest)::double precision AS oldest_ready_seconds,
+    h.enqueued,
+    h.dequeued,
+    h.failed,
+    aq.latency_percentile((h.buckets)::bigint[], (0.5)::double precision) AS p50_seconds,
+    aq.latency_percentile((h.buckets)::bigint[], (0.99)::double precision) AS p99_seconds,
+    (h.buckets)::bigint[] AS buckets
+   FROM (aq_internal.queue q
+     JOIN aq_internal.history_hour h ON (((h.queue_id = q.queue_id) OR (h.queue_id = (- q.queue_id)))))
+  WHERE ((pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text)) AND (h.sampled_at > (now() - '90 days'::interval)) AND (h.sampled_at <= (now() + '00:01:00'::interval)))
+UNION ALL
+ SELECT h.sampled_at,
+    NULL::text AS queue_name,
+    NULL::text AS delivery_mode,
+    h.ready,
+    h.in_flight,
+    h.delayed,
+    h.oldest AS oldest_ready_seconds,
+    h.enqueued,
+    h.dequeued,
+    h.failed,
+    aq.latency_percentile((h.buckets)::bigint[], (0.5)::double precision) AS p50_seconds,
+    aq.latency_percentile((h.buckets)::bigint[], (0.99)::double precision) AS p99_seconds,
+    (h.buckets)::bigint[] AS buckets
+   FROM aq_internal.history_hour h
+  WHERE ((h.queue_id = 0) AND pg_has_role('pg_monitor'::name, 'USAGE'::text) AND (h.sampled_at > (now() - '90 days'::interval)) AND (h.sampled_at <= (now() + '00:01:00'::interval)));
 CREATE OR REPLACE PROCEDURE aq.send_notification(IN notification aq.notification)
  LANGUAGE sql
 BEGIN ATOMIC
@@ -2583,6 +2773,50 @@ COMMENT ON COLUMN aq.actions.done_at IS 'when';
 COMMENT ON VIEW aq.actions IS 'What was changed through a console in the last 90 days: a role sees what it has done, members of pg_monitor see all';
 REVOKE ALL ON TABLE aq.actions FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.actions TO CURRENT_USER; GRANT SELECT ON TABLE aq.actions TO PUBLIC; GRANT SELECT ON TABLE aq.actions TO pg_monitor;
+COMMENT ON FUNCTION aq_internal.history_samples() IS 'Internal: what the worker has found in this minute; in other processes no row';
+REVOKE ALL ON ROUTINE aq_internal.history_samples() FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO pgaq;
+COMMENT ON FUNCTION aq_internal.history_hours(timestamp with time zone) IS 'Internal: make the rows of the hours that ended since the last one';
+REVOKE ALL ON ROUTINE aq_internal.history_hours(timestamp with time zone) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO pgaq;
+COMMENT ON FUNCTION aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) IS 'Internal: empty the tables of the ring that are needed next';
+REVOKE ALL ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO pgaq;
+COMMENT ON FUNCTION aq_internal.history_turn(timestamp with time zone,boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour';
+REVOKE ALL ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) TO pgaq;
+COMMENT ON COLUMN aq.history_minutes.buckets IS 'how many had waited how long, as in aq.latencies';
+COMMENT ON COLUMN aq.history_minutes.p99_seconds IS 'the same of 99 in 100';
+COMMENT ON COLUMN aq.history_minutes.p50_seconds IS 'half of the messages dequeued since had not waited longer, see aq.latencies; null: none was dequeued';
+COMMENT ON COLUMN aq.history_minutes.failed IS 'of these: expired, or over max_retries';
+COMMENT ON COLUMN aq.history_minutes.dequeued IS '(message, consumer) pairs done since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.history_minutes.enqueued IS 'messages enqueued since the row before';
+COMMENT ON COLUMN aq.history_minutes.oldest_ready_seconds IS 'how long the oldest ready message had been ready; null: none was ready';
+COMMENT ON COLUMN aq.history_minutes.delayed IS 'messages whose delay or retry delay was not over';
+COMMENT ON COLUMN aq.history_minutes.in_flight IS 'messages in flight: leased, or taken by transactions that had not ended';
+COMMENT ON COLUMN aq.history_minutes.ready IS 'messages that could be dequeued, by all consumers; null: not counted yet, in a queue table';
+COMMENT ON COLUMN aq.history_minutes.delivery_mode IS 'persistent or buffered';
+COMMENT ON COLUMN aq.history_minutes.queue_name IS 'the queue; null: the sum of the queues without a row of their own, for members of pg_monitor';
+COMMENT ON COLUMN aq.history_minutes.sampled_at IS 'when the minute ended; two rows can have the same time if the clock was set back';
+COMMENT ON VIEW aq.history_minutes IS 'Minutes of the last two days in which something happened in a queue that the current role can use; members of pg_monitor see all. A queue has no row for a minute in which nothing was enqueued or dequeued and no number has changed: then ready, in_flight and delayed are those of its row before. In a minute, at most pgaq.history_queues queues have a row, those with the most messages enqueued and dequeued; the sum of the others has a null queue_name. pgaq.history = off ends the recording. On a standby it shows the history of the primary';
+REVOKE ALL ON TABLE aq.history_minutes FROM PUBLIC;
+GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.history_minutes TO CURRENT_USER; GRANT SELECT ON TABLE aq.history_minutes TO PUBLIC;
+COMMENT ON COLUMN aq.history_hours.buckets IS 'how many had waited how long, as in aq.latencies';
+COMMENT ON COLUMN aq.history_hours.p99_seconds IS 'the same of 99 in 100';
+COMMENT ON COLUMN aq.history_hours.p50_seconds IS 'half of the messages dequeued since had not waited longer, see aq.latencies; null: none was dequeued';
+COMMENT ON COLUMN aq.history_hours.failed IS 'of these: expired, or over max_retries';
+COMMENT ON COLUMN aq.history_hours.dequeued IS '(message, consumer) pairs done since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.history_hours.enqueued IS 'messages enqueued since the row before';
+COMMENT ON COLUMN aq.history_hours.oldest_ready_seconds IS 'how long the oldest ready message had been ready, the most of the hour; null: none was ready';
+COMMENT ON COLUMN aq.history_hours.delayed IS 'messages whose delay or retry delay was not over, the most of the hour';
+COMMENT ON COLUMN aq.history_hours.in_flight IS 'messages in flight: leased, or taken by transactions that had not ended, the most of the hour';
+COMMENT ON COLUMN aq.history_hours.ready IS 'messages that could be dequeued, by all consumers, the most of the hour; null: not counted yet, in a queue table';
+COMMENT ON COLUMN aq.history_hours.delivery_mode IS 'persistent or buffered';
+COMMENT ON COLUMN aq.history_hours.queue_name IS 'the queue; null: the sum of the queues without a row of their own, for members of pg_monitor';
+COMMENT ON COLUMN aq.history_hours.sampled_at IS 'when the hour ended';
+COMMENT ON VIEW aq.history_hours IS 'The same as aq.history_minutes for the hours of the last 90 days';
+REVOKE ALL ON TABLE aq.history_hours FROM PUBLIC;
+GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.history_hours TO CURRENT_USER; GRANT SELECT ON TABLE aq.history_hours TO PUBLIC;
 COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; backing off: it ended with an error, and is started again after a pause';
 COMMENT ON FUNCTION aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) IS 'Internal: the same as rows of a view';
 REVOKE ALL ON ROUTINE aq_internal.growths(aq_internal.span,pg_catalog.text,pg_catalog.anyelement) FROM PUBLIC;

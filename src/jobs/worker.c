@@ -22,7 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#define MAX_JOBS 12
+#define MAX_JOBS 16
 
 /*
  * how long a worker that always has work may run while another database needs

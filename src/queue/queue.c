@@ -24,6 +24,7 @@ static const struct
 	{aq_channel_shmem_size, aq_channel_shmem_init},
 	{aq_temporary_owner_size, aq_temporary_owner_init},
 	{aq_helper_area_size, aq_helper_area_init},
+	{aq_history_wish_size, aq_history_wish_init},
 };
 
 static Size
@@ -72,6 +73,7 @@ queue_define_parameters(void)
 	aq_context_init();
 	aq_helper_pool_register();
 	aq_position_init();
+	aq_history_init();
 }
 
 static void

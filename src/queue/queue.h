@@ -483,6 +483,21 @@ aq_consumer_has_left(AqConsumerShm *consumer)
 	return pg_atomic_read_u64(&consumer->left) == pg_atomic_read_u64(&consumer->removed);
 }
 
+/* What the history of a queue has seen last; used by the worker only. */
+typedef struct AqHistorySeen
+{
+	TimestampTz since;			/* AQ_TRAFFIC_SINCE of these counters; another one: none of the queue's has been seen */
+	TimestampTz minute;
+	uint64		enqueued;
+	uint64		dequeued;
+	uint64		failed;
+	uint32		latencies[AQ_HIST_BUCKETS]; /* the lowest bits */
+	/* messages; -1: not counted yet */
+	int64		ready;
+	int64		delayed;
+	int64		in_flight;
+} AqHistorySeen;
+
 struct AqQueueShm
 {
 	AqObject   *object;			/* object of the object cache, with the same index */
@@ -535,6 +550,8 @@ struct AqQueueShm
 	pg_atomic_uint64 traffic[AQ_NTRAFFIC];
 	pg_atomic_uint64 waited;	/* total microseconds of the messages in the histogram */
 	pg_atomic_uint64 latencies[AQ_HIST_BUCKETS];	/* see aq_latency_add */
+	pg_atomic_uint32 sampled;	/* 1: every minute, for the history; 0: the next change posts the worker */
+	AqHistorySeen seen;
 	AqConsumerShm first;		/* position 0; a single-consumer queue needs no others */
 	AqChunk		more[AQ_MAX_CONSUMERS / AQ_CONSUMERS_PER_CHUNK + 1];	/* 0: none yet */
 };

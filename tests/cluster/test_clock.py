@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import mmap
 import struct
@@ -74,12 +75,12 @@ class Clock:
 
     def move(self, hours):
         self.hours += hours
-        self.memory[:8] = struct.pack("q", self.hours * 3600)
+        self.memory[:8] = struct.pack("q", round(self.hours * 3600))
 
 
-@pytest.fixture(scope="module")
-def moved(tmp_path_factory):
-    """A server, and its clock."""
+@contextlib.contextmanager
+def moving(tmp_path_factory):
+    """The clock of the servers that are started meanwhile."""
     place = tmp_path_factory.mktemp("clock")
     for directory in (place, *place.parents[:3]):  # pytest-of-..., pytest-N, and the one of a process of xdist
         directory.chmod(0o755)
@@ -89,8 +90,15 @@ def moved(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, (place / "moved").open("r+b") as file:
         patch.setenv("MOVED_CLOCK", str(place / "moved"))
         patch.setenv("LD_PRELOAD", str(place / "clock.so"))
+        yield Clock(file)
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory):
+    """A server, and its clock."""
+    with moving(tmp_path_factory) as clock:
         server = make_server("clock", **{"pgaq.fetch_patience": "2 s"})
-        yield server, Clock(file)
+        yield server, clock
         end_server(server)
 
 

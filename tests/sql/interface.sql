@@ -23,13 +23,13 @@ WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'aq_data', 'sys', 'dbms_aq', 
 UNION ALL
 SELECT 'relation ' || c.oid::regclass
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'sys') AND c.relkind IN ('r', 'v', 'S', 'm')
+WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'sys') AND c.relkind IN ('r', 'p', 'v', 'S', 'm')
 	AND obj_description(c.oid, 'pg_class') IS NULL
 UNION ALL
 SELECT 'column ' || c.oid::regclass || '.' || a.attname
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm') AND c.relname NOT LIKE '\_%' AND (c.relkind IN ('r', 'v', 'm') OR c.relkind = 'c' AND n.nspname <> 'aq_internal')
+WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal', 'sys', 'dbms_aq', 'dbms_aqadm') AND c.relname NOT LIKE '\_%' AND NOT c.relispartition AND (c.relkind IN ('r', 'p', 'v', 'm') OR c.relkind = 'c' AND n.nspname <> 'aq_internal')
 	AND col_description(c.oid, a.attnum) IS NULL
 UNION ALL
 SELECT 'routine ' || p.oid::regprocedure
@@ -68,7 +68,7 @@ RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_s
 SELECT n.nspname, c.relname, has_table_privilege('public', c.oid, 'SELECT') AS read,
 	has_table_privilege('public', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS write
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal') AND c.relkind IN ('r', 'S')
+WHERE n.nspname IN ('aq', 'aq_jms', 'aq_internal') AND c.relkind IN ('r', 'p', 'S')
 ORDER BY 1, 2;
 SELECT has_schema_privilege('public', 'aq', 'USAGE') AS aq_usage,
 	has_schema_privilege('public', 'aq', 'CREATE') AS aq_create,

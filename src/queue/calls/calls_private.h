@@ -45,6 +45,14 @@ extern bool aq_trace_context_differs(const AqEnqueue *call, const AqQueue *queue
 extern void aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, AqPutOptions *options, int noptions,
 								 int n, Datum *values, const bool *nulls);
 
+/* --- metrics.c */
+extern AqMeasure *aq_metrics_measures(AqQueue *queue, bool all, int *n);
+extern void aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n);
+extern int64 aq_metrics_in_flight(AqQueueShm *shm, AqConsumerShm *consumer, const AqMeasure *measure);
+
+/* --- history.c */
+extern void aq_history_init(void);
+
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, bool selective, uint32 key, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);

@@ -31,25 +31,25 @@ name_of(int32 exception_queue_id)
 	return queue != NULL ? pstrdup(queue->name) : NULL;
 }
 
-/* The *n consumers to be measured by the store. */
-static AqMeasure *
-list_measures(AqQueue *queue, int *n)
+/* The *n consumers to be measured by the store: all, or those that the current role sees. */
+AqMeasure *
+aq_metrics_measures(AqQueue *queue, bool all, int *n)
 {
 	AqMeasure  *measures = palloc0((queue->nconsumers + 1) * sizeof(AqMeasure));
 
 	*n = 0;
-	if (!queue->multi && aq_privilege_shows(queue, NULL))
+	if (!queue->multi && (all || aq_privilege_shows(queue, NULL)))
 		measures[(*n)++].position = 0;
 	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].name != NULL && aq_privilege_shows(queue, queue->consumers[i].name))
+		if (queue->consumers[i].name != NULL && (all || aq_privilege_shows(queue, queue->consumers[i].name)))
 			measures[(*n)++].position = queue->consumers[i].position;
 	for (int i = 0; i < *n; i++)
 		measures[i].known = measures[i].counted = true;
 	return measures;
 }
 
-static void
-ask_stores(AqQueue *queue, AqMeasure *measures, int n)
+void
+aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n)
 {
 	static const char kinds[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
 
@@ -92,6 +92,22 @@ put_time_of(AqRow *row, AqConsumerShm *consumer, AqQueueShm *shm, AqTraffic item
 	aq_rows_time(row, pg_atomic_read_u64(&(shm->single ? shm->traffic : consumer->traffic)[item]));
 }
 
+/* Messages that the consumer has not finished. */
+static int64
+lag_of(AqConsumerShm *consumer)
+{
+	return Max((int64) (pg_atomic_read_u64(&consumer->enqueued) - pg_atomic_read_u64(&consumer->dequeued)), 0);
+}
+
+/* Of a consumer that the store has counted. */
+int64
+aq_metrics_in_flight(AqQueueShm *shm, AqConsumerShm *consumer, const AqMeasure *measure)
+{
+	if (shm->store == AQ_STORE_CLASSIC)
+		return measure->in_flight;
+	return Max(lag_of(consumer) - measure->ready - measure->delayed, 0);
+}
+
 static void
 put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure *measure)
 {
@@ -100,17 +116,14 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 	TimestampTz since = (TimestampTz) pg_atomic_read_u64(&shm->traffic[AQ_TRAFFIC_SINCE]);
 	uint64		before = pg_atomic_read_u64(&consumer->before);
 	uint64		dequeued = pg_atomic_read_u64(&consumer->dequeued) - before;
-	uint64		all = pg_atomic_read_u64(&consumer->enqueued) - before;
-	uint64		enqueued = all - pg_atomic_read_u64(&consumer->found);
-	int64		lag = Max((int64) (all - dequeued), 0);
-	int64		rest = Max(lag - measure->ready - measure->delayed, 0);
+	uint64		enqueued = pg_atomic_read_u64(&consumer->enqueued) - before - pg_atomic_read_u64(&consumer->found);
 	bool		counted = measure->known && measure->counted;
 	pg_atomic_uint64 *traffic = shm->single ? shm->traffic : consumer->traffic;
 
-	aq_rows_number_if(row, measure->known, lag);
+	aq_rows_number_if(row, measure->known, lag_of(consumer));
 	aq_rows_number_if(row, counted, measure->ready);
 	aq_rows_number_if(row, counted, measure->delayed);
-	aq_rows_number_if(row, counted, shm->store == AQ_STORE_CLASSIC ? measure->in_flight : rest);
+	aq_rows_number_if(row, counted, aq_metrics_in_flight(shm, consumer, measure));
 	aq_rows_number_if(row, counted, measure->leased);
 	put_age(row, counted ? measure->oldest : 0, now);
 	aq_rows_number(row, pg_atomic_read_u64(&traffic[AQ_TRAFFIC_FAILED]));
@@ -146,12 +159,12 @@ static void
 queue_rows(AqRow *row, AqQueue *queue, const char *exception_queue)
 {
 	int			n;
-	AqMeasure  *measures = list_measures(queue, &n);
+	AqMeasure  *measures = aq_metrics_measures(queue, false, &n);
 	AqPeek		peek;
 	bool		known = aq_pins_peek(queue, &peek);
 
 	if (known)
-		ask_stores(queue, measures, n);
+		aq_metrics_ask_stores(queue, measures, n);
 	for (int i = 0; i < n; i++)
 	{
 		AqConsumerShm *consumer = known ? aq_shm_consumer(queue->shm, measures[i].position) : NULL;

@@ -16,6 +16,23 @@
 extern Size aq_shm_size(void);
 extern void aq_shm_init(void *area, bool found);
 
+/* --- history_wish.c: the worker's sample of a queue for its history */
+extern bool aq_history_wish_on; /* pgaq.history */
+
+extern Size aq_history_wish_size(void);
+extern void aq_history_wish_init(void *area, bool found);
+extern TimestampTz aq_history_wish_minute(TimestampTz time);
+extern uint32 aq_history_wish_count(TimestampTz *due);
+extern void aq_history_wish(AqQueueShm *shm);
+
+/* Called when something of the queue has been counted.  Never raises an error. */
+static inline void
+aq_history_changed(AqQueueShm *shm)
+{
+	if (pg_atomic_read_u32(&shm->sampled) == 0)
+		aq_history_wish(shm);
+}
+
 /* --- share.c */
 extern void aq_share_init(void);
 

@@ -102,6 +102,8 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u64(&shm->waited, 0);
 	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
 		pg_atomic_write_u64(&shm->latencies[i], 0);
+	pg_atomic_write_u32(&shm->sampled, 0);
+	memset(&shm->seen, 0, sizeof(shm->seen));
 	init_consumer(&shm->first);
 	memset(shm->more, 0, sizeof(shm->more));
 }
@@ -193,6 +195,7 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u64(&shm->waited, 0);
 		for (int j = 0; j < AQ_HIST_BUCKETS; j++)
 			pg_atomic_init_u64(&shm->latencies[j], 0);
+		pg_atomic_init_u32(&shm->sampled, 0);
 		reset_entry(shm);
 	}
 }

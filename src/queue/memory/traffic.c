@@ -82,6 +82,7 @@ aq_traffic_dequeued(AqQueueShm *shm, int position, const AqConsumed *consumed, c
 		add_latencies(shm, latencies);
 	else
 		add_mean_latency(shm, consumed, now);
+	aq_history_changed(shm);
 }
 
 /* Of n messages, AQ_MODE_LEASE or what became of their leases is committed. */
@@ -126,6 +127,7 @@ aq_traffic_put(AqQueueShm *shm, uint64 n, uint64 delayed, uint64 expiring, Times
 	if (expiring > 0)
 		aq_traffic_add(shm, AQ_TRAFFIC_ENQUEUED_EXPIRY, expiring);
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_ENQUEUE, when);
+	aq_history_changed(shm);
 }
 
 void
@@ -151,6 +153,7 @@ aq_traffic_done(AqQueueShm *shm, int position, uint64 n)
 	/* a message of another node was dequeued before it is reported there */
 	if (position != AQ_ORIGIN_POSITION)
 		pg_atomic_fetch_add_u64(&shm->dequeued, n);
+	aq_history_changed(shm);
 }
 
 void
@@ -158,6 +161,7 @@ aq_traffic_failed(AqQueueShm *shm, int position, uint64 n, TimestampTz when)
 {
 	aq_traffic_add_for(shm, position, AQ_TRAFFIC_FAILED, n);
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_FAILURE, when);
+	aq_history_changed(shm);
 }
 
 static void
@@ -192,6 +196,7 @@ aq_traffic_ready(AqQueueShm *shm, uint64 n, TimestampTz when)
 {
 	aq_traffic_add(shm, AQ_TRAFFIC_MADE_READY, n);
 	aq_traffic_time(shm, AQ_TRAFFIC_LAST_READY, when);
+	aq_history_changed(shm);
 }
 
 void
