@@ -135,6 +135,13 @@ class ServerSessionTest extends ServerTest {
         session.close();
     }
 
+    private void reconnect(String order) throws JMSException {
+        factory.setOption(PgaqOption.SEND_ORDER, order);
+        connection.close();
+        connection = factory.createConnection();
+        connection.start();
+    }
+
     private static String shards(String queue) throws SQLException {
         return value("SELECT count(DISTINCT shard) FROM aq.messages WHERE queue_name = '" + queue + "'");
     }
@@ -173,10 +180,7 @@ class ServerSessionTest extends ServerTest {
 
     @Test
     void sessionsUseAllShardsIfTheyNeedNoCommonOrder() throws Exception {
-        factory.setOption(PgaqOption.SEND_ORDER, "session");
-        connection.close();
-        connection = factory.createConnection();
-        connection.start();
+        reconnect("session");
         sendOneAfterAnother(name, factory, 24);
         assertNotEquals("1", shards(name));
         Session session = connection.createSession();
@@ -273,8 +277,10 @@ class ServerSessionTest extends ServerTest {
     }
 
     /** Commits that go together do so on the connection of any of the sessions. */
-    @Test
-    void sessionsThatCommitAtTheSameTimeKeepTheirOrder() throws Exception {
+    @ParameterizedTest
+    @ValueSource(strings = {"client", "session"})
+    void sessionsThatCommitAtTheSameTimeKeepTheirOrder(String order) throws Exception {
+        reconnect(order);
         int sessions = 8;
         int each = 100;
         ExecutorService threads = Executors.newFixedThreadPool(sessions);
