@@ -315,7 +315,7 @@ def _rpm(build: Build, top: Path, version: str) -> None:
     wanted = {
         "/usr/bin/pgaq",
         "/usr/share/pgaq/pgaq/command/main.py",
-        "/usr/lib/systemd/system/pgaq-notify@.service",
+        *(f"/usr/lib/systemd/system/pgaq-{unit}.service" for unit in ("notify@", "metrics", "console")),
         f"/usr/pgsql-{version}/lib/pgaq.so",
         *(f"/usr/pgsql-{version}/share/extension/{name}.control" for name in ("pgaq", "pgaq_oracle", "pgaq_lab")),
     }
@@ -387,8 +387,12 @@ def check_pom(path: Path, parent: Path) -> None:
             raise ReleaseError(f"{path.parent.name}/pom.xml lacks {key.format(p='')}")
 
 
-# Maven Central wants these jars also of a module without sources
-RENAMED = "The classes of io.github.pgaq:pgaq-jms:{}, whose sources and Javadoc apply, with jakarta.jms renamed to javax.jms.\n"
+# modules without sources: Maven Central wants jars of sources and Javadoc of them, too
+RENAMED = {
+    "pgaq-jms-javax": ("pgaq-jms", "jakarta.jms renamed to javax.jms"),
+    "pgaq-spring-boot3-starter": ("pgaq-spring-boot-starter", "the packages of Spring Boot 4 renamed to those of 3"),
+}
+README = "The classes of io.github.pgaq:{}:{}, whose sources and Javadoc apply, with {}.\n"
 
 
 def make_maven(build: Build) -> None:
@@ -407,8 +411,9 @@ def make_maven(build: Build) -> None:
         if artifact != "pgaq-jms-parent":
             for kind in ("", "-sources", "-javadoc"):
                 jar = module / f"target/{artifact}-{version}{kind}.jar"
-                if kind and artifact == "pgaq-jms-javax":
-                    write_zip(jar, {"README": RENAMED.format(version).encode()}, build.release.date)
+                if kind and artifact in RENAMED:
+                    origin, how = RENAMED[artifact]
+                    write_zip(jar, {"README": README.format(origin, version, how).encode()}, build.release.date)
                 files[f"{stem}{kind}.jar"] = jar.read_bytes()
     for name, content in list(files.items()):
         files[f"{name}.md5"] = hashlib.md5(content).hexdigest().encode()

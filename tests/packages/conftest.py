@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -10,21 +9,13 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from roots import SOURCE, Root, run
+from roots import Root, made, run
 
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """PGAQ_DIST; dist/ if it was made of this commit; otherwise the Debian packages and the images of it, made now."""
-    if os.environ.get("PGAQ_DIST"):
-        return Path(os.environ["PGAQ_DIST"]).resolve()
-    commit = run("git", "-C", SOURCE, "rev-parse", "HEAD").strip()
-    made = SOURCE / "dist/RELEASE"
-    if made.exists() and json.loads(made.read_text())["commit"] == commit:
-        return SOURCE / "dist"
-    path = tmp_path_factory.mktemp("dist")
-    run(SOURCE / "tools/release", "--snapshot", "--dist", path, "debian", "images")
-    return path
+    """The Debian packages and the images of it."""
+    return made(tmp_path_factory.mktemp("dist"), "debian", "images")
 
 
 @pytest.fixture(scope="session")

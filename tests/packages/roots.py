@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+# tools/release without tools/setup, which ./test has called, and which waits for that of other trees
+RELEASE = ("/usr/bin/python3", SOURCE / "tools/release.py", "--snapshot")
 ENTER = """
 mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev/shm" && ip link set lo up || exit
 exec chroot "$0" /bin/sh -eu -c "$1"
@@ -21,6 +24,18 @@ def run(*command: str | Path, **more: object) -> str:
     )
     assert result.returncode == 0, f"{command[0]} ended with {result.returncode}:\n{result.stdout[-6000:]}\n{result.stderr[-6000:]}"
     return result.stdout
+
+
+def made(path: Path, *parts: str) -> Path:
+    """The folder of a release: PGAQ_DIST; dist/ if it was made of this commit; otherwise the path, with these parts made now."""
+    if os.environ.get("PGAQ_DIST"):
+        return Path(os.environ["PGAQ_DIST"]).resolve()
+    commit = run("git", "-C", SOURCE, "rev-parse", "HEAD").strip()
+    mark = SOURCE / "dist/RELEASE"
+    if mark.exists() and json.loads(mark.read_text())["commit"] == commit:
+        return SOURCE / "dist"
+    run(*RELEASE, "--dist", path, *parts)
+    return path
 
 
 class Root:

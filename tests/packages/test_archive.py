@@ -11,7 +11,10 @@ from typing import Iterator
 
 import pytest
 from pgaq import places
-from roots import SOURCE, run
+from roots import RELEASE, SOURCE, run
+
+# the build is made once
+pytestmark = pytest.mark.xdist_group("archive")
 
 SERVER = Path("/usr/local/lib/pgaq/postgresql-18/usr/lib/postgresql/18/bin")
 # without the server's own folders, which may have pgaq, too; of them, only PL/pgSQL is needed
@@ -54,12 +57,12 @@ def here() -> Iterator[Path]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """make && make install in the unpacked zip, for PostgreSQL 18 if it is here: the directories of the library and of the extension."""
     path = tmp_path_factory.mktemp("archive")
-    run(SOURCE / "tools/release", "--snapshot", "--dist", path / "dist", "source")
+    run(*RELEASE, "--dist", path / "dist", "source")
     (archive,) = (path / "dist/source").glob("*.zip")
     zipfile.ZipFile(archive).extractall(path)
     tree, config = path / archive.stem, SERVER / "pg_config" if SERVER.exists() else places.pg_config_program()
     assert (tree / "META.json").exists() and not (tree / "debian").exists()
-    more = {"cwd": tree, "env": {**os.environ, "COPT": "-O0"}}
+    more = {"cwd": tree, "env": {**os.environ, "COPT": "-O0 -g0"}}
     run("make", f"-j{os.cpu_count()}", f"PG_CONFIG={config}", **more)
     run("make", "install", f"PG_CONFIG={config}", f"DESTDIR={path}/installed", **more)
     yield {name: path / "installed" / run(config, f"--{name}").strip().lstrip("/") for name in ("pkglibdir", "sharedir")}
