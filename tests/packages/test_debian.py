@@ -20,6 +20,21 @@ sql() { runuser -u postgres -- psql -XAtq -v ON_ERROR_STOP=1 -d postgres -c "$1"
 """
 
 
+# a service is started; its page is printed as soon as it is there
+ASK = """
+import subprocess, sys, urllib.error, urllib.request
+service = subprocess.Popen(sys.argv[2:])
+while service.poll() is None:
+    try:
+        print(urllib.request.urlopen(sys.argv[1]).read().decode())
+        break
+    except urllib.error.URLError as error:
+        if not isinstance(error.reason, ConnectionRefusedError):
+            raise
+service.terminate()
+"""
+
+
 def older(package: Path, folder: Path) -> Path:
     """The same package with a lower version."""
     run("dpkg-deb", "-R", package, folder / "content")
@@ -69,16 +84,34 @@ def test_upgrade_leaves_the_running_server(root: Root, debs: dict[str, Path]) ->
 
 
 def test_command_has_its_pages(root: Root) -> None:
-    """The man page, the completion of three shells, and the unit."""
+    """The man page, the completion of three shells, and the units."""
     files = root.sh("dpkg -L pgaq").split()
     for path in (
         "/usr/share/man/man1/pgaq.1.gz", "/usr/share/bash-completion/completions/pgaq", "/usr/share/zsh/vendor-completions/_pgaq",
-        "/usr/share/fish/vendor_completions.d/pgaq.fish", "/lib/systemd/system/pgaq-notify@.service", "/etc/pgaq",
+        "/usr/share/fish/vendor_completions.d/pgaq.fish", "/lib/systemd/system/pgaq-notify@.service", "/lib/systemd/system/pgaq-metrics.service",
+        "/lib/systemd/system/pgaq-console.service", "/etc/pgaq",
     ):  # fmt: skip
         assert path in files
     assert "_PGAQ_COMPLETE" in (root.path / "usr/share/bash-completion/completions/pgaq").read_text()
     assert "ExecStart=/usr/bin/pgaq notify" in (root.path / "lib/systemd/system/pgaq-notify@.service").read_text()
     assert root.sh("getent passwd pgaq").endswith("/usr/sbin/nologin\n")
+
+
+@pytest.mark.parametrize(("unit", "port", "page"), [("metrics", 9188, "metrics"), ("console", 8410, "login")])
+def test_unit_serves(root: Root, unit: str, port: int, page: str) -> None:
+    """What a unit starts, as its user, has all that it needs from the package's dependencies: it answers with pages of the database."""
+    (root.path / "tmp/ask").write_text(ASK)
+    said = root.sh(
+        START
+        + f"""
+        sql "CREATE EXTENSION IF NOT EXISTS pgaq" 2>/dev/null
+        sql "SELECT 1 FROM pg_roles WHERE rolname = 'pgaq'" | grep -q . || sql "CREATE ROLE pgaq LOGIN IN ROLE pg_monitor"
+        file=/lib/systemd/system/pgaq-{unit}.service
+        user=$(sed -n 's/^User=//p' $file) start=$(sed -n 's/^ExecStart=//p' $file)
+        PGDATABASE=postgres python3 /tmp/ask http://127.0.0.1:{port}/{page} runuser -u "$user" -- $start
+    """
+    )
+    assert ("pgaq_build_info" if unit == "metrics" else "<form") in said
 
 
 def test_removed_server_starts(root: Root) -> None:
