@@ -46,6 +46,7 @@ PAGE = 50  # rows
 GROUPED, GROUPED_QUEUES = 100_000, 10  # limits of what is grouped on one page: dead letters of a queue, and queues
 POINTS = 180  # of a curve
 KEPT = 1000  # curves of a login
+RECORDS_AGE = 60.0  # seconds for which it is not looked again whether there is a history
 ADVICE_AGE = 10.0  # seconds for which the doctor's findings are shown again
 SHOWN_PAYLOAD = 65_536  # characters of a payload
 STATES = ("READY", "WAITING", "LOCKED", "LEASED", "PROCESSED", "PURGED", "EXPIRED")
@@ -62,6 +63,24 @@ SELECT *, count(*) OVER () AS found, sum(ready) FILTER (WHERE NOT dead) OVER ():
 FROM (SELECT q.*, kind ~ '^exception' AS dead, 2 * (queue = ANY (%(problems)s::text[]))::int + (queue = ANY (%(warnings)s::text[]))::int AS attention FROM ({QUEUES.query}) q) q
 WHERE (%(all)s OR NOT dead OR backlog > 0) AND (%(q)s = '' OR strpos(lower(queue), lower(%(q)s)) > 0)
 ORDER BY {{order}} LIMIT {PAGE} OFFSET %(offset)s"""
+# the number of messages of each minute of the last hour in which it changed, of the queues of the page
+RECORDED = f"""
+WITH page AS MATERIALIZED ({OVERVIEW})
+SELECT page.*, h.recorded FROM page LEFT JOIN (
+    SELECT queue_name, jsonb_object_agg(minute, backlog) AS recorded FROM (
+        SELECT queue_name, floor(extract(epoch FROM now() - sampled_at) / 60)::int AS minute, sum(ready + in_flight + delayed) AS backlog
+        FROM aq.history_minutes WHERE queue_name = ANY (ARRAY (SELECT queue FROM page)) AND sampled_at > now() - interval '1 hour' GROUP BY 1, sampled_at) m
+    GROUP BY 1) h ON h.queue_name = page.queue
+ORDER BY {{order}}"""
+# name: view, length of a point in seconds, their number
+SPANS = {"1 h": ("minutes", 60, 60), "2 d": ("minutes", 600, 288), "90 d": ("hours", 21600, 360)}
+HISTORY = """
+SELECT floor(extract(epoch FROM now() - sampled_at) / %(step)s::int)::int AS age, sum(enqueued)::float8 AS enqueued, sum(dequeued)::float8 AS dequeued, sum(failed)::float8 AS failed,
+       max(backlog)::float8 AS backlog, max(p50) AS p50, max(p99) AS p99
+FROM (SELECT sampled_at, sum(enqueued) AS enqueued, sum(dequeued) AS dequeued, sum(failed) AS failed, sum(ready + in_flight + delayed) AS backlog,
+             max(p50_seconds) AS p50, max(p99_seconds) AS p99
+      FROM aq.history_{view} WHERE queue_name = %(queue)s AND sampled_at > now() - %(step)s::int * %(points)s::int * interval '1 second' GROUP BY 1) h
+GROUP BY 1"""
 GROUPS = """
 SELECT queue_name AS queue, consumer, reason, left(last_error, 300) AS error, count(*) AS messages, min(died) AS first, max(died) AS last,
        (array_agg(msgid::text ORDER BY died DESC))[1] AS msgid
@@ -254,6 +273,41 @@ def _rates(points: deque[tuple[float, Any, Any, Any]], column: int) -> list[floa
     return rates
 
 
+# -- the history that the server has recorded
+
+
+def records(conn: db.Connection, login: Login) -> bool:
+    """Does the server record one?  A catalog of an earlier version has none.  Looked at once a minute."""
+    at, found = login.kept.get("records", (-RECORDS_AGE, False))
+    if time.monotonic() - at >= RECORDS_AGE:
+        found = bool(
+            db.value(conn, "SELECT to_regclass('aq.history_minutes') IS NOT NULL AND current_setting('pgaq.history', true) = 'on'")
+        )
+        login.kept["records"] = (time.monotonic(), found)
+    return found
+
+
+def held(known: Mapping[int, Any], points: int, now: Any) -> list[Any]:
+    """Values by age, the oldest first: each holds until the next one.  Without any, nothing has changed."""
+    if not known:
+        return [now] * points
+    values, last = [], None
+    for age in reversed(range(points)):
+        last = known.get(age, last)
+        values.append(last)
+    return [*values, now]
+
+
+def history(conn: db.Connection, name: str, span: str, backlog: Any) -> dict[str, list[Any]]:
+    """What happened to a queue in a span of time: points, the oldest first."""
+    view, step, points = SPANS[span]
+    rows = {row["age"]: row for row in db.rows(conn, HISTORY.format(view=view), {"queue": name, "step": step, "points": points})}
+    ages = list(reversed(range(points)))
+    rates = {each: [rows[age][each] / step if age in rows else 0 for age in ages] for each in ("enqueued", "dequeued", "failed")}
+    waits = {each: [rows[age][each] if age in rows else None for age in ages] for each in ("p50", "p99")}
+    return {**rates, **waits, "backlogs": held({age: row["backlog"] for age, row in rows.items()}, points, backlog)}
+
+
 # -- pages
 
 
@@ -270,9 +324,12 @@ def overview(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
         "warnings": [name for name, each in about.items() if any(one["level"] == "warning" for one in each)],
         "q": given.get("q", ""), "all": given.get("all") == "1", "offset": offset(given),
     }  # fmt: skip
-    rows = db.rows(conn, OVERVIEW.format(order=ORDERS[order]), asked)
+    recorded = records(conn, login)
+    rows = db.rows(conn, (RECORDED if recorded else OVERVIEW).format(order=ORDERS[order]), asked)
     for row in rows:
         row.update(advice=about.pop(row["queue"], []), **reading(login, row["queue"], row))
+        if recorded:
+            row["backlogs"] = held({int(age): value for age, value in (row["recorded"] or {}).items()}, 60, row["backlog"])
     totals = {name.removeprefix("all_"): value for name, value in rows[0].items() if name.startswith("all_")} if rows else None
     whole = None
     if totals:
@@ -305,7 +362,12 @@ def queue(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[s
     waited = db.row(conn, "SELECT min(p50_seconds) AS p50, min(p99_seconds) AS p99 FROM aq.latencies WHERE queue_name = %s AND delivery_mode = 'persistent'", [name])  # fmt: skip
     links = {"consumer": f"messages?queue={words.quoted(name)}&consumer="}
     sessions = [each for each in _sessions(conn)[0] if each["queue"] == name]
+    span = given.get("span", "1 h")
+    if span not in SPANS:
+        raise Wrong("span is not 1 h, 2 d or 90 d")
+    recorded = history(conn, name, span, row["backlog"] if row else None) if records(conn, login) else None
     return {
+        "recorded": recorded, "span": span, "spans": list(SPANS),
         "queue": settings, "row": row, "waited": waited, "heading": name, "settings_columns": QUEUE.columns, "advice": [each for each in advice(conn, login) if concerns(each) == name],
         **{"curves": reading(login, name, row)}, "sessions": sessions,
         "tables": [
