@@ -27,12 +27,12 @@ def run(*command: str | Path, **more: object) -> str:
 
 
 def made(path: Path, *parts: str) -> Path:
-    """The folder of a release: PGAQ_DIST; dist/ if it was made of this commit; otherwise the path, with these parts made now."""
+    """The folder of a release: PGAQ_DIST; dist/ if it has these parts of this commit; otherwise the path, where they are made."""
     if os.environ.get("PGAQ_DIST"):
         return Path(os.environ["PGAQ_DIST"]).resolve()
     commit = run("git", "-C", SOURCE, "rev-parse", "HEAD").strip()
     mark = SOURCE / "dist/RELEASE"
-    if mark.exists() and json.loads(mark.read_text())["commit"] == commit:
+    if mark.exists() and json.loads(mark.read_text())["commit"] == commit and all((SOURCE / "dist" / part).exists() for part in parts):
         return SOURCE / "dist"
     run(*RELEASE, "--dist", path, *parts)
     return path
