@@ -177,7 +177,7 @@ BEGIN
 END $$"""
 
 
-RENEWED = """-- These functions get more arguments, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
+RENEWED = """-- These functions get more arguments or another result, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
 DO $$
 DECLARE
 	users text;
@@ -189,7 +189,7 @@ BEGIN
 		{old}]::regprocedure[])
 		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = u.classid AND e.objid = u.objid AND e.deptype = 'e');
 	IF users IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "{extension}" that get more arguments are in use',
+		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "{extension}" that get more arguments or columns are in use',
 			DETAIL = 'They are called by: ' || users || '.', HINT = 'Drop what calls them. Then repeat the command, and create it again.';
 	END IF;
 	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', coalesce(p.proacl, acldefault('f', p.proowner))::text,
@@ -245,8 +245,12 @@ def arguments(member: catalog.Member) -> list[str]:
 
 
 def renewals(old: dict[str, catalog.Member], new: dict[str, catalog.Member]) -> dict[str, str]:
-    """The functions that get more arguments, and what they become."""
-    found = {}
+    """The functions that get more arguments, or for users another result, and what they become."""
+    found = {
+        name: name
+        for name in {*old} & {*new}
+        if new[name].kind == "function" and new[name].identity.startswith("aq.") and not can_be_replaced(old[name], new[name])
+    }
     for name in {*old} - {*new}:
         if old[name].kind != "function":
             continue

@@ -114,6 +114,8 @@ ALTER TABLE aq_internal.propagation_batch ADD keys text[];
 -- aq.pause
 ALTER TABLE aq_internal.queue ADD COLUMN paused timestamptz, ADD COLUMN paused_by text, ADD COLUMN pause_reason text;
 ALTER TABLE aq_internal.subscriber ADD COLUMN paused timestamptz, ADD COLUMN paused_by text, ADD COLUMN pause_reason text;
+ALTER TABLE aq_internal.queue ADD COLUMN max_depth bigint CHECK (max_depth > 0),
+	ADD COLUMN on_full text NOT NULL DEFAULT 'wait' CHECK (on_full IN ('wait', 'error'));
 
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
@@ -131,7 +133,7 @@ BEGIN
 	-- the transaction may go on behind this script
 	PERFORM set_config('lock_timeout', setting, true);
 END $$;
--- These functions get more arguments, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
+-- These functions get more arguments or another result, so they are other ones. The new ones get the privileges that were granted on the old ones or revoked.
 DO $$
 DECLARE
 	users text;
@@ -152,11 +154,13 @@ BEGIN
 		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
 		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
 		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text)',
+		'aq.metrics()',
+		'aq.metrics(pg_catalog.text)',
 		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
 		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[])
 		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = u.classid AND e.objid = u.objid AND e.deptype = 'e');
 	IF users IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "pgaq" that get more arguments are in use',
+		RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist', MESSAGE = 'functions of the extension "pgaq" that get more arguments or columns are in use',
 			DETAIL = 'They are called by: ' || users || '.', HINT = 'Drop what calls them. Then repeat the command, and create it again.';
 	END IF;
 	PERFORM set_config('pgaq_update.privileges', (SELECT jsonb_agg(jsonb_build_object('function', f.new, 'owner', p.proowner, 'acl', coalesce(p.proacl, acldefault('f', p.proowner))::text,
@@ -173,12 +177,14 @@ BEGIN
 		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
 		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text)',
 		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text)',
+		'aq.metrics()',
+		'aq.metrics(pg_catalog.text)',
 		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
 		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[],
-			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval)',
+			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text)',
 		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
 		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
@@ -187,6 +193,8 @@ BEGIN
 		'aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
 		'aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text)',
 		'aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text)',
+		'aq.metrics()',
+		'aq.metrics(pg_catalog.text)',
 		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[])',
 		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],pg_catalog.text[])']) f (old, new)
 		JOIN pg_proc p ON p.oid = f.old LEFT JOIN pg_init_privs i ON i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass
@@ -230,6 +238,8 @@ DROP FUNCTION aq_internal.report_top_events(aq_internal.span);
 DROP FUNCTION aq_internal.report_summary(aq_internal.span);
 DROP FUNCTION aq_internal.section(pg_catalog.text,pg_catalog.text,pg_catalog.text[],pg_catalog.jsonb,pg_catalog.text[],pg_catalog.jsonb);
 DROP FUNCTION aq_internal.columns(pg_catalog.text[]);
+DROP FUNCTION aq.metrics(pg_catalog.text);
+DROP FUNCTION aq.metrics();
 DROP FUNCTION aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]);
 DROP FUNCTION aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[]);
 DROP FUNCTION aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid);
@@ -245,11 +255,11 @@ DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interv
 DROP FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision);
 DROP FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean);
 CREATE SCHEMA aq_jms;
-CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval)
+CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT 'wait'::text)
  RETURNS text
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_create_queue$function$;
-CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval)
+CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_alter_queue$function$;
@@ -678,7 +688,9 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.default_expiration,
     q.paused,
     q.paused_by,
-    q.pause_reason
+    q.pause_reason,
+    q.max_depth,
+    q.on_full
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
 CREATE OR REPLACE FUNCTION aq_internal.latencies(queue_id integer, OUT delivery_mode text, OUT messages bigint, OUT total_seconds double precision, OUT buckets bigint[], OUT since timestamp with time zone)
@@ -1126,6 +1138,15 @@ CREATE OR REPLACE VIEW aq.actions WITH (security_barrier=true) AS
     a.detail
    FROM aq_internal.action a
   WHERE ((a.role = SESSION_USER) OR pg_has_role('pg_monitor'::name, 'USAGE'::text));
+CREATE OR REPLACE FUNCTION aq.metrics(OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
+ RETURNS SETOF record
+ LANGUAGE c
+AS 'pgaq', $function$aq_metrics$function$;
+CREATE OR REPLACE FUNCTION aq.metrics(queue text, OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
+ RETURNS SETOF record
+ LANGUAGE c
+ STRICT ROWS 1
+AS 'pgaq', $function$aq_metrics_of_queue$function$;
 CREATE OR REPLACE FUNCTION aq_internal.history_samples(OUT queue_id integer, OUT oldest real, OUT ready bigint, OUT in_flight bigint, OUT delayed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT failed bigint, OUT buckets integer[])
  RETURNS SETOF record
  LANGUAGE c
@@ -2256,6 +2277,8 @@ DROP FUNCTION aq_internal.messages(integer,pg_catalog.uuid,pg_catalog.text,integ
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
+COMMENT ON COLUMN aq_internal.queue.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
+COMMENT ON COLUMN aq_internal.queue.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
 COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq_internal.queue.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
@@ -2270,7 +2293,7 @@ COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
-COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) IS 'Create a queue, started, owned by the current role; returns its name.
+COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) IS 'Create a queue, started, owned by the current role; returns its name.
 payload_type: jsonb, text, bytea, xml or a composite type
 multiple_consumers: true makes a topic
 shards: 1 to 32 (null: pgaq.default_shards)
@@ -2296,19 +2319,24 @@ distributed: true shares the queue with the distributed queues of this name on o
 default_priority: priority of messages that are enqueued without one (null: 1)
 default_delay: delay of messages that are enqueued without delay and run_at
 default_expiration: expiration of messages that are enqueued without one (null: they never expire)
+max_depth: number of messages that are committed and not finished, in a topic by one consumer, with
+  which the queue is full (null: it is never full)
+on_full: what an enqueue into the full queue does: wait until there is room, at most
+  pgaq.flow_control_timeout, or error: fail at once
 Errors 22004, 22023, 42602, 42704, 42710, 42809';
-REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval) TO CURRENT_USER;
+REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) TO CURRENT_USER;
 COMMENT ON FUNCTION aq.drop_queue_table(pg_catalog.text,boolean) IS 'Drop a queue table, its exception queue and the views on it.
 force: true also drops its queues and their messages, and ends waits for these in other sessions at
   once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
-COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval) IS 'Change a queue; null leaves a setting unchanged.
+COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text) IS 'Change a queue; null leaves a setting unchanged.
 max_retries: -1 for no limit; otherwise at most 255 in a sharded queue
 retry_delay_max: ''-1'' for no limit
 default_priority: -1 for no default
 default_expiration: ''-1'' for no default
+max_depth: -1 for no limit
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it
@@ -2367,7 +2395,7 @@ producer: a name that orders the messages of several sessions (null: only those 
 run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
 visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
   call returns
-Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ053, AQ118';
 COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.jsonb,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'The same for a payload of type jsonb. Named, jsonb => $2, it makes a driver send an untyped parameter
   as jsonb.';
 COMMENT ON FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.bytea,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,pg_catalog.text) IS 'The same for a payload of type bytea. Named, bytea => $2, it makes a driver send an untyped parameter
@@ -2392,7 +2420,7 @@ producer: a name that orders the messages of several sessions (null: only those 
 run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
 visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
   call returns
-Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ053, AQ118';
 COMMENT ON FUNCTION aq.enqueue_array(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.jsonb,pg_catalog.text,pg_catalog.text) IS 'Enqueue one message per array element, in their order; returns their ids in that order, null for
   messages that no subscriber wants. The other arguments are as in aq.enqueue and apply to all
   messages.
@@ -2518,7 +2546,7 @@ affinity: a name that chooses the shard (null: the producer does, or the session
   first): messages with the same affinity that are sent one after another, each after the commit of
   the one before, keep their order across sessions; nothing waits
 skip_gone: true: a message to a temporary destination that has ended is not sent, instead of an error
-Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ053, AQ118';
 COMMENT ON FUNCTION aq_jms.enqueue(pg_catalog.text,pg_catalog.anycompatiblearray,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.jsonb) IS 'For the Jakarta Messaging provider: aq.enqueue_array with an affinity, for messages that aq_jms.send
   does not enqueue: those of other payload types, and large ones.
 payloads, priority, delay, expiration, correlation, producer, options: as in aq.enqueue_array
@@ -2528,7 +2556,7 @@ COMMENT ON FUNCTION aq_jms.commit(pg_catalog.bytea,pg_catalog.bytea,pg_catalog.t
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
 messages, acknowledge, affinity, skip_gone: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
-Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ053, AQ118';
 COMMENT ON FUNCTION aq_jms.acknowledge(pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[],bigint[]) IS 'For the Jakarta Messaging provider: aq.acknowledge for messages of several queues and dequeues:
   queue, consumer (null: none), message id and receipt of each. Returns the indexes, from 0 on, of
   those that are not done. The index i stands for a stale lease, a queue that does not exist or has
@@ -2712,6 +2740,8 @@ COMMENT ON FUNCTION aq_internal.message_rows(integer,pg_catalog.uuid,pg_catalog.
 COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_message_rows';
 COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
+COMMENT ON COLUMN aq.queues.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
+COMMENT ON COLUMN aq.queues.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
 COMMENT ON COLUMN aq.queues.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq.queues.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq.queues.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
@@ -2773,6 +2803,30 @@ COMMENT ON COLUMN aq.actions.done_at IS 'when';
 COMMENT ON VIEW aq.actions IS 'What was changed through a console in the last 90 days: a role sees what it has done, members of pg_monitor see all';
 REVOKE ALL ON TABLE aq.actions FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.actions TO CURRENT_USER; GRANT SELECT ON TABLE aq.actions TO PUBLIC; GRANT SELECT ON TABLE aq.actions TO pg_monitor;
+COMMENT ON FUNCTION aq.metrics() IS 'One row for each consumer of the queues that the current role can use; members of pg_monitor see all
+  queues. A single-consumer queue has one row with a null consumer; buffered messages have separate
+  rows (delivery_mode).
+lag: committed messages that the consumer has not finished: ready, delayed or in flight
+ready: can be dequeued
+delayed: wait for their delay or retry delay
+in_flight: leased, taken by running or prepared transactions, or being rolled back
+leased: those in_flight whose lease runs
+oldest_ready_seconds: how long the first ready message of a shard has been ready, the longest of all
+  shards; null: none is ready
+failed: messages that have expired or exceeded max_retries; they move to exception_queue, whose own
+  row counts those in it
+waiting: sessions that wait for its messages
+since: when the queue came into use after the start of the server; enqueued, dequeued, failed and the
+  rates per second count from then on
+counted_at: when ready, delayed, in_flight and oldest_ready_seconds were counted: now, or for queues
+  in queue tables when the worker has counted them, at most every ten seconds; null: not yet, then
+  these four are also null
+enqueues_waited: enqueues into the queue, for any consumer, that have waited because it was full, since
+  then; enqueues_refused: those that have failed because of it
+After a restart the first call counts what the worker has not counted yet. All figures are null for
+  a queue that is not in memory because pgaq.max_queues other queues are.';
+COMMENT ON FUNCTION aq.metrics(pg_catalog.text) IS 'The rows of aq.metrics() of one queue; the others are not read.
+Errors 42501, 42704';
 COMMENT ON FUNCTION aq_internal.history_samples() IS 'Internal: what the worker has found in this minute; in other processes no row';
 REVOKE ALL ON ROUTINE aq_internal.history_samples() FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO pgaq;

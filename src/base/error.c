@@ -232,8 +232,9 @@ static const char *const not_users_classes[] = {
 static bool
 is_of_the_moment(int sqlstate)
 {
-	/* how deep the stack is depends on the caller; flow control ends when consumers dequeue */
-	return sqlstate == ERRCODE_STATEMENT_TOO_COMPLEX || aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL);
+	/* how deep the stack is depends on the caller; a queue is full until consumers dequeue */
+	return sqlstate == ERRCODE_STATEMENT_TOO_COMPLEX || aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL) ||
+		aq_error_is(sqlstate, AQ_ERR_QUEUE_FULL);
 }
 
 /* The standard SQLSTATE of an error in Oracle's form, if it has one. */

@@ -72,6 +72,7 @@ static const AqStore classic_store = {
 	.njobs = lengthof(classic_jobs),
 	.time_job = {0, aq_classic_time_job},
 	.enqueued_here = aq_classic_notes_enqueued,
+	.finished_here = aq_classic_notes_finished,
 	.measure = aq_classic_count_measure,
 	.bodies = &classic_bodies,
 	.tables = &classic_tables,

@@ -274,13 +274,31 @@ aq_classic_notes_add_taken(AqQueueShm *shm, int position, NoteKind kind, const K
  * back.
  */
 uint64
-aq_classic_notes_enqueued(AqQueueShm *shm)
+aq_classic_notes_enqueued(const AqQueueShm *shm)
 {
 	uint64		n = 0;
 
 	for (int i = 0; i < nnotes; i++)
 		if (notes[i].shm == shm && notes[i].effect.kind == NOTE_MESSAGES)
 			n += notes[i].effect.n;
+	return n;
+}
+
+/* The number of those that its commit finishes for the consumer. */
+uint64
+aq_classic_notes_finished(const AqQueueShm *shm, int position)
+{
+	uint64		n = 0;
+
+	for (int i = 0; i < nnotes; i++)
+	{
+		const Effect *effect = &notes[i].effect;
+
+		if (notes[i].shm == shm && effect->position == position &&
+			(effect->kind == NOTE_REMOVE || effect->kind == NOTE_MOVE || effect->kind == NOTE_PURGE ||
+			 effect->kind == NOTE_ACKNOWLEDGE || effect->kind == NOTE_REJECT))
+			n += effect->n;
+	}
 	return n;
 }
 
@@ -338,10 +356,8 @@ is_of_lease(const Note *note)
 static void
 count_done(AqQueueShm *shm, const Effect *effect)
 {
-	if (effect->n == 0 || aq_shm_consumer(shm, effect->position) == NULL)
-		return;
-	aq_traffic_done(shm, effect->position, effect->n);
-	aq_lag_shrank(shm, effect->position);
+	if (effect->n > 0)
+		aq_traffic_done(shm, effect->position, effect->n);
 }
 
 /*

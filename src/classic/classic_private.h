@@ -474,7 +474,8 @@ extern void aq_classic_notes_mark_last(AqQueueShm *shm, int position);
 extern bool aq_classic_notes_have_last(const AqQueueShm *shm);
 extern void aq_classic_notes_restore(AqQueueShm *shm, const InDoubt *doubt, bool alone);
 extern void aq_classic_notes_count(AqQueueShm *shm, const Retry *retry);
-extern uint64 aq_classic_notes_enqueued(AqQueueShm *shm);
+extern uint64 aq_classic_notes_enqueued(const AqQueueShm *shm);
+extern uint64 aq_classic_notes_finished(const AqQueueShm *shm, int position);
 
 /* --- leased_row.c: rows that are leased */
 extern int64 aq_leased_row_receipt(AqQueueShm *shm, int64 after);

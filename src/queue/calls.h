@@ -53,6 +53,7 @@ typedef struct AqEnqueue
 	int			held;			/* see AqPutOptions */
 	bool		on_commit;		/* Oracle's visibility, which a non-persistent queue does not have */
 	bool		immediate;		/* committed when the call returns: set by aq_immediate_put_here */
+	bool		unlimited;		/* also into a full queue: see AqQueue.max_depth */
 	bool		enqueued_before;	/* the messages come from another queue; see trace_context.c, message_key.c */
 	const struct AqEnqueue *each;	/* for aq_enqueue_messages: NULL, or the arguments of each message */
 } AqEnqueue;

@@ -537,8 +537,10 @@ struct AqQueueShm
 	TransactionId horizon;		/* used by the worker only: transactions before it may still enqueue there */
 	pg_atomic_uint64 table_puts;	/* messages committed into the queue table */
 	AqCond		changed;		/* a table, load, retry count or recipient is ready */
-	AqCond		room;			/* enqueuers of buffered messages may continue: see flow.c */
+	AqCond		room;			/* enqueuers into the full queue may continue: see flow.c */
 	pg_atomic_uint64 room_below;	/* they wait for a lag below this; 0: no waiters */
+	pg_atomic_uint64 enqueues_waited;	/* since the queue was loaded: for room ... */
+	pg_atomic_uint64 enqueues_refused;	/* ... and for want of it */
 	char		recipient[AQ_MAX_NAME]; /* name that needs a position; protected by waiters_latch */
 	char		refused[AQ_MAX_NAME];	/* name for which there was none; same latch */
 	/* how many requests to free positions there were, and how many of them the worker has answered */
@@ -637,8 +639,8 @@ extern void aq_work_post(AqQueueShm *shm, uint32 work); /* never raises */
 extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* for the worker only */
 
-/* --- lag.c: flow control of buffered messages; never raises */
-extern void aq_lag_shrank(AqQueueShm *shm, int position);
+/* --- lag.c: enqueuers that wait for room check again; never raises */
+extern void aq_lag_recheck(AqQueueShm *shm);
 
 /* --- waiters.c: wake-ups; never raise */
 extern bool aq_waiters_exist(AqQueueShm *shm);	/* call it after a memory barrier */

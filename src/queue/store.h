@@ -513,10 +513,16 @@ typedef struct AqStore
 	int			njobs;
 	AqStoreJob	time_job;
 	/*
-	 * For a buffered queue: the number of messages that this transaction has
-	 * enqueued.  With the group "tables" only.
+	 * The number of messages of the queue that this transaction has enqueued, and
+	 * of those that its commit finishes for the consumer.
 	 */
-	uint64		(*enqueued_here) (AqQueueShm *shm);
+	uint64		(*enqueued_here) (const AqQueueShm *shm);
+	uint64		(*finished_here) (const AqQueueShm *shm, int position);
+	/*
+	 * Do the counters include the messages that were there before a restart?
+	 * Optional: without it, always.
+	 */
+	bool		(*is_counted) (AqQueueShm *shm);
 	/*
 	 * Called by the worker before put(): is it certain that neither put() nor
 	 * the commit waits for the worker itself or for a user, and, if the message

@@ -199,6 +199,12 @@ counts_all(AqQueueShm *shm)
 	return true;
 }
 
+static bool
+is_counted(AqQueueShm *shm)
+{
+	return shard_queue(shm)->recovered;
+}
+
 static const AqStoreJob shard_jobs[] = {
 	{AQ_WORK_RETRY, aq_retry_job},
 	{AQ_WORK_TABLES, aq_tables_job},
@@ -245,6 +251,9 @@ static const AqStore shard_store = {
 	.jobs = shard_jobs,
 	.njobs = lengthof(shard_jobs),
 	.time_job = {0, aq_timers_job},
+	.enqueued_here = aq_notes_enqueued,
+	.finished_here = aq_settle_finished_here,
+	.is_counted = is_counted,
 	.worker_may_put = aq_tables_ready_for_worker,
 	.measure = aq_measure,
 	.bodies = &shard_bodies,

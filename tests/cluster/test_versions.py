@@ -42,7 +42,7 @@ SERVE_BOTH = {
     "aq_admin_alter_queue", "aq_admin_create_queue",
     "aq_classic_views_buffered_messages", "aq_classic_views_messages", "aq_message_view_rows",
     "aq_dequeue_browse_jsonb", "aq_dequeue_browse_typed", "aq_dequeue_jsonb", "aq_dequeue_typed",
-    "aq_enqueue_calls_array", "aq_enqueue_calls_text", "aq_enqueue_calls_typed", "aq_node_arrival_deliver", "aq_propagation_arrival_put",
+    "aq_enqueue_calls_array", "aq_enqueue_calls_text", "aq_enqueue_calls_typed", "aq_metrics", "aq_metrics_of_queue", "aq_node_arrival_deliver", "aq_propagation_arrival_put",
 }  # fmt: skip
 
 
@@ -207,14 +207,14 @@ def test_privileges_on_functions_remain(server, database):
         after = set(conn.execute(granted))
         assert before - after == set() and {name for name, role, _ in before if role == "-"}.isdisjoint({"enqueue", "dequeue"})
         assert {name for name, role, _ in after if role == "-"}.isdisjoint(
-            {"create_queue", "alter_queue", "enqueue", "enqueue_array", "dequeue", "dequeue_full", "browse"}
+            {"create_queue", "alter_queue", "metrics", "enqueue", "enqueue_array", "dequeue", "dequeue_full", "browse"}
         )
         assert {name for name, role, _ in before} <= {name for name, _, _ in after}
         initial = """SELECT p.oid::regprocedure::text, i.initprivs::text FROM pg_init_privs i JOIN pg_proc p ON p.oid = i.objoid
             WHERE p.pronamespace = 'aq'::regnamespace AND p.proname IN ('create_queue', 'enqueue', 'dequeue', 'node_deliver') ORDER BY 1"""
         assert conn.execute(initial).fetchall() == installed.execute(initial).fetchall()
         dump = server.run("pg_dump", "--schema-only", dbname="granted").stdout
-        for signature in (r"create_queue\(.*default_expiration interval.*\)", r"enqueue_array\(.*key text\)"):
+        for signature in (r"create_queue\(.*on_full text.*\)", r"enqueue_array\(.*key text\)"):
             assert re.search(rf"GRANT ALL ON FUNCTION aq.{signature} TO \"Head of it\" WITH GRANT OPTION", dump), dump
         assert re.search(r"REVOKE ALL ON FUNCTION aq.enqueue\(.*key text\) FROM PUBLIC", dump)
         conn.execute('DROP OWNED BY auditor, "Head of it"; DROP ROLE auditor, "Head of it"')
@@ -249,6 +249,7 @@ def test_what_users_have_made_of_functions(database):
     with database("used", OLD) as conn:
         conn.execute("SELECT aq.create_queue('q')")
         conn.execute("CREATE VIEW waiting AS SELECT payload FROM aq.browse('q')")
+        conn.execute("CREATE VIEW lags AS SELECT queue_name, lag FROM aq.metrics()")
         conn.execute("CREATE FUNCTION send(jsonb) RETURNS uuid BEGIN ATOMIC SELECT aq.enqueue('q', jsonb => $1); END")
         conn.execute("CREATE FUNCTION retries(text, integer) RETURNS void BEGIN ATOMIC SELECT aq.alter_queue($1, max_retries => $2); END")
         conn.execute("CREATE FUNCTION send_by_name(text) RETURNS uuid LANGUAGE plpgsql AS $$ BEGIN RETURN aq.enqueue('q', $1); END $$")
@@ -256,17 +257,20 @@ def test_what_users_have_made_of_functions(database):
         refused(
             conn,
             f"ALTER EXTENSION pgaq UPDATE TO '{NEW}'",
-            "get more arguments",
+            "get more arguments or columns",
             "view public.waiting",
+            "view public.lags",
             "function public.send(jsonb)",
             "function public.retries(text,integer)",
             "Drop what calls them",
         )
         assert differences(before, members(conn, "pgaq")) == {}
-        conn.execute("DROP VIEW waiting; DROP FUNCTION send(jsonb), retries(text, integer)")
+        conn.execute("DROP VIEW waiting, lags; DROP FUNCTION send(jsonb), retries(text, integer)")
         update(conn, NEW, PGAQ_ONLY)
-        defaults = "SELECT (default_priority, default_delay, default_expiration)::text FROM aq.queues WHERE queue_name = 'q'"
-        assert db.value(conn, defaults) == "(,00:00:00,)"
+        defaults = (
+            "SELECT (default_priority, default_delay, default_expiration, max_depth, on_full)::text FROM aq.queues WHERE queue_name = 'q'"
+        )
+        assert db.value(conn, defaults) == "(,00:00:00,,,wait)"
         conn.execute("SELECT send_by_name('1')")
         assert take(conn, "q") == [1]
 
@@ -564,7 +568,7 @@ class Readers:
     QUERIES = (
         "SELECT queue_name, owner, shards FROM aq.queues",  # by name, because it has got columns
         "SELECT queue_name, consumer, ready FROM aq.subscribers",  # the same
-        "SELECT * FROM aq.metrics()",
+        "SELECT queue_name, lag, since FROM aq.metrics()",  # the same
         "SELECT * FROM aq.schedules",
         "SELECT * FROM aq.nodes",
         "SELECT msgid, state FROM aq.messages LIMIT 5",  # by name, because it has got a column

@@ -109,6 +109,7 @@ INSERT INTO t.raises VALUES
 ('AQ115', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => 9), NULL, '1', NULL)$$),
 ('AQ116', $$CALL dbms_aq.enqueue('e_q', dbms_aq.enqueue_options_t(delivery_mode => dbms_aq.buffered()), NULL, '1', NULL)$$),
 ('AQ117', $$CALL dbms_aq.dequeue('e_topic', dbms_aq.dequeue_options_t(consumer_name => 'ann', delivery_mode => dbms_aq.buffered(), visibility => 1, wait => 0), NULL, NULL::jsonb, NULL)$$),
+('AQ053', $$SET LOCAL pgaq.oracle_errors = on; SELECT aq.alter_queue('ora.e_q', max_depth => 1, on_full => 'error'); SELECT aq.enqueue('ora.e_q', '1') FROM generate_series(1, 2)$$),
 ('AQ118', $$SET LOCAL pgaq.oracle_errors = on; SET LOCAL pgaq.buffered_message_limit = 1; SELECT aq.enqueue('ora.e_q', '1', delivery_mode => 'buffered') FROM generate_series(1, 2)$$);
 INSERT INTO t.raises VALUES
 ('AQ023', NULL, 'PREPARE TRANSACTION ends the transaction: tests/cluster/test_prepare.py'),

@@ -60,6 +60,7 @@ INSERT INTO t.raises VALUES
 ('AQ047', $$SELECT aq.grant_queue('x_q_exceptions', 'public')$$),
 ('AQ048', $$SET LOCAL pgaq.max_temporary_queues = 0; SELECT aq.create_temporary_queue()$$),
 ('AQ049', $$SELECT aq_jms.send(NULL, int4send(3) || 'x_q'::bytea || int4send(-1) || int8send(1) || int4send(1) || uuid_send(gen_random_uuid()))$$),
+('AQ053', $$SELECT aq.alter_queue('x_q', max_depth => 1, on_full => 'error'); SELECT aq.enqueue('x_q', '1') FROM generate_series(1, 2)$$),
 ('AQ060', $$SELECT * FROM aq.dequeue('x_groups', lease => '1 s')$$),
 ('AQ067', $$SELECT * FROM aq.dequeue('x_q', navigation => 'backwards')$$),
 ('AQ075', $$SELECT aq.enqueue('x_classic', '1', deviation => 'behind')$$),

@@ -58,7 +58,7 @@ DO $$
 DECLARE
 	code text;
 BEGIN
-	FOREACH code IN ARRAY ARRAY['40001', '53100', '57014', '58030', 'XX001', 'XX000', '55P03', '55000', '08006', '54001', 'AQ118', 'P0001', 'AQ001', '0A000', '23505', '54000', 'ZZ001'] LOOP
+	FOREACH code IN ARRAY ARRAY['40001', '53100', '57014', '58030', 'XX001', 'XX000', '55P03', '55000', '08006', '54001', 'AQ053', 'AQ118', 'P0001', 'AQ001', '0A000', '23505', '54000', 'ZZ001'] LOOP
 		BEGIN
 			INSERT INTO t.journal (what) VALUES ('within ' || code);
 			PERFORM aq.enqueue('f', to_jsonb(code), correlation => code);

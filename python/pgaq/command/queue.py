@@ -110,6 +110,10 @@ def create(
     queue_table: Optional[str] = typer.Option(
         None, "--queue-table", metavar="NAME", help="Create it in this queue table.", show_default=False
     ),
+    max_depth: Optional[int] = typer.Option(
+        None, "--max-depth", min=1, help="Unfinished messages with which the queue is full.", show_default="no limit"
+    ),
+    on_full: str = typer.Option("wait", "--on-full", metavar="ACTION", help="What an enqueue into the full queue does: wait or error."),
     distributed: bool = typer.Option(False, "--distributed", help="Consumers on other nodes get its messages, too."),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
@@ -119,14 +123,16 @@ def create(
         there = db.value(conn, "SELECT 1 FROM aq.queues WHERE queue_name = %s", [queue])
         # a queue of a queue table has its type
         kind = "" if queue_table else ", payload_type => %(type)s::regtype, multiple_consumers => %(topic)s"
+        # a database before the update does not know it
+        depth = ", max_depth => %(depth)s, on_full => %(full)s" if max_depth else ""
         name = db.value(
             conn,
             f"""SELECT aq.create_queue(%(queue)s{kind}, shards => %(shards)s, max_retries => %(retries)s, retry_delay => %(delay)s, retention => %(retention)s,
                 exception_queue => %(exception)s, comment => %(comment)s, queue_table => %(table)s, if_not_exists => %(exists)s,
-                distributed => %(distributed)s)""",
+                distributed => %(distributed)s{depth})""",
             {
                 "queue": queue, "type": payload_type, "topic": topic, "shards": shards, "retries": None if max_retries < 0 else max_retries, "delay": span(retry_delay),
-                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists, "distributed": distributed,
+                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists, "distributed": distributed, "depth": max_depth, "full": on_full,
             },
         )  # fmt: skip
     created = not (if_not_exists and there)

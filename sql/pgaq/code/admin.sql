@@ -7,7 +7,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false,
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1,
 	distributed boolean DEFAULT false, default_priority integer DEFAULT NULL, default_delay interval DEFAULT '0',
-	default_expiration interval DEFAULT NULL)
+	default_expiration interval DEFAULT NULL, max_depth bigint DEFAULT NULL, on_full text DEFAULT 'wait')
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
 COMMENT ON FUNCTION aq.create_queue IS
 'Create a queue, started, owned by the current role; returns its name.
@@ -36,6 +36,10 @@ distributed: true shares the queue with the distributed queues of this name on o
 default_priority: priority of messages that are enqueued without one (null: 1)
 default_delay: delay of messages that are enqueued without delay and run_at
 default_expiration: expiration of messages that are enqueued without one (null: they never expire)
+max_depth: number of messages that are committed and not finished, in a topic by one consumer, with
+  which the queue is full (null: it is never full)
+on_full: what an enqueue into the full queue does: wait until there is room, at most
+  pgaq.flow_control_timeout, or error: fail at once
 Errors 22004, 22023, 42602, 42704, 42710, 42809';
 REVOKE EXECUTE ON FUNCTION aq.create_queue FROM PUBLIC;
 
@@ -111,7 +115,8 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	exception_queue text DEFAULT NULL, comment text DEFAULT NULL,
 	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL,
 	retry_delay_factor double precision DEFAULT NULL, retry_delay_max interval DEFAULT NULL, retry_jitter double precision DEFAULT NULL,
-	default_priority integer DEFAULT NULL, default_delay interval DEFAULT NULL, default_expiration interval DEFAULT NULL)
+	default_priority integer DEFAULT NULL, default_delay interval DEFAULT NULL, default_expiration interval DEFAULT NULL,
+	max_depth bigint DEFAULT NULL, on_full text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
 COMMENT ON FUNCTION aq.alter_queue IS
 'Change a queue; null leaves a setting unchanged.
@@ -119,6 +124,7 @@ max_retries: -1 for no limit; otherwise at most 255 in a sharded queue
 retry_delay_max: ''-1'' for no limit
 default_priority: -1 for no default
 default_expiration: ''-1'' for no default
+max_depth: -1 for no limit
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it

@@ -38,7 +38,7 @@ producer: a name that orders the messages of several sessions (null: only those 
 run_at: time at which the message becomes ready, instead of a delay (in the past: at once)
 visibility: on_commit (null), or immediate: in a separate transaction, which is committed before the
   call returns
-Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ118';
+Errors 0A000, 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ039, AQ053, AQ118';
 	form record;
 BEGIN
 	FOR form IN SELECT * FROM (VALUES

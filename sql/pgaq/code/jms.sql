@@ -51,7 +51,7 @@ affinity: a name that chooses the shard (null: the producer does, or the session
   first): messages with the same affinity that are sent one after another, each after the commit of
   the one before, keep their order across sessions; nothing waits
 skip_gone: true: a message to a temporary destination that has ended is not sent, instead of an error
-Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ118';
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ049, AQ053, AQ118';
 
 CREATE FUNCTION aq_jms.enqueue(queue_name text, payloads anycompatiblearray, priority integer DEFAULT NULL, delay interval DEFAULT NULL,
 	expiration interval DEFAULT NULL, correlation text DEFAULT NULL, producer text DEFAULT NULL, affinity text DEFAULT NULL,
@@ -72,7 +72,7 @@ COMMENT ON FUNCTION aq_jms.commit(bytea, bytea, text, text, text, integer, inter
   dequeue the messages that a source has, without waiting. The result is as in aq_jms.receive.
 messages, acknowledge, affinity, skip_gone: as in aq_jms.send
 queue_name, consumer, condition, max_messages, lease, max_bytes: as in aq_jms.receive
-Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ118';
+Errors 22004, 22023, 42501, 42704, 42804, 42809, 55000, AQ018, AQ049, AQ053, AQ118';
 
 CREATE FUNCTION aq_jms.acknowledge(queue_names text[], consumers text[], msgids uuid[], receipts bigint[])
 RETURNS integer[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_jms_lease_acknowledge';

@@ -83,7 +83,9 @@ CREATE TABLE aq_internal.queue (
 	default_expiration interval,
 	paused timestamptz,
 	paused_by text,
-	pause_reason text
+	pause_reason text,
+	max_depth bigint CHECK (max_depth > 0),
+	on_full text NOT NULL DEFAULT 'wait' CHECK (on_full IN ('wait', 'error'))
 );
 CREATE INDEX queue_exception_queue_id ON aq_internal.queue (exception_queue_id);
 CREATE INDEX queue_rights_id ON aq_internal.queue (rights_id);
@@ -117,6 +119,8 @@ COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of message
 COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all consumers, by aq.pause; null: it is not';
 COMMENT ON COLUMN aq_internal.queue.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause';
+COMMENT ON COLUMN aq_internal.queue.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
+COMMENT ON COLUMN aq_internal.queue.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';

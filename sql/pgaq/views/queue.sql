@@ -170,7 +170,7 @@ SELECT q.queue_name, q.queue_id,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary,
-	q.distributed, q.default_priority, q.default_delay, q.default_expiration, q.paused, q.paused_by, q.pause_reason
+	q.distributed, q.default_priority, q.default_delay, q.default_expiration, q.paused, q.paused_by, q.pause_reason, q.max_depth, q.on_full
 FROM aq_internal.queue q
 WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';

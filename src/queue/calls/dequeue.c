@@ -427,11 +427,16 @@ hold_consumer(Request *request, bool begins, bool *held)
 	return false;
 }
 
-/* One that has enqueued itself may have taken its own messages, which others do not count. */
+/*
+ * Enqueuers may wait for the end of the messages.  A transaction that has enqueued
+ * itself may have taken its own messages, which others do not count; leases do not
+ * end with it.
+ */
 static void
-note_buffered(const Source *source, uint32 found)
+note_taken(const Request *request, const Source *source, uint32 found)
 {
-	if (source->queue->store->enqueued_here(source->queue->shm) == 0)
+	if ((source->delivery == AQ_BUFFERED || source->queue->max_depth >= 0) && request->take.lease == 0 &&
+		aq_flow_enqueued_here(source->queue->shm) == 0)
 		aq_users_note_taken(source->queue->shm, source->take.position, found);
 }
 
@@ -453,10 +458,12 @@ take_from(Request *request, Source *source)
 		aq_cursor_note();
 	if (found > 0 && request->take.mode == AQ_MODE_BROWSE)
 		aq_traffic_add_for(source->queue->shm, source->take.position, AQ_TRAFFIC_BROWSED, found);
-	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED && source->delivery == AQ_PERSISTENT)
-		aq_pins_note_taken(source->queue->shm, source->take.position);
 	else if (found > 0 && request->take.mode != AQ_MODE_LOCKED)
-		note_buffered(source, found);
+	{
+		if (source->delivery == AQ_PERSISTENT)
+			aq_pins_note_taken(source->queue->shm, source->take.position);
+		note_taken(request, source, found);
+	}
 }
 
 /* May the call not take messages, because of aq.pause? */

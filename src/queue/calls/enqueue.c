@@ -650,6 +650,19 @@ put_each(AqQueue *queue, AqPutOptions *each, uint32 n, const Datum *payloads, co
 	}
 }
 
+/*
+ * May the messages be stored now?  Those of schedules, and those that come from
+ * another queue, are also put into a full queue: a process that enqueues for others
+ * must not wait.
+ */
+static bool
+has_room(const AqEnqueue *call, AqQueue *queue, Bitmapset *const *targets, uint32 n, AqFlowWait *wait)
+{
+	if (queue->delivery == AQ_PERSISTENT && (queue->max_depth < 0 || call->unlimited || call->enqueued_before))
+		return true;
+	return aq_flow_admits(queue, targets, n, call->immediate, wait);
+}
+
 /* The id of the message, or NULL when no subscriber wants it. */
 pg_uuid_t *
 aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
@@ -683,7 +696,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
-	} while (!aq_flow_admits(queue, targets, 1, &wait));
+	} while (!has_room(call, queue, targets, 1, &wait));
 	if (is_unwanted(targets, 0))
 		return NULL;
 	queue = begin_put(queue, &options, 1, &begins);
@@ -748,7 +761,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		queue = side_to_put(call, queue);
 		targets = own != NULL ? choose_for_each(each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);
-	} while (!aq_flow_admits(queue, targets, n, &wait));
+	} while (!has_room(call, queue, targets, n, &wait));
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
 	{
@@ -810,7 +823,7 @@ aq_enqueue_repeated(const char *command, const char *queue_name, const text *pay
 {
 	AqEnqueue	call = {.command = command, .queue = pstrdup(queue_name), .payload_type = TEXTOID,
 		.priority = AQ_DEFAULT_PRIORITY,
-		.default_priority = true, .default_delay = true, .default_expiration = true, .producer = producer};
+		.default_priority = true, .default_delay = true, .default_expiration = true, .producer = producer, .unlimited = true};
 	Datum	   *payloads = palloc(n * sizeof(Datum) + 1);
 	bool	   *nulls = palloc(n * sizeof(bool) + 1);
 

@@ -18,6 +18,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -139,6 +140,12 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 		aq_rows_time(row, measure->counted_at != 0 ? measure->counted_at : now);
 	else
 		aq_rows_null(row);
+	/* a catalog of 0.1.0 has no such columns */
+	if (row->n < row->result->setDesc->natts)
+	{
+		aq_rows_number(row, pg_atomic_read_u64(&shm->enqueues_waited));
+		aq_rows_number(row, pg_atomic_read_u64(&shm->enqueues_refused));
+	}
 }
 
 /* Puts the columns that are known even if the queue is not in memory. */

@@ -172,7 +172,9 @@ read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 #define READ_BOOL(value, isnull) (!(isnull) && DatumGetBool(value))
 #define READ_FLOAT8(value, isnull) ((isnull) ? -1 : DatumGetFloat8(value))
 #define READ_INT4(value, isnull) ((isnull) ? -1 : DatumGetInt32(value))
+#define READ_INT8(value, isnull) ((isnull) ? -1 : DatumGetInt64(value))
 #define READ_INTERVAL(value, isnull) ((isnull) ? -1 : aq_interval_to_us(value))
+#define READ_TEXT(value, isnull) ((isnull) ? NULL : TextDatumGetCString(value))
 
 /* Fills in a description from a row of aq_internal.queue. */
 static void

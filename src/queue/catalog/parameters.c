@@ -101,7 +101,7 @@ aq_parameters_define(void)
 							PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pgaq.flow_control_timeout",
-							"Time that an enqueue of a buffered message waits for consumers with too large a backlog.",
+							"Time that an enqueue waits for room: in a full queue, or of a buffered message for consumers with too large a backlog.",
 							"After that it fails. 0 does not wait.",
 							&aq_parameters_flow_control_timeout_ms,
 							10000, 0, INT_MAX,

@@ -12,8 +12,8 @@
  * queue that is made without it, such as an exception queue, has the default of
  * the column.
  *
- * In AqQueue an interval is in microseconds, and a null is -1.  In
- * aq.alter_queue -1 is "no limit", and null leaves the property unchanged.
+ * In AqQueue an interval is in microseconds, and a null is -1, of a text NULL.
+ * In aq.alter_queue -1 is "no limit", and null leaves the property unchanged.
  *
  * check: C code of queue_row.c that raises an error if a value is not allowed.
  * It knows the name, the value, whether it "alters" a queue, and whether that
@@ -38,7 +38,9 @@
 #define AQ_PROPERTY_BOOL bool
 #define AQ_PROPERTY_FLOAT8 double
 #define AQ_PROPERTY_INT4 int
+#define AQ_PROPERTY_INT8 int64
 #define AQ_PROPERTY_INTERVAL int64
+#define AQ_PROPERTY_TEXT char *
 
 X(ID, queue_id, INT4)
 X(NAME, queue_name, TEXT)
@@ -69,6 +71,8 @@ PROPERTY(DEFAULT_EXPIRATION, default_expiration, INTERVAL, true, check_default_e
 X(PAUSED, paused, TIMESTAMPTZ)
 X(PAUSED_BY, paused_by, TEXT)
 X(PAUSE_REASON, pause_reason, TEXT)
+PROPERTY(MAX_DEPTH, max_depth, INT8, true, check_max_depth(DatumGetInt64(value), alters))
+PROPERTY(ON_FULL, on_full, TEXT, false, check_on_full(TextDatumGetCString(value)))
 
 #undef X
 #undef PROPERTY

@@ -15,6 +15,7 @@
 #include "queue/definitions/definitions_private.h"
 
 #include "catalog/pg_type.h"
+#include "utils/builtins.h"
 
 typedef struct Column
 {
@@ -127,6 +128,25 @@ check_default_expiration(Datum expiration, bool alters)
 				alters ? errhint("'-1' means no default.") : errhint("Null means no default."));
 }
 
+/* With a limit of 0 nothing could be enqueued. */
+static void
+check_max_depth(int64 max_depth, bool alters)
+{
+	if (max_depth <= 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_depth\" must be positive"),
+				alters ? errhint("-1 means no limit. aq.stop_queue stops enqueues.")
+				: errhint("Null means no limit. aq.stop_queue stops enqueues."));
+}
+
+static void
+check_on_full(const char *on_full)
+{
+	if (strcmp(on_full, "wait") != 0 && strcmp(on_full, "error") != 0)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"on_full\" must be wait or error, not \"%s\"", on_full));
+}
+
 static void
 check_property(AqQueueColumn column, const char *name, Datum value, bool alters, bool sharded)
 {
@@ -145,7 +165,11 @@ means_no_limit(const Column *column, Datum value)
 {
 	if (!column->nullable)
 		return false;
-	return column->type == INT4OID ? DatumGetInt32(value) == -1 : aq_interval_to_us(value) == -USECS_PER_SEC;
+	if (column->type == INT4OID)
+		return DatumGetInt32(value) == -1;
+	if (column->type == INT8OID)
+		return DatumGetInt64(value) == -1;
+	return aq_interval_to_us(value) == -USECS_PER_SEC;
 }
 
 /*

@@ -220,7 +220,7 @@ put_refusal(StringInfo answer, int sqlstate)
 	int			position;
 
 	aq_flow_refused(&queue_id, &position);
-	if (!aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL))
+	if (!aq_error_is(sqlstate, AQ_ERR_FLOW_CONTROL) && !aq_error_is(sqlstate, AQ_ERR_QUEUE_FULL))
 		queue_id = 0;
 	aq_wire_put_int(answer, queue_id);
 	aq_wire_put_int(answer, position);
@@ -367,7 +367,7 @@ aq_helper_main(Datum arg)
 	aq_process_set_parameter("lock_timeout", LOCK_TIMEOUT);
 	/* the caller waits for the flush, and for room */
 	aq_process_set_parameter("synchronous_commit", "off");
-	aq_process_set_parameter("pgaq.flow_control_timeout", "0");
+	aq_flow_help();
 	aq_helper_pool_connected();
 	serve();
 	proc_exit(0);

@@ -38,7 +38,7 @@ extern void aq_share_init(void);
 
 /* --- lag.c */
 extern int64 aq_lag_of(AqQueueShm *shm, int position);
-extern void aq_lag_recheck(AqQueueShm *shm);
+extern void aq_lag_shrank(AqQueueShm *shm, int position);
 
 /* --- temporary_owner.c */
 extern Size aq_temporary_owner_size(void);
@@ -87,6 +87,7 @@ extern void aq_users_init(void);
 extern void aq_users_want_end(const AqQueueShm *shm);
 extern void aq_users_want_room(const AqQueueShm *shm, int position, uint32 room);
 extern void aq_users_note_taken(const AqQueueShm *shm, int position, uint32 n);
+extern uint32 aq_users_taken(const AqQueueShm *shm, int position);
 extern void aq_users_forget_taken(void);
 extern int	aq_users_add(AqQueueShm *shm);
 extern uint32 aq_users_number(AqQueueShm *shm);
@@ -134,10 +135,13 @@ extern void aq_store_xact_init(void);
 typedef struct AqFlowWait
 {
 	int64		deadline;
+	bool		slept;
 	AqDeadlockWatch watch;
 } AqFlowWait;
 
-extern bool aq_flow_admits(AqQueue *buffered, Bitmapset *const *targets, uint32 n, AqFlowWait *wait);
+extern bool aq_flow_admits(AqQueue *queue, Bitmapset *const *targets, uint32 n, bool immediate, AqFlowWait *wait);
+extern uint64 aq_flow_enqueued_here(const AqQueueShm *shm);
+extern void aq_flow_help(void);
 extern void aq_flow_refused(int32 *queue_id, int *position);
 extern bool aq_flow_wait(int32 queue_id, int position, AqFlowWait *wait);
 

@@ -77,6 +77,8 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
 	pg_atomic_write_u64(&shm->room_below, 0);
+	pg_atomic_write_u64(&shm->enqueues_waited, 0);
+	pg_atomic_write_u64(&shm->enqueues_refused, 0);
 	pg_atomic_write_u64(&shm->next_time, 0);
 	shm->later_work = 0;
 	shm->later_at = 0;
@@ -174,6 +176,8 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);
 		pg_atomic_init_u64(&shm->room_below, 0);
+		pg_atomic_init_u64(&shm->enqueues_waited, 0);
+		pg_atomic_init_u64(&shm->enqueues_refused, 0);
 		pg_atomic_init_u64(&shm->next_time, 0);
 		pg_atomic_init_u64(&shm->definition, 0);
 		pg_atomic_init_u64(&shm->last_change, 0);

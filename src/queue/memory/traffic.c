@@ -154,6 +154,7 @@ aq_traffic_done(AqQueueShm *shm, int position, uint64 n)
 	if (position != AQ_ORIGIN_POSITION)
 		pg_atomic_fetch_add_u64(&shm->dequeued, n);
 	aq_history_changed(shm);
+	aq_lag_shrank(shm, position);
 }
 
 void

@@ -20,8 +20,8 @@
  *
  * A session that waits for users knows whose transactions they are by what each
  * session shows of its transaction, which only that session writes: the queues that
- * it uses, as bits, how many buffered messages it has taken, and whether it keeps
- * memory.  A reader may be late by a moment, which does not matter: it looks for sessions that wait.
+ * it uses, as bits, how many messages it has taken, if their number is limited, and
+ * whether it keeps memory.  A reader may be late by a moment, which does not matter: it looks for sessions that wait.
  *
  * Portions Copyright (c) 2026, the pgaq authors
  *
@@ -32,7 +32,7 @@
 /* kinds of messages that are counted; of others a transaction seems to have taken none */
 #define TAKEN 8
 
-/* Buffered messages of the queue with this index, taken for a consumer. */
+/* Messages of the queue with this index, buffered or limited by max_depth, taken for a consumer. */
 typedef struct Taken
 {
 	uint32		queue;
@@ -102,7 +102,7 @@ aq_users_want_end(const AqQueueShm *shm)
 	own()->queue = shm->object->index;
 }
 
-/* The session is going to wait until the consumer has fewer messages of the buffered queue. */
+/* The session is going to wait until the consumer has fewer messages of the queue. */
 void
 aq_users_want_room(const AqQueueShm *shm, int position, uint32 room)
 {
@@ -112,8 +112,8 @@ aq_users_want_room(const AqQueueShm *shm, int position, uint32 room)
 }
 
 /*
- * The transaction has taken n buffered messages for the consumer, which it does not
- * finish before it ends.
+ * The transaction has taken n messages for the consumer, which it does not finish
+ * before it ends.
  */
 void
 aq_users_note_taken(const AqQueueShm *shm, int position, uint32 n)
@@ -176,6 +176,16 @@ taken_of(int session, const volatile Shown *waiting)
 	return 0;
 }
 
+/* The number of messages for the consumer that the own transaction shows as taken. */
+uint32
+aq_users_taken(const AqQueueShm *shm, int position)
+{
+	for (uint32 i = 0; i < own()->ntaken; i++)
+		if (own()->taken[i].queue == shm->object->index && own()->taken[i].position == position)
+			return own()->taken[i].n;
+	return 0;
+}
+
 /*
  * The sessions whose transactions have taken enough messages to reach the limit, so
  * that the wait lasts until one of these transactions has ended.  None if the number
@@ -220,6 +230,7 @@ aq_users_init(void)
 {
 	aq_deadlock_define(AQ_EVENT_STOP_QUEUE, false, users_of_queue);
 	aq_deadlock_define(AQ_EVENT_FLOW_CONTROL, true, takers_of_queue);
+	aq_deadlock_define(AQ_EVENT_QUEUE_FULL, true, takers_of_queue);
 }
 
 /* --- users ------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@
 extern void aq_settle_put(PutNote *note, bool commit, TransactionId xid);
 extern void aq_settle_wake(PutNote *const *notes, int n);
 extern void aq_settle_count_put(AqQueueShm *shm, Stream *stream, uint32 n, bool delayed, bool expires, TimestampTz now);
+extern uint64 aq_settle_finished_here(const AqQueueShm *shm, int position);
 extern void aq_settle_take(TakeNote *note, bool commit, bool count_retry, TransactionId xid);
 extern void aq_settle_publish(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 first, uint32 n,
 							  const Bitmapset *targets, TimestampTz ready_at, TimestampTz now);

@@ -485,6 +485,20 @@ ends_messages(AqMode mode)
 		mode == AQ_MODE_ACKNOWLEDGE || mode == AQ_MODE_REJECT;
 }
 
+/* The number of messages that the consumer has finished with when this transaction commits. */
+uint64
+aq_settle_finished_here(const AqQueueShm *shm, int position)
+{
+	TakeNote  **notes;
+	int			n = aq_notes_takes(&notes);
+	uint64		finished = 0;
+
+	for (int i = 0; i < n; i++)
+		if (notes[i]->shm == shm && notes[i]->position == position && ends_messages(notes[i]->mode))
+			finished += notes[i]->count;
+	return finished;
+}
+
 /* Leased messages count as dequeued when they are taken: then their rows are read. */
 static bool
 is_dequeue(AqMode mode)

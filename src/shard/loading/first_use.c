@@ -248,6 +248,8 @@ aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 		add_table(shm, queue->id, lfirst_int(lc));
 	load_doubtful(shm);
 	aq_claim_end(unload, shm);
-	if (tables != NIL && !shard_queue(shm)->recovered)
+	if (tables == NIL)
+		shard_queue(shm)->recovered = true;
+	else if (!shard_queue(shm)->recovered)
 		aq_work_post(shm, AQ_WORK_RECOUNT);
 }

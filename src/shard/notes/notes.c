@@ -68,6 +68,7 @@ typedef struct QueuePuts
 {
 	AqQueueShm *shm;
 	int			notes;
+	uint64		messages;
 } QueuePuts;
 
 static QueuePuts *queue_puts;
@@ -89,6 +90,23 @@ aq_notes_have_puts(const AqQueueShm *shm)
 	QueuePuts  *puts = puts_of(shm);
 
 	return puts != NULL && puts->notes > 0;
+}
+
+uint64
+aq_notes_enqueued(const AqQueueShm *shm)
+{
+	QueuePuts  *puts = puts_of(shm);
+
+	return puts != NULL ? puts->messages : 0;
+}
+
+static void
+count_puts(const PutNote *note, int sign)
+{
+	QueuePuts  *puts = puts_of(note->shm);
+
+	puts->notes += sign;
+	puts->messages += sign * (int64) note->count;
 }
 
 /*
@@ -119,7 +137,7 @@ aq_notes_add_put(PutNote *note)
 	if (nputs == 0 || put_notes[nputs - 1]->partition != note->partition)
 		count_frame();
 	put_notes[nputs++] = note;
-	puts_of(note->shm)->notes++;
+	count_puts(note, 1);
 }
 
 /* --- takes ---------------------------------------------------------------------------- */
@@ -411,7 +429,7 @@ aq_notes_pop_put(SubTransactionId subid, int *number)
 		return NULL;
 	note = put_notes[--nputs];
 	*number = nputs;
-	puts_of(note->shm)->notes--;
+	count_puts(note, -1);
 	return note;
 }
 
@@ -463,7 +481,7 @@ aq_notes_remove_put(PutNote *note)
 {
 	Assert(nputs > 0 && put_notes[nputs - 1] == note);
 	nputs--;
-	puts_of(note->shm)->notes--;
+	count_puts(note, -1);
 	if (nputs == 0 || put_notes[nputs - 1]->partition != note->partition)
 		forget_frame();
 	bms_free(note->shared_targets);

@@ -77,6 +77,7 @@ extern void aq_notes_consumed(AqMode mode, TimestampTz now, const AqMessage *mes
 extern int	aq_notes_puts(PutNote ***notes);
 extern uint32 aq_notes_frames(void);
 extern bool aq_notes_have_puts(const AqQueueShm *shm);
+extern uint64 aq_notes_enqueued(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern bool aq_notes_have_takes(const AqQueueShm *shm);
 extern void aq_notes_mark_last(void);

@@ -357,6 +357,7 @@ aq_reclaim_recount_job(int32 id, AqQueueShm *shm)
 	if (count_each(shm, count_in_worker))
 	{
 		shard_queue(shm)->recovered = true;
+		aq_lag_recheck(shm);
 		aq_tables_check_surplus(shm);
 		aq_work_post(shm, AQ_WORK_POSITIONS);
 	}

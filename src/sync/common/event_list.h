@@ -18,6 +18,7 @@ X(ROW_CACHE_MUTEX, "row cache mutex", CONCURRENCY, "cache id", "where requested"
 X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id", "process#", "wait time", "a message for the consumer")
 X(PAUSED, "aq: consumer paused", IDLE, "queue id", "process#", "wait time", "aq.resume, because the consumer or the queue is paused")
 X(FLOW_CONTROL, "Streams AQ: enqueue blocked due to flow control", QUEUEING, "queue id", "messages", "limit", "consumers to dequeue some of their buffered messages")
+X(QUEUE_FULL, "aq: queue full", QUEUEING, "queue id", "messages", "limit", "consumers to finish messages of the queue, which has as many as its max_depth allows")
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
 X(PARTITION_LOAD, "aq: partition load", USER_IO, "queue id", "shard", "partition", "another session to load a partition into the message cache")
 X(PARTITION_PROVIDE, "aq: waiting for a partition", CONFIGURATION, "queue id", "shard", "", "a worker to provide an empty partition")
