@@ -150,6 +150,21 @@ def test_numbers_are_those_of_the_database(conn, exporter, queue, topic):
         db.execute(conn, "SELECT aq.drop_queue(q, force => true) FROM unnest(%s::text[]) q", [[ODD, queue, "broken"]])
 
 
+def test_a_pause_silences_no_alert_of_others(server, conn, exporter, queue, topic):
+    """The rule of docs/metrics.md: what is summed has the pause of one of them."""
+    rule = re.search(r"alert: QueueNotServed\n +expr: .* unless pgaq_paused_seconds(.*) > 0\n", (ROOT / "docs/metrics.md").read_text())[1]
+    excluded = re.findall(r'(\w+)!="(\w+)"', rule)
+    conn.execute("SELECT aq.pause(%s), aq.pause(%s, 'a')", [queue, topic])
+    put(conn, topic, 1)
+    for limits, named in (({"limit": 0}, set()), ({}, {queue, topic})):
+        with contextlib.closing(make_exporter(server, **limits)) as made:
+            found = read(made.scrape())["pgaq_paused_seconds"][2]
+        silent = {key for key, value in found.items() if value > 0 and not any(dict(key)[name] == word for name, word in excluded)}
+        assert {dict(key)["queue"] for key, value in found.items() if value > 0} == (named or {"other"})
+        assert {dict(key)["queue"] for key in silent} == named
+    conn.execute("SELECT aq.resume(%s), aq.resume(%s, 'a')", [queue, topic])
+
+
 def test_what_is_beyond_the_limit_is_summed(server, conn, exporter, queue, topic, monkeypatch):
     put_many(conn, queue, 1, 5)
     put_many(conn, topic, 1, 3)
