@@ -239,6 +239,7 @@ def test_subscribers(pgaq: Callable[..., Result]) -> None:
     assert pgaq("subscriber", "remove", "news", "all", ok=False).code == 2
     assert pgaq("queue", "pause", "news", "-c", "all").out == "Consumer all of queue news is paused.\n"
     assert [bool(row["paused"]) for row in pgaq("subscriber", "list", "news", "--json").json] == [True, False]
+    assert pgaq("queue", "resume", "news").out == "Queue news is resumed, except consumers paused by name: all.\n"
     pgaq("queue", "resume", "news", "--consumer", "all")
     assert pgaq("queue", "resume", "news", "--consumer", "nobody", ok=False).code == 6
     pgaq("subscriber", "remove", "news", "all", "-y")

@@ -199,12 +199,15 @@ def resume(queue: str = QUEUE, consumer: Optional[str] = CONSUMER) -> None:
     """Give consumers messages again."""
     with asking() as conn:
         db.execute(conn, "SELECT aq.resume(%s, %s)", [queue, consumer])
-    _say_of(queue, consumer, "resumed")
+        named = "SELECT consumer FROM aq.subscribers WHERE queue_name = %s AND consumer IS NOT NULL AND paused IS NOT NULL ORDER BY 1"
+        rest = [] if consumer else [row["consumer"] for row in db.rows(conn, named, [queue])]
+    _say_of(queue, consumer, "resumed", f", except consumers paused by name: {', '.join(rest)}" if rest else "")
 
 
-def _say_of(queue: str, consumer: str | None, done: str) -> None:
+def _say_of(queue: str, consumer: str | None, done: str, more: str = "") -> None:
     """Without a consumer, of all consumers of the queue."""
-    output.say(f"{f'Consumer {consumer} of queue' if consumer else 'Queue'} {queue} is {done}.", queue=queue, consumer=consumer, state=done)
+    who = f"Consumer {consumer} of queue" if consumer else "Queue"
+    output.say(f"{who} {queue} is {done}{more}.", queue=queue, consumer=consumer, state=done)
 
 
 ROLE = typer.Argument(
