@@ -331,10 +331,12 @@ def command_of_this_version(server, name):
     pgaq("subscriber", "list")
     pgaq("doctor")
     pgaq("queue", "pause", "q", code=4)
+    pgaq("queue", "resume", "q", code=4)
     for arguments in (("send", "q", "1"), ("receive", "q"), ("browse", "q")):
         assert "Run ALTER EXTENSION pgaq UPDATE" in pgaq(*arguments, "--key", "k", code=4)
     with server.connect(name) as conn:
         assert {row["paused_seconds"] for row in db.rows(conn, COLLECTORS[0].query, {"limit": 9, "consumers": 9})} == {0}
+        assert db.value(conn, pages.CAN_PAUSE) is False
         for query, more in (
             (pages.MESSAGES, {"offset": 0, "priority": None, "state": "", "consumer": "", "correlation": "", "key": "", "text": ""}),
             (pages.MESSAGE, {}),

@@ -567,6 +567,8 @@ def test_changes(people, conn, own):
     act(boss, "resume", queue=own, consumer="")
     page = boss.get("/queue?name=own").text
     assert logged(conn)[1] == "resume" and "/act/resume" not in page and "/act/pause" in page
+    for name in ("own_exceptions", "tales_exceptions"):
+        assert "/act/pause" not in boss.get(f"/queue?name={name}").text
     asked = act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
     assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions"] and "<button>Change settings</button>" in asked
     assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7

@@ -73,7 +73,7 @@ ACTIONS = {
         asked={"consumer": "Only this subscriber of a topic", "reason": "Reason"}, count=LAG, back=QUEUE,
     ),
     "resume": Action(
-        "Resume the queue", "Consumers get messages again. {messages} in it.", "queue", "SELECT aq.resume(%(queue)s, NULLIF(%(consumer)s, ''))::text",
+        "Resume the queue", "Consumers get messages again, except those that are paused by name: name one to resume it. {messages} in it.", "queue", "SELECT aq.resume(%(queue)s, NULLIF(%(consumer)s, ''))::text",
         asked={"consumer": "Only this subscriber of a topic"}, count=LAG, back=QUEUE,
     ),
     "purge": Action(

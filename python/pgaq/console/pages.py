@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from pgaq import db
 from pgaq.command.doctor import findings
@@ -63,24 +63,24 @@ SELECT *, count(*) OVER () AS found, sum(ready) FILTER (WHERE NOT dead) OVER ():
 FROM (SELECT q.*, kind ~ '^exception' AS dead, 2 * (queue = ANY (%(problems)s::text[]))::int + (queue = ANY (%(warnings)s::text[]))::int AS attention FROM ({QUEUES.query}) q) q
 WHERE (%(all)s OR NOT dead OR backlog > 0) AND (%(q)s = '' OR strpos(lower(queue), lower(%(q)s)) > 0)
 ORDER BY {{order}} LIMIT {PAGE} OFFSET %(offset)s"""
-# the number of messages of each minute of the last hour in which it changed, of the queues of the page
+# the number of messages of each minute of the last hour in which it changed, of the queues of the page: an object for each delivery mode
 RECORDED = f"""
 WITH page AS MATERIALIZED ({OVERVIEW})
 SELECT page.*, h.recorded FROM page LEFT JOIN (
-    SELECT queue_name, jsonb_object_agg(minute, backlog) AS recorded FROM (
-        SELECT queue_name, floor(extract(epoch FROM now() - sampled_at) / 60)::int AS minute, sum(ready + in_flight + delayed) AS backlog
-        FROM aq.history_minutes WHERE queue_name = ANY (ARRAY (SELECT queue FROM page)) AND sampled_at > now() - interval '1 hour' GROUP BY 1, sampled_at) m
+    SELECT queue_name, jsonb_agg(minutes) AS recorded FROM (
+        SELECT queue_name, jsonb_object_agg(floor(extract(epoch FROM now() - sampled_at) / 60)::int, ready + in_flight + delayed ORDER BY sampled_at) AS minutes
+        FROM aq.history_minutes WHERE queue_name = ANY (ARRAY (SELECT queue FROM page)) AND sampled_at > now() - interval '1 hour' GROUP BY 1, delivery_mode) m
     GROUP BY 1) h ON h.queue_name = page.queue
 ORDER BY {{order}}"""
+CAN_PAUSE = "SELECT to_regprocedure('aq.pause(text, text, text)') IS NOT NULL"  # not in a catalog of 0.1.0
 # name: view, length of a point in seconds, their number
 SPANS = {"1 h": ("minutes", 60, 60), "2 d": ("minutes", 600, 288), "90 d": ("hours", 21600, 360)}
 HISTORY = """
-SELECT floor(extract(epoch FROM now() - sampled_at) / %(step)s::int)::int AS age, sum(enqueued)::float8 AS enqueued, sum(dequeued)::float8 AS dequeued, sum(failed)::float8 AS failed,
-       max(backlog)::float8 AS backlog, max(p50) AS p50, max(p99) AS p99
-FROM (SELECT sampled_at, sum(enqueued) AS enqueued, sum(dequeued) AS dequeued, sum(failed) AS failed, sum(ready + in_flight + delayed) AS backlog,
-             max(p50_seconds) AS p50, max(p99_seconds) AS p99
-      FROM aq.history_{view} WHERE queue_name = %(queue)s AND sampled_at > now() - %(step)s::int * %(points)s::int * interval '1 second' GROUP BY 1) h
-GROUP BY 1"""
+SELECT delivery_mode, floor(extract(epoch FROM now() - sampled_at) / %(step)s::int)::int AS age, sum(enqueued)::float8 AS enqueued, sum(dequeued)::float8 AS dequeued,
+       sum(failed)::float8 AS failed, max(ready + in_flight + delayed) AS most, (array_agg(ready + in_flight + delayed ORDER BY sampled_at DESC))[1] AS last,
+       max(p50_seconds) AS p50, max(p99_seconds) AS p99
+FROM aq.history_{view} WHERE queue_name = %(queue)s AND sampled_at > now() - %(step)s::int * %(points)s::int * interval '1 second'
+GROUP BY 1, 2"""
 GROUPS = """
 SELECT queue_name AS queue, consumer, reason, left(last_error, 300) AS error, count(*) AS messages, min(died) AS first, max(died) AS last,
        (array_agg(msgid::text ORDER BY died DESC))[1] AS msgid
@@ -287,25 +287,40 @@ def records(conn: db.Connection, login: Login) -> bool:
     return found
 
 
-def held(known: Mapping[int, Any], points: int, now: Any) -> list[Any]:
-    """Values by age, the oldest first: each holds until the next one.  Without any, nothing has changed."""
-    if not known:
-        return [now] * points
-    values, last = [], None
-    for age in reversed(range(points)):
-        last = known.get(age, last)
-        values.append(last)
-    return [*values, now]
+def held(modes: Iterable[Mapping[int, tuple[Any, Any]]], points: int, now: Any, hold: bool = True) -> list[Any]:
+    """Values by age, the oldest first: the sum of what is known of each delivery mode.
+
+    Of each age it knows the most, and the last number, which holds until the next one.
+    """
+    curves = []
+    for known in modes:
+        values, last = [], None
+        for age in reversed(range(points)):
+            most, last = known.get(age, (last, last) if hold else (None, None))
+            values.append(most)
+        curves.append(values)
+    sums = ([value for value in each if value is not None] for each in zip(*curves))
+    return [*(sum(each) if each else None for each in sums), now]
 
 
-def history(conn: db.Connection, name: str, span: str, backlog: Any) -> dict[str, list[Any]]:
-    """What happened to a queue in a span of time: points, the oldest first."""
+def history(conn: db.Connection, name: str, span: str, backlog: Any) -> dict[str, list[Any]] | None:
+    """What happened to a queue in a span of time: points, the oldest first.  None: nothing was recorded."""
     view, step, points = SPANS[span]
-    rows = {row["age"]: row for row in db.rows(conn, HISTORY.format(view=view), {"queue": name, "step": step, "points": points})}
+    modes: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in db.rows(conn, HISTORY.format(view=view), {"queue": name, "step": step, "points": points}):
+        modes.setdefault(row["delivery_mode"], {})[row["age"]] = row
+    if not modes:
+        return None
+
+    def of(age: int, column: str) -> list[Any]:
+        return [rows[age][column] for rows in modes.values() if age in rows and rows[age][column] is not None]
+
     ages = list(reversed(range(points)))
-    rates = {each: [rows[age][each] / step if age in rows else 0 for age in ages] for each in ("enqueued", "dequeued", "failed")}
-    waits = {each: [rows[age][each] if age in rows else None for age in ages] for each in ("p50", "p99")}
-    return {**rates, **waits, "backlogs": held({age: row["backlog"] for age, row in rows.items()}, points, backlog)}
+    rates = {each: [sum(of(age, each)) / step for age in ages] for each in ("enqueued", "dequeued", "failed")}
+    waits = {each: [max(of(age, each), default=None) for age in ages] for each in ("p50", "p99")}
+    # the number at the end of an hour is not known
+    numbers = [{age: (row["most"], row["last"]) for age, row in rows.items()} for rows in modes.values()]
+    return {**rates, **waits, "backlogs": held(numbers, points, backlog, hold=view == "minutes")}
 
 
 # -- pages
@@ -328,8 +343,9 @@ def overview(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dic
     rows = db.rows(conn, (RECORDED if recorded else OVERVIEW).format(order=ORDERS[order]), asked)
     for row in rows:
         row.update(advice=about.pop(row["queue"], []), **reading(login, row["queue"], row))
-        if recorded:
-            row["backlogs"] = held({int(age): value for age, value in (row["recorded"] or {}).items()}, 60, row["backlog"])
+        if recorded and row["recorded"]:
+            modes = [{int(age): (value, value) for age, value in minutes.items()} for minutes in row["recorded"]]
+            row["backlogs"] = held(modes, 60, row["backlog"])
     totals = {name.removeprefix("all_"): value for name, value in rows[0].items() if name.startswith("all_")} if rows else None
     whole = None
     if totals:
@@ -365,9 +381,10 @@ def queue(conn: db.Connection, login: Login, given: Mapping[str, str]) -> dict[s
     span = given.get("span", "1 h")
     if span not in SPANS:
         raise Wrong("span is not 1 h, 2 d or 90 d")
-    recorded = history(conn, name, span, row["backlog"] if row else None) if records(conn, login) else None
+    recording = records(conn, login)
     return {
-        "recorded": recorded, "span": span, "spans": list(SPANS),
+        "recorded": history(conn, name, span, row["backlog"]) if recording else None, "span": span, "spans": list(SPANS) if recording else [],
+        "can_pause": db.value(conn, CAN_PAUSE),
         "queue": settings, "row": row, "waited": waited, "heading": name, "settings_columns": QUEUE.columns, "advice": [each for each in advice(conn, login) if concerns(each) == name],
         **{"curves": reading(login, name, row)}, "sessions": sessions,
         "tables": [

@@ -94,7 +94,9 @@ def curve(values: list[float | None], name: str = "", width: int = WIDTH, height
             parts, line = [*parts, line], []
         else:
             line.append(f"{i * step:.1f},{height - 1 - float(value) / top * (height - 3):.1f}")
-    drawn_lines = Markup("").join(Markup('<polyline points="{}"/>').format(" ".join(each)) for each in [*parts, line] if len(each) > 1)
+    drawn_lines = Markup("").join(
+        Markup('<polyline points="{}"/>').format(" ".join(each if len(each) > 1 else each * 2)) for each in [*parts, line] if each
+    )
     title = f"{name}: now {text.number(known[-1])}, at most {text.number(max(known))}"
     return Markup(
         '<svg class="curve" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}"><title>{}</title>{}</svg>'
