@@ -2,12 +2,15 @@ package io.github.pgaq.jms.session;
 
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A task that runs on a thread of its own, on one at a time however long it takes. If it is asked for while it runs,
- * it runs once more. It does not throw.
+ * it runs once more. What it throws is logged.
  */
 final class Errand {
+    private static final Logger LOG = LoggerFactory.getLogger(Errand.class);
     private final Function<Runnable, Thread> threads;
     private final Runnable task;
     private final AtomicInteger requests = new AtomicInteger();
@@ -25,7 +28,12 @@ final class Errand {
     /** Asks for a run that begins after this. */
     void run() {
         if (requests.getAndIncrement() == 0) {
-            threads.apply(this::runAll).start();
+            try {
+                threads.apply(this::runAll).start();
+            } catch (Throwable e) {
+                requests.set(0);
+                throw e;
+            }
         }
     }
 
@@ -33,7 +41,11 @@ final class Errand {
         int served;
         do {
             served = requests.get();
-            task.run();
+            try {
+                task.run();
+            } catch (Throwable e) {
+                LOG.error("a task in the background failed", e);
+            }
         } while (requests.addAndGet(-served) > 0);
     }
 }
