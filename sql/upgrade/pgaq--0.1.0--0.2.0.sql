@@ -64,7 +64,7 @@ DECLARE
 BEGIN
 	FOREACH ring IN ARRAY '{history_minute,history_hour}'::text[] LOOP
 		EXECUTE format('CREATE INDEX ON aq_internal.%I (queue_id, sampled_at)', ring);
-		EXECUTE format('CREATE INDEX ON aq_internal.%I USING brin (sampled_at) WITH (pages_per_range = 16, autosummarize)', ring);
+		EXECUTE format('CREATE INDEX ON aq_internal.%I USING brin (sampled_at) WITH (pages_per_range = 16)', ring);
 		FOR i IN 0..7 LOOP
 			EXECUTE format('CREATE TABLE aq_internal.%I PARTITION OF aq_internal.%I FOR VALUES IN (%s)', ring || '_' || i, ring, i);
 			EXECUTE format('COMMENT ON TABLE aq_internal.%I IS %L', ring || '_' || i, 'One of the eight tables of aq_internal.' || ring);
@@ -1173,7 +1173,7 @@ BEGIN
 	USING since, until;
 END $function$;
 CREATE OR REPLACE FUNCTION aq_internal.history_empty(ring text, span bigint, minute timestamp with time zone)
- RETURNS void
+ RETURNS boolean
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
@@ -1182,25 +1182,27 @@ DECLARE
 	of_turn CONSTANT text := '(extract(epoch FROM sampled_at - timestamptz ''2000-01-01 00:00Z'')::bigint / ' || span || ')';
 	part text;
 	old boolean;
+	free boolean := true;
 BEGIN
 	FOR turn IN this_turn..this_turn + 1 LOOP
 		part := format('aq_internal.%I', ring || '_' || turn % 8);
 		EXECUTE format('SELECT %s <> %s FROM %s LIMIT 1', of_turn, turn, part) INTO old;
 		IF old THEN
-			EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s WHERE %s = %s)', part, of_turn, turn) INTO old;
-		END IF;
-		IF old THEN
 			BEGIN
 				EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', part);
-				EXECUTE format('TRUNCATE %s', part);
+				EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s WHERE %s = %s)', part, of_turn, turn) INTO old;
+				IF old THEN
+					EXECUTE format('TRUNCATE %s', part);
+				END IF;
 			EXCEPTION WHEN lock_not_available THEN
-				NULL;
+				free := free AND turn <> this_turn;
 			END;
 		END IF;
 	END LOOP;
+	RETURN free;
 END $function$;
 CREATE OR REPLACE FUNCTION aq_internal.history_turn(minute timestamp with time zone, hours boolean)
- RETURNS void
+ RETURNS boolean
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
@@ -1208,13 +1210,18 @@ BEGIN
 	-- after a long pause, minutes whose hours are missing are in a table that is emptied
 	IF hours THEN
 		PERFORM aq_internal.history_hours(minute - interval '1 minute');
-		PERFORM aq_internal.history_empty('history_hour', 1296000, minute);
+		IF NOT aq_internal.history_empty('history_hour', 1296000, minute) THEN
+			RETURN false;
+		END IF;
 	END IF;
-	PERFORM aq_internal.history_empty('history_minute', 28800, minute);
+	IF NOT aq_internal.history_empty('history_minute', 28800, minute) THEN
+		RETURN false;
+	END IF;
 	INSERT INTO aq_internal.history_minute SELECT minute, s.* FROM aq_internal.history_samples() s;
 	IF hours THEN
 		PERFORM aq_internal.history_hours(minute);
 	END IF;
+	RETURN true;
 END $function$;
 CREATE OR REPLACE VIEW aq.history_minutes WITH (security_barrier=true) AS
  SELECT h.sampled_at,
@@ -2833,10 +2840,10 @@ GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO CURRENT_USER; GRANT EX
 COMMENT ON FUNCTION aq_internal.history_hours(timestamp with time zone) IS 'Internal: make the rows of the hours that ended since the last one';
 REVOKE ALL ON ROUTINE aq_internal.history_hours(timestamp with time zone) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO pgaq;
-COMMENT ON FUNCTION aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) IS 'Internal: empty the tables of the ring that are needed next';
+COMMENT ON FUNCTION aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of old rows keeps the present one';
 REVOKE ALL ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO pgaq;
-COMMENT ON FUNCTION aq_internal.history_turn(timestamp with time zone,boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour';
+COMMENT ON FUNCTION aq_internal.history_turn(timestamp with time zone,boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour; false: nothing was kept';
 REVOKE ALL ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_turn(timestamp with time zone,boolean) TO pgaq;
 COMMENT ON COLUMN aq.history_minutes.buckets IS 'how many had waited how long, as in aq.latencies';
@@ -2868,7 +2875,7 @@ COMMENT ON COLUMN aq.history_hours.ready IS 'messages that could be dequeued, by
 COMMENT ON COLUMN aq.history_hours.delivery_mode IS 'persistent or buffered';
 COMMENT ON COLUMN aq.history_hours.queue_name IS 'the queue; null: the sum of the queues without a row of their own, for members of pg_monitor';
 COMMENT ON COLUMN aq.history_hours.sampled_at IS 'when the hour ended';
-COMMENT ON VIEW aq.history_hours IS 'The same as aq.history_minutes for the hours of the last 90 days';
+COMMENT ON VIEW aq.history_hours IS 'The same as aq.history_minutes for the hours of the last 90 days; ready, in_flight and delayed are the most of the hour, and not known for an hour without a row';
 REVOKE ALL ON TABLE aq.history_hours FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.history_hours TO CURRENT_USER; GRANT SELECT ON TABLE aq.history_hours TO PUBLIC;
 COMMENT ON COLUMN aq.notifiers.state IS 'starting; busy; stuck: its call cannot be interrupted, and another notifier has its place; idle: it ends after pgaq.notifier_idle_timeout; backing off: it ended with an error, and is started again after a pause';

@@ -74,6 +74,7 @@ aq_classic_area_init(void *area, bool found)
 		pg_atomic_init_u64(&cq->receipt, 0);
 		pg_atomic_init_u64(&cq->extensions, 0);
 		pg_atomic_init_u64(&cq->time_from, 0);
+		pg_atomic_init_u64(&cq->count_took, 0);
 		pg_atomic_init_u64(&cq->count_from, 0);
 	}
 }

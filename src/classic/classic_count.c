@@ -24,6 +24,9 @@
 #define COUNT_AGAIN ((int64) 10000000)
 #define COUNT_SHARE 50
 
+/* a count that takes longer, in microseconds, is made for aq.metrics() only */
+#define COUNT_QUICK 100000
+
 typedef struct Count
 {
 	int64		ready;
@@ -144,14 +147,16 @@ aq_classic_count_job(int32 id, AqQueueShm *shm)
 	}
 	aq_job_commit(false);
 	end = GetCurrentTimestamp();
+	pg_atomic_write_u64(&classic_queue(shm)->count_took, end - begin);
 	pg_atomic_write_u64(&classic_queue(shm)->count_from, end + Max(COUNT_AGAIN, COUNT_SHARE * (end - begin)));
 }
 
 /* Returns the last counts; requests new ones if they are too old. */
 void
-aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
+aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n, bool quick)
 {
 	AqQueueShm *shm = queue->shm;
+	bool		slow = quick && pg_atomic_read_u64(&classic_queue(shm)->count_took) > COUNT_QUICK;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -160,7 +165,7 @@ aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 		TimestampTz at = consumer == NULL ? 0 : (TimestampTz) pg_atomic_read_u64(&consumer->counted_at);
 		TimestampTz oldest;
 
-		if (at == 0)
+		if (at == 0 || slow)
 		{
 			measure->counted = false;
 			continue;
@@ -175,6 +180,6 @@ aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n)
 		if (oldest != 0 && (measure->oldest == 0 || oldest < measure->oldest))
 			measure->oldest = oldest;
 	}
-	if ((TimestampTz) pg_atomic_read_u64(&classic_queue(shm)->count_from) <= GetCurrentTimestamp())
+	if (!slow && (TimestampTz) pg_atomic_read_u64(&classic_queue(shm)->count_from) <= GetCurrentTimestamp())
 		aq_work_post(shm, AQ_WORK_COUNT);
 }

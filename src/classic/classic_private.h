@@ -238,6 +238,7 @@ typedef struct ClassicQueue
 	pg_atomic_uint64 receipt;	/* number of the latest receipt: see leased_row.c */
 	pg_atomic_uint64 extensions;	/* leases extended, counted before the commit */
 	pg_atomic_uint64 time_from; /* no row has an earlier next_at, except rows that the worker is processing */
+	pg_atomic_uint64 count_took;	/* how long the last count took, in microseconds */
 	pg_atomic_uint64 count_from;	/* the worker may count again for aq.metrics() after this time */
 } ClassicQueue;
 
@@ -535,7 +536,7 @@ extern void aq_classic_tables_keys_job(int32 id, AqQueueShm *shm);
 extern void aq_classic_tables_leave(AqQueue *queue);
 
 /* --- classic_count.c: aq.metrics() */
-extern void aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n);
+extern void aq_classic_count_measure(AqQueue *queue, AqMeasure *measures, int n, bool quick);
 
 /* --- classic_queue.c */
 extern void aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm);

@@ -306,6 +306,7 @@ aq_classic_queue_load(AqQueue *queue, AqQueueShm *shm)
 	(void) aq_pins_check_lost_table(queue, ERROR);
 	read_tables(queue, shm);
 	pg_atomic_write_u64(&cq->time_from, 0);
+	pg_atomic_write_u64(&cq->count_took, 0);
 	pg_atomic_write_u64(&cq->count_from, 0);
 	pg_atomic_write_u64(&shm->next_time, 1);	/* let the worker check all times */
 	aq_jobs_post();

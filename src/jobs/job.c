@@ -48,6 +48,7 @@ aq_job_set_parameters(const char *application)
 	aq_process_set_parameter("search_path", "pg_catalog, pg_temp");
 	aq_process_set_parameter("lock_timeout", PATIENCE);
 	aq_process_set_parameter("statement_timeout", "0");
+	aq_process_set_parameter("jit", "off");
 }
 
 /* Lets the jobs of this process, which has connected as a superuser, run as the owner of the extension's tables. */

@@ -532,9 +532,10 @@ typedef struct AqStore
 	bool		(*worker_may_put) (AqQueue *queue, bool keyed);
 	/*
 	 * For aq.metrics().  The queue is pinned.  Does not wait for locks of
-	 * users; may read tables.
+	 * users; may read tables.  quick: for the worker, whose other jobs wait; what
+	 * takes more than a look at one row is not known, or not counted.
 	 */
-	void		(*measure) (AqQueue *queue, AqMeasure *measures, int n);
+	void		(*measure) (AqQueue *queue, AqMeasure *measures, int n, bool quick);
 	const AqStoreBodies *bodies;	/* large messages */
 	const AqStoreTables *tables;	/* optional: queue tables, buffered queues */
 	const AqStoreUnits *units;	/* optional: other nodes can consume its messages */

@@ -40,7 +40,7 @@ from pgaq_proof import faults
 
 POINTS = faults.test_points(*faults.TRAFFIC)
 # these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_in_session.py, test_jms_points.py, test_launcher.py, test_lease_points.py,
-# test_propagate.py, test_rules.py, test_temporary.py or test_workers.py
+# test_propagate.py, test_queue_history.py, test_rules.py, test_temporary.py or test_workers.py
 RARE = {
     "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
     "leases-held", "leases-found", "leases-over", "queues-restoring",
@@ -48,7 +48,7 @@ RARE = {
     "helper-next", "helper-began", "helper-executed", "helper-committed", "helper-answered",
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made",
-    "database-wanted", "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
+    "database-wanted", "history-written", "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
     "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables

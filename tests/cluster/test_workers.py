@@ -163,7 +163,8 @@ def test_the_launcher_is_started_again(new_server):
 @pytest.mark.sharded("queue tables are made by the session")
 def test_a_worker_that_does_not_leave_is_not_waited_for(new_server):
     """It was asked to leave first, and its round takes long: another one leaves."""
-    own = new_server("long", max_worker_processes="3", max_logical_replication_workers="0", **{"pgaq.ash_size": "0"})
+    # the history is due each minute
+    own = new_server("long", max_worker_processes="3", max_logical_replication_workers="0", **{"pgaq.ash_size": "0", "pgaq.history": "off"})
     own.expect_log("WARNING:  could not start the background worker of pgaq")  # on a busy machine
     with own.connect() as conn:
         conn.execute("CREATE DATABASE third")

@@ -22,7 +22,7 @@ DECLARE
 BEGIN
 	FOREACH ring IN ARRAY '{history_minute,history_hour}'::text[] LOOP
 		EXECUTE format('CREATE INDEX ON aq_internal.%I (queue_id, sampled_at)', ring);
-		EXECUTE format('CREATE INDEX ON aq_internal.%I USING brin (sampled_at) WITH (pages_per_range = 16, autosummarize)', ring);
+		EXECUTE format('CREATE INDEX ON aq_internal.%I USING brin (sampled_at) WITH (pages_per_range = 16)', ring);
 		FOR i IN 0..7 LOOP
 			EXECUTE format('CREATE TABLE aq_internal.%I PARTITION OF aq_internal.%I FOR VALUES IN (%s)', ring || '_' || i, ring, i);
 			EXECUTE format('COMMENT ON TABLE aq_internal.%I IS %L', ring || '_' || i, 'One of the eight tables of aq_internal.' || ring);

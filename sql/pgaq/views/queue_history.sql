@@ -26,49 +26,56 @@ END $$;
 COMMENT ON FUNCTION aq_internal.history_hours(timestamptz) IS 'Internal: make the rows of the hours that ended since the last one';
 
 -- Empties the table of the turn, and the next one, if their rows are of an earlier turn. It waits for no reader: it is called again in the next minute,
--- for as long as the turn before lasts. Then rows are added to the old ones, which the views leave out. After the clock was set back, the next table has
--- rows of this turn.
-CREATE FUNCTION aq_internal.history_empty(ring text, span bigint, minute timestamptz) RETURNS void
+-- for as long as the turn before lasts. Returns false if the table of the turn has rows of an earlier one even then: nothing is added, so that no reader
+-- makes the ring grow. After the clock was set back, the next table has rows of this turn.
+CREATE FUNCTION aq_internal.history_empty(ring text, span bigint, minute timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	this_turn CONSTANT bigint := extract(epoch FROM minute - timestamptz '2000-01-01 00:00Z')::bigint / span;
 	of_turn CONSTANT text := '(extract(epoch FROM sampled_at - timestamptz ''2000-01-01 00:00Z'')::bigint / ' || span || ')';
 	part text;
 	old boolean;
+	free boolean := true;
 BEGIN
 	FOR turn IN this_turn..this_turn + 1 LOOP
 		part := format('aq_internal.%I', ring || '_' || turn % 8);
 		EXECUTE format('SELECT %s <> %s FROM %s LIMIT 1', of_turn, turn, part) INTO old;
 		IF old THEN
-			EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s WHERE %s = %s)', part, of_turn, turn) INTO old;
-		END IF;
-		IF old THEN
 			BEGIN
 				EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', part);
-				EXECUTE format('TRUNCATE %s', part);
+				EXECUTE format('SELECT NOT EXISTS (SELECT FROM %s WHERE %s = %s)', part, of_turn, turn) INTO old;
+				IF old THEN
+					EXECUTE format('TRUNCATE %s', part);
+				END IF;
 			EXCEPTION WHEN lock_not_available THEN
-				NULL;
+				free := free AND turn <> this_turn;
 			END;
 		END IF;
 	END LOOP;
+	RETURN free;
 END $$;
-COMMENT ON FUNCTION aq_internal.history_empty(text, bigint, timestamptz) IS 'Internal: empty the tables of the ring that are needed next';
+COMMENT ON FUNCTION aq_internal.history_empty(text, bigint, timestamptz) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of old rows keeps the present one';
 
-CREATE FUNCTION aq_internal.history_turn(minute timestamptz, hours boolean) RETURNS void
+CREATE FUNCTION aq_internal.history_turn(minute timestamptz, hours boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	-- after a long pause, minutes whose hours are missing are in a table that is emptied
 	IF hours THEN
 		PERFORM aq_internal.history_hours(minute - interval '1 minute');
-		PERFORM aq_internal.history_empty('history_hour', 1296000, minute);
+		IF NOT aq_internal.history_empty('history_hour', 1296000, minute) THEN
+			RETURN false;
+		END IF;
 	END IF;
-	PERFORM aq_internal.history_empty('history_minute', 28800, minute);
+	IF NOT aq_internal.history_empty('history_minute', 28800, minute) THEN
+		RETURN false;
+	END IF;
 	INSERT INTO aq_internal.history_minute SELECT minute, s.* FROM aq_internal.history_samples() s;
 	IF hours THEN
 		PERFORM aq_internal.history_hours(minute);
 	END IF;
+	RETURN true;
 END $$;
-COMMENT ON FUNCTION aq_internal.history_turn(timestamptz, boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour';
+COMMENT ON FUNCTION aq_internal.history_turn(timestamptz, boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour; false: nothing was kept';
 
 REVOKE EXECUTE ON FUNCTION aq_internal.history_samples(), aq_internal.history_hours(timestamptz), aq_internal.history_empty(text, bigint, timestamptz),
 	aq_internal.history_turn(timestamptz, boolean) FROM PUBLIC;
@@ -98,7 +105,7 @@ BEGIN
 				AND h.sampled_at > now() - interval '%3$s' AND h.sampled_at <= now() + interval '1 minute'$view$, name, ring, age);
 		EXECUTE format('COMMENT ON VIEW aq.history_%s IS %L', name, CASE name WHEN 'minutes' THEN
 			'Minutes of the last two days in which something happened in a queue that the current role can use; members of pg_monitor see all. A queue has no row for a minute in which nothing was enqueued or dequeued and no number has changed: then ready, in_flight and delayed are those of its row before. In a minute, at most pgaq.history_queues queues have a row, those with the most messages enqueued and dequeued; the sum of the others has a null queue_name. pgaq.history = off ends the recording. On a standby it shows the history of the primary'
-			ELSE 'The same as aq.history_minutes for the hours of the last 90 days' END);
+			ELSE 'The same as aq.history_minutes for the hours of the last 90 days; ready, in_flight and delayed are the most of the hour, and not known for an hour without a row' END);
 		EXECUTE format('COMMENT ON COLUMN aq.history_%s.sampled_at IS %L', name, CASE name WHEN 'minutes' THEN 'when the minute ended; two rows can have the same time if the clock was set back' ELSE 'when the hour ended' END);
 		EXECUTE format('COMMENT ON COLUMN aq.history_%s.queue_name IS %L', name, 'the queue; null: the sum of the queues without a row of their own, for members of pg_monitor');
 		EXECUTE format('COMMENT ON COLUMN aq.history_%s.delivery_mode IS %L', name, 'persistent or buffered');

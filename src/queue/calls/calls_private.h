@@ -47,7 +47,7 @@ extern void aq_trace_context_add(const AqEnqueue *call, const AqQueue *queue, Aq
 
 /* --- metrics.c */
 extern AqMeasure *aq_metrics_measures(AqQueue *queue, bool all, int *n);
-extern void aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n);
+extern void aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n, bool quick);
 extern int64 aq_metrics_in_flight(AqQueueShm *shm, AqConsumerShm *consumer, const AqMeasure *measure);
 
 /* --- history.c */

@@ -72,7 +72,7 @@ read_numbers(AqQueue *queue, Sample *sample)
 	int			n;
 	AqMeasure  *measures = aq_metrics_measures(queue, true, &n);
 
-	aq_metrics_ask_stores(queue, measures, n);
+	aq_metrics_ask_stores(queue, measures, n, true);
 	for (int i = 0; i < n; i++)
 	{
 		AqMeasure  *measure = &measures[i];
@@ -277,39 +277,52 @@ AQ_ROWS(aq_history_samples)
 
 /* --- the worker's job --------------------------------------------------------------- */
 
-static void
+/* Returns false if a reader keeps the table of the turn from being emptied. */
+static bool
 write_samples(TimestampTz minute, bool hours)
 {
 	Oid			types[] = {TIMESTAMPTZOID, BOOLOID};
 	Datum		values[] = {TimestampTzGetDatum(minute), BoolGetDatum(hours)};
+	bool		isnull;
+	bool		written;
 
 	qsort(samples, nsamples, sizeof(Sample), by_traffic);
 	SPI_connect();
-	if (SPI_execute_with_args("SELECT aq_internal.history_turn($1, $2)", 2, types, values, NULL, false, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args("SELECT aq_internal.history_turn($1, $2)", 2, types, values, NULL, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
 		elog(ERROR, "could not write the history of queues");
+	written = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
 	SPI_finish();
+	return written;
 }
 
-/* hours: the rows of an hour are due.  Returns false if it must be tried again. */
-static bool
+typedef enum Turn
+{
+	TURN_DONE,
+	TURN_AGAIN,					/* it must be tried again */
+	TURN_NO_TABLES				/* the extension is of an older version */
+} Turn;
+
+/* hours: the rows of an hour are due. */
+static Turn
 sample_minute(TimestampTz minute, bool hours)
 {
-	bool		done;
+	Turn		turn = TURN_AGAIN;
 
 	nsamples = 0;
 	aq_job_begin();
-	done = OidIsValid(aq_owner_table("history_minute")) && aq_job_lock_extension();
-	if (done)
+	if (!OidIsValid(aq_owner_table("history_minute")))
+		turn = TURN_NO_TABLES;
+	else if (aq_job_lock_extension())
 	{
 		take_samples(minute);
-		if (nsamples > 0 || hours)
-			write_samples(minute, hours);
+		if ((nsamples == 0 && !hours) || write_samples(minute, hours))
+			turn = TURN_DONE;
 		aq_point("history-written");
 	}
 	aq_job_commit(false);
-	for (int i = 0; i < nsamples; i++)
+	for (int i = 0; i < nsamples && turn == TURN_DONE; i++)
 		samples[i].shm->seen = samples[i].seen;
-	return done;
+	return turn;
 }
 
 /* What is counted while the history is off does not count. */
@@ -361,8 +374,16 @@ record_history(void)
 
 	/* the next time if an error ends this turn */
 	next = minute + USECS_PER_MINUTE;
-	if (!sample_minute(minute, hour != this_hour))
-		return next;
+	switch (sample_minute(minute, hour != this_hour))
+	{
+		case TURN_AGAIN:
+			return next;
+		case TURN_NO_TABLES:
+			forget_all();
+			return next = 0;
+		case TURN_DONE:
+			break;
+	}
 	hour_has_rows = nsamples > 0 ? minute != this_hour || hour == this_hour : hour_has_rows && (hour == this_hour || hour == 0);
 	hour = this_hour;
 	if (!is_one_sampled())

@@ -50,13 +50,13 @@ aq_metrics_measures(AqQueue *queue, bool all, int *n)
 }
 
 void
-aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n)
+aq_metrics_ask_stores(AqQueue *queue, AqMeasure *measures, int n, bool quick)
 {
 	static const char kinds[] = {AQ_STORE_CLASSIC, AQ_STORE_SHARDED};
 
 	for (int i = 0; i < lengthof(kinds); i++)
 		if (queue->shm->store == kinds[i] || queue->shm->store == AQ_STORE_BOTH)
-			aq_store_of(kinds[i])->measure(queue, measures, n);
+			aq_store_of(kinds[i])->measure(queue, measures, n, quick);
 }
 
 static const char *
@@ -171,7 +171,7 @@ queue_rows(AqRow *row, AqQueue *queue, const char *exception_queue)
 	bool		known = aq_pins_peek(queue, &peek);
 
 	if (known)
-		aq_metrics_ask_stores(queue, measures, n);
+		aq_metrics_ask_stores(queue, measures, n, false);
 	for (int i = 0; i < n; i++)
 	{
 		AqConsumerShm *consumer = known ? aq_shm_consumer(queue->shm, measures[i].position) : NULL;

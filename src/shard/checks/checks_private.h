@@ -13,7 +13,7 @@
 #include "shard/loading/loading_private.h"
 
 /* --- measure.c: aq.metrics() ------------------------------------------------------------- */
-extern void aq_measure(AqQueue *queue, AqMeasure *measures, int n);
+extern void aq_measure(AqQueue *queue, AqMeasure *measures, int n, bool quick);
 
 /* --- shard_check.c, compare.c: aq.check() ------------------------------------------------ */
 extern void aq_shard_check_pool(AqFindings *findings);

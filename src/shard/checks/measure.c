@@ -39,6 +39,15 @@ is_uncounted(const Partition *partition)
 	return !partition->counted && partition->state == PARTITION_CLOSED;
 }
 
+static bool
+has_any(AqQueueShm *shm, bool (*wanted) (const Partition *partition))
+{
+	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
+		if (aq_stream_partition_from(stream, 0, wanted) != NULL)
+			return true;
+	return false;
+}
+
 /*
  * Counts the partitions, like the worker; returns false if a user holds
  * tables.
@@ -288,7 +297,7 @@ row_time(HeapTuple tuple, TupleDesc desc, int64 ordinal)
 }
 
 static TimestampTz
-read_head(Relation rel, const Head *head)
+read_head(Relation rel, const Head *head, bool quick)
 {
 	HeapTupleData tuple;
 	HeapTuple	found;
@@ -297,7 +306,7 @@ read_head(Relation rel, const Head *head)
 
 	if (aq_relation_file(rel) != head->file)
 	{
-		found = find_row(rel, head->ordinal);
+		found = quick ? NULL : find_row(rel, head->ordinal);
 		return found != NULL ? row_time(found, RelationGetDescr(rel), head->ordinal) : 0;
 	}
 	if (head->block >= RelationGetNumberOfBlocks(rel))
@@ -315,7 +324,7 @@ read_head(Relation rel, const Head *head)
  * table.
  */
 static TimestampTz
-head_time(const Head *head)
+head_time(const Head *head, bool quick)
 {
 	TimestampTz time = 0;
 	Relation	rel;
@@ -328,7 +337,7 @@ head_time(const Head *head)
 		UnlockRelationOid(head->messages, AccessShareLock);
 		return 0;
 	}
-	time = read_head(rel, head);
+	time = read_head(rel, head, quick);
 	table_close(rel, AccessShareLock);
 	return time;
 }
@@ -336,16 +345,16 @@ head_time(const Head *head)
 /* --- a queue --------------------------------------------------------------------------- */
 
 void
-aq_measure(AqQueue *queue, AqMeasure *measures, int n)
+aq_measure(AqQueue *queue, AqMeasure *measures, int n, bool quick)
 {
 	AqQueueShm *shm = queue->shm;
-	bool		complete = count_all(shm);
+	bool		complete = quick ? !has_any(shm, is_uncounted) && (shm->single || !has_any(shm, has_waiting_away)) : count_all(shm);
 
 	for (int i = 0; i < n; i++)
 		measures[i].known &= complete;
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
 	{
-		Evicted    *evicted = shm->single ? NULL : read_all_evicted(shm, stream);
+		Evicted    *evicted = shm->single || quick ? NULL : read_all_evicted(shm, stream);
 
 		for (int i = 0; i < n; i++)
 		{
@@ -356,7 +365,7 @@ aq_measure(AqQueue *queue, AqMeasure *measures, int n)
 			count_stream(shm, stream, evicted, &measures[i], &head);
 			if (head.messages == InvalidOid)
 				continue;
-			time = head_time(&head);
+			time = head_time(&head, quick);
 			if (time != 0 && (measures[i].oldest == 0 || time < measures[i].oldest))
 				measures[i].oldest = time;
 		}
