@@ -2840,7 +2840,7 @@ GRANT EXECUTE ON ROUTINE aq_internal.history_samples() TO CURRENT_USER; GRANT EX
 COMMENT ON FUNCTION aq_internal.history_hours(timestamp with time zone) IS 'Internal: make the rows of the hours that ended since the last one';
 REVOKE ALL ON ROUTINE aq_internal.history_hours(timestamp with time zone) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_hours(timestamp with time zone) TO pgaq;
-COMMENT ON FUNCTION aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of old rows keeps the present one';
+COMMENT ON FUNCTION aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of earlier rows keeps the present one';
 REVOKE ALL ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) FROM PUBLIC;
 GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.history_empty(pg_catalog.text,bigint,timestamp with time zone) TO pgaq;
 COMMENT ON FUNCTION aq_internal.history_turn(timestamp with time zone,boolean) IS 'Internal: keep what the worker has found in this minute, and first, if an hour has ended, make the rows of the hour; false: nothing was kept';

@@ -54,7 +54,7 @@ BEGIN
 	END LOOP;
 	RETURN free;
 END $$;
-COMMENT ON FUNCTION aq_internal.history_empty(text, bigint, timestamptz) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of old rows keeps the present one';
+COMMENT ON FUNCTION aq_internal.history_empty(text, bigint, timestamptz) IS 'Internal: empty the tables of the ring that are needed next; false: a reader of earlier rows keeps the present one';
 
 CREATE FUNCTION aq_internal.history_turn(minute timestamptz, hours boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
