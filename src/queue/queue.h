@@ -483,7 +483,7 @@ aq_consumer_has_left(AqConsumerShm *consumer)
 	return pg_atomic_read_u64(&consumer->left) == pg_atomic_read_u64(&consumer->removed);
 }
 
-/* What the history of a queue has seen last; used by the worker only. */
+/* The counters and numbers in the latest sample of a queue for its history; used by the worker only. */
 typedef struct AqHistorySeen
 {
 	TimestampTz since;			/* AQ_TRAFFIC_SINCE of these counters; another one: none of the queue's has been seen */

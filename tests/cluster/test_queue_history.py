@@ -204,7 +204,7 @@ def test_who_sees_what(moved):
 
 
 def test_a_reader_that_stays(moved):
-    """A table is not emptied while a transaction reads it, and nobody waits; nothing of the history is in a dump."""
+    """The worker neither empties a table that a transaction reads nor waits for it; a dump contains no history."""
     server, _ = moved
     count = "SELECT count(*) FROM aq_internal.history_minute"
     with server.connect() as conn, server.connect() as reader:

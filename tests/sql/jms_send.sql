@@ -121,7 +121,7 @@ SELECT replace(t.error(format('SELECT aq_jms.claim(%L, %L, %L)', coalesce(q, :'t
 	FROM (VALUES (NULL, 1, 101), (NULL, 1, -1), (NULL, NULL, 1), (NULL, 1, NULL), ('java', 1, 1), ('gone', 1, 1)) a (q, first, n);
 SELECT t.error('SELECT aq_jms.unclaim(NULL)');
 SELECT aq.drop_queue(:'temporary', force => true);
--- a claim without its queue is none
+-- a claim has no effect without its queue
 SELECT aq_jms.send(t.jms_reply(:'temporary', '04'), skip_gone => true);
 SELECT aq_jms.unclaim(:'temporary' || '/0' || n) FROM unnest(ARRAY[4, 6, 7]) n;
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();

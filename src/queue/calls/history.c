@@ -35,14 +35,11 @@ typedef struct Sample
 {
 	AqQueueShm *shm;
 	int32		queue_id;
-	AqHistorySeen seen;			/* to be remembered */
+	AqHistorySeen seen;			/* to be remembered; has the numbers of messages */
 	int64		enqueued;
 	int64		dequeued;
 	int64		failed;
 	int64		latencies[AQ_HIST_BUCKETS];
-	int64		ready;			/* -1: not counted yet */
-	int64		delayed;
-	int64		in_flight;
 	TimestampTz oldest;			/* 0: none is ready */
 } Sample;
 
@@ -69,6 +66,7 @@ static void
 read_numbers(AqQueue *queue, Sample *sample)
 {
 	AqQueueShm *shm = queue->shm;
+	AqHistorySeen *seen = &sample->seen;
 	int			n;
 	AqMeasure  *measures = aq_metrics_measures(queue, true, &n);
 
@@ -82,12 +80,12 @@ read_numbers(AqQueue *queue, Sample *sample)
 			continue;
 		if (!measure->known || !measure->counted)
 		{
-			sample->ready = sample->delayed = sample->in_flight = -1;
+			seen->ready = seen->delayed = seen->in_flight = -1;
 			return;
 		}
-		sample->ready += measure->ready;
-		sample->delayed += measure->delayed;
-		sample->in_flight += aq_metrics_in_flight(shm, consumer, measure);
+		seen->ready += measure->ready;
+		seen->delayed += measure->delayed;
+		seen->in_flight += aq_metrics_in_flight(shm, consumer, measure);
 		aq_clock_sooner(&sample->oldest, measure->oldest);
 	}
 }
@@ -121,13 +119,9 @@ read_sample(AqQueue *queue, TimestampTz minute, Sample *sample)
 {
 	AqQueueShm *shm = queue->shm;
 
-	*sample = (Sample) {.shm = shm, .queue_id = queue->id};
+	*sample = (Sample) {.shm = shm, .queue_id = queue->id, .seen.minute = minute};
 	read_counters(shm, &sample->seen);
 	read_numbers(queue, sample);
-	sample->seen.minute = minute;
-	sample->seen.ready = sample->ready;
-	sample->seen.delayed = sample->delayed;
-	sample->seen.in_flight = sample->in_flight;
 	return compare(sample, &shm->seen);
 }
 
@@ -156,7 +150,7 @@ sample_queue(AqQueue *queue, TimestampTz minute)
 	samples[nsamples++] = sample;
 }
 
-/* The next queue of this database in shared memory after index *i; NULL: there is none. */
+/* Returns the next queue of this database in shared memory, after index *i, or NULL. */
 static AqQueueShm *
 next_queue(int *i)
 {
@@ -228,9 +222,9 @@ add_to(Sample *sum, const Sample *sample)
 	sum->failed += sample->failed;
 	for (int i = 0; i < AQ_HIST_BUCKETS; i++)
 		sum->latencies[i] += sample->latencies[i];
-	sum->ready += Max(sample->ready, 0);
-	sum->delayed += Max(sample->delayed, 0);
-	sum->in_flight += Max(sample->in_flight, 0);
+	sum->seen.ready += Max(sample->seen.ready, 0);
+	sum->seen.delayed += Max(sample->seen.delayed, 0);
+	sum->seen.in_flight += Max(sample->seen.in_flight, 0);
 	aq_clock_sooner(&sum->oldest, sample->oldest);
 }
 
@@ -248,9 +242,9 @@ put_sample(AqRow *row, const Sample *sample)
 	}
 	aq_rows_int(row, sample->queue_id);
 	aq_rows_put_if(row, sample->oldest != 0, Float4GetDatum(Max(GetCurrentTimestamp() - sample->oldest, 0) / 1000000.0));
-	aq_rows_number_if(row, sample->ready >= 0, sample->ready);
-	aq_rows_number_if(row, sample->in_flight >= 0, sample->in_flight);
-	aq_rows_number_if(row, sample->delayed >= 0, sample->delayed);
+	aq_rows_number_if(row, sample->seen.ready >= 0, sample->seen.ready);
+	aq_rows_number_if(row, sample->seen.in_flight >= 0, sample->seen.in_flight);
+	aq_rows_number_if(row, sample->seen.delayed >= 0, sample->seen.delayed);
 	aq_rows_number(row, sample->enqueued);
 	aq_rows_number(row, sample->dequeued);
 	aq_rows_number(row, sample->failed);
@@ -259,7 +253,7 @@ put_sample(AqRow *row, const Sample *sample)
 	aq_rows_end(row);
 }
 
-/* Only in the worker there are any. */
+/* Other processes than the worker have none. */
 AQ_ROWS(aq_history_samples)
 {
 	Sample		others = {.queue_id = 0};
@@ -325,7 +319,7 @@ sample_minute(TimestampTz minute, bool hours)
 	return turn;
 }
 
-/* What is counted while the history is off does not count. */
+/* The first sample afterwards does not include what was counted while the history was off. */
 static void
 forget_all(void)
 {

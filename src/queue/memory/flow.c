@@ -279,7 +279,7 @@ aq_flow_admits(AqQueue *queue, Bitmapset *const *targets, uint32 n, bool immedia
 	return false;
 }
 
-/* This process is a helper. */
+/* Called at the start of a helper for immediate visibility. */
 void
 aq_flow_help(void)
 {

@@ -203,7 +203,7 @@ class TracingTest extends ServerTest {
                         .collect(Collectors.toList()));
     }
 
-    /** What a session acknowledges by itself is settled: only the message of a running listener is not. */
+    /** Messages that a session acknowledges by itself are settled, except the one that a listener is processing. */
     @Test
     void recoverInASessionThatAcknowledgesItself() throws Exception {
         try (JMSContext context = factory.createContext(JMSContext.AUTO_ACKNOWLEDGE)) {
