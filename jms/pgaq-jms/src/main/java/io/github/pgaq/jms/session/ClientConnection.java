@@ -79,9 +79,9 @@ public class ClientConnection implements PgaqConnection {
     /** Reports that the exception listener has not got yet. */
     private final java.util.Queue<JMSException> untold = new ArrayBlockingQueue<>(MOST_UNTOLD);
 
-    private final Errand telling = new Errand(task -> thread("exception", task), this::tell);
-    private final Errand suspending =
-            new Errand(task -> thread("suspension", task), () -> sessions().forEach(ClientSession::suspensionChanged));
+    private final BackgroundTask telling = new BackgroundTask(task -> thread("exception", task), this::tell);
+    private final BackgroundTask suspending = new BackgroundTask(
+            task -> thread("suspension", task), () -> sessions().forEach(ClientSession::suspensionChanged));
     /** Time of the latest report of a loss, by System.nanoTime(); before the first one, the start of the connection. */
     private final AtomicLong lastLoss = new AtomicLong(System.nanoTime());
     /** Why the sessions neither send nor receive, for now or for good; null: they do. */
@@ -577,7 +577,7 @@ public class ClientConnection implements PgaqConnection {
             if (listener != null && !closed.get()) {
                 try {
                     listener.onException(reason);
-                } catch (RuntimeException e) {
+                } catch (Throwable e) { // the other reports follow
                     LOG.error("the exception listener failed", e);
                 }
             }

@@ -9,18 +9,18 @@ import org.slf4j.LoggerFactory;
  * A task that runs on a thread of its own, on one at a time however long it takes. If it is asked for while it runs,
  * it runs once more. What it throws is logged.
  */
-final class Errand {
-    private static final Logger LOG = LoggerFactory.getLogger(Errand.class);
+final class BackgroundTask {
+    private static final Logger LOG = LoggerFactory.getLogger(BackgroundTask.class);
     private final Function<Runnable, Thread> threads;
     private final Runnable task;
     private final AtomicInteger requests = new AtomicInteger();
 
     /**
-     * Makes an errand.
+     * Makes a task.
      *
      * @param threads makes the thread
      */
-    Errand(Function<Runnable, Thread> threads, Runnable task) {
+    BackgroundTask(Function<Runnable, Thread> threads, Runnable task) {
         this.threads = threads;
         this.task = task;
     }

@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
 /** Tasks that run on a thread of their own. */
-class ErrandTest {
+class BackgroundTaskTest {
     private final Semaphore runs = new Semaphore(0);
 
     private void assertRuns() throws InterruptedException {
@@ -19,12 +19,12 @@ class ErrandTest {
     /** An error ends one run, not those that are asked for later. */
     @Test
     void aTaskThatThrowsRunsAgain() throws InterruptedException {
-        Errand errand = new Errand(Thread::new, () -> {
+        BackgroundTask background = new BackgroundTask(Thread::new, () -> {
             runs.release();
             throw new AssertionError("thrown by the test");
         });
         for (int i = 0; i < 3; i++) {
-            errand.run();
+            background.run();
             assertRuns();
         }
     }
@@ -33,7 +33,7 @@ class ErrandTest {
     @Test
     void aTaskWhoseThreadDoesNotStartRunsLater() throws InterruptedException {
         AtomicBoolean first = new AtomicBoolean(true);
-        Errand errand = new Errand(
+        BackgroundTask background = new BackgroundTask(
                 task -> {
                     if (first.getAndSet(false)) {
                         throw new OutOfMemoryError("thrown by the test");
@@ -41,8 +41,8 @@ class ErrandTest {
                     return new Thread(task);
                 },
                 runs::release);
-        assertThrows(OutOfMemoryError.class, errand::run);
-        errand.run();
+        assertThrows(OutOfMemoryError.class, background::run);
+        background.run();
         assertRuns();
     }
 }
