@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from conftest import background, put, server_with_points, take, until
+from conftest import background, put, put_many, server_with_points, take, until
 from pgaq import db
 from test_clock import moving
+from test_metrics import evict
 
 MINUTE = 1 / 60
 SUMS = "SELECT COALESCE(sum(enqueued), 0)::int, COALESCE(sum(dequeued), 0)::int FROM aq.history_minutes WHERE queue_name = %s"
 
 
 @pytest.fixture
-def moved(tmp_path_factory, library, monkeypatch):
-    with moving(tmp_path_factory) as clock, server_with_points(monkeypatch, library, "history", **{"pgaq.ash_size": "0"}) as server:
+def moved(request, tmp_path_factory, library, monkeypatch):
+    settings = {"pgaq.ash_size": "0", **getattr(request, "param", {})}
+    with moving(tmp_path_factory) as clock, server_with_points(monkeypatch, library, "history", **settings) as server:
         yield server, clock
 
 
@@ -225,3 +227,21 @@ def test_a_reader_that_stays(moved):
             db.value(conn, "SELECT count(*) FROM pg_extension e, unnest(e.extconfig) c WHERE c::regclass::text ~ 'history_(minute|hour)'")
             == 0
         )
+
+
+@pytest.mark.parametrize("moved", [{"pgaq.message_cache_size": "4MB"}], indirect=True, ids=["small cache"])
+def test_messages_that_are_not_in_memory(moved):
+    """The worker does not read them: their number is known in a queue with one consumer, and null in a topic."""
+    server, clock = moved
+    with server.connect() as conn:
+        conn.execute("SELECT aq.create_queue('a', shards => 1), aq.create_queue('b', shards => 1, multiple_consumers => true)")
+        conn.execute("SELECT aq.subscribe('b', 'ann')")
+        for queue in ("a", "b"):
+            put_many(conn, queue, 1, 17_000, delay="1 day")
+        evict(conn, ["a", "b"])
+        for queue in ("a", "b"):
+            put(conn, queue, 1)
+            minute(conn, clock, queue, (17_001, 0))
+        numbers = "SELECT ready, in_flight, delayed FROM aq.history_minutes WHERE queue_name = %s ORDER BY sampled_at DESC LIMIT 1"
+        assert conn.execute(numbers, ["a"]).fetchone() == (1, 0, 17_000)
+        assert conn.execute(numbers, ["b"]).fetchone() == (None, None, None)

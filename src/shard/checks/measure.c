@@ -146,6 +146,13 @@ read_all_evicted(AqQueueShm *shm, Stream *stream)
 	return list;
 }
 
+/* Can the messages be counted without reading tables? */
+static bool
+is_in_memory(AqQueueShm *shm)
+{
+	return !has_any(shm, is_uncounted) && (shm->single || !has_any(shm, has_waiting_away));
+}
+
 /*
  * The consumer's number of waiting messages in a partition that is not
  * resident; *leased: the number of leased ones.
@@ -348,7 +355,7 @@ void
 aq_measure(AqQueue *queue, AqMeasure *measures, int n, bool quick)
 {
 	AqQueueShm *shm = queue->shm;
-	bool		complete = quick ? !has_any(shm, is_uncounted) && (shm->single || !has_any(shm, has_waiting_away)) : count_all(shm);
+	bool		complete = quick ? is_in_memory(shm) : count_all(shm);
 
 	for (int i = 0; i < n; i++)
 		measures[i].known &= complete;
