@@ -44,8 +44,10 @@ def test_more_queues_than_places(conn, forty):
         assert in_memory(conn) <= 16
     for n, name in enumerate(forty):
         assert take(conn, name) == [[n, 0], [n, 1], [n, 2]]
-    made_room, reloads = conn.execute("""SELECT aged_out, reloads FROM sys."v$librarycache" """).fetchone()
-    assert made_room >= reloads >= 3 * QUEUES - 40
+    # reloads is a lower bound: of objects with one place in the hash table it remembers only the last that was evicted
+    aged_out, reloads = conn.execute("""SELECT aged_out, reloads FROM sys."v$librarycache" """).fetchone()
+    assert aged_out >= 4 * QUEUES - 16
+    assert aged_out >= reloads > 0
 
 
 def test_what_is_pinned_stays(server, conn, forty):
