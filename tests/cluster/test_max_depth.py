@@ -288,6 +288,37 @@ def test_a_restart_counts_what_is_there(server, queue):
         assert sorted(map(str, take(conn, queue))) == ["1", "2", "more"]
 
 
+# --- helpers for immediate visibility see other things than their sessions
+
+
+def test_an_uncommitted_limit(conn, queue):
+    """A helper does not see the higher limit: its error comes at once, without a wait that could not end."""
+    fill(conn, queue)
+    conn.execute("BEGIN")
+    conn.execute("SELECT aq.alter_queue(%s, max_depth => 10)", [queue])
+    with pytest.raises(db.Error) as caught:
+        conn.execute(HELPED, [queue])
+    assert caught.value.sqlstate == FULL
+    conn.execute("ROLLBACK")
+
+
+@pytest.mark.sharded("creates a queue with a limit")
+def test_messages_that_the_helper_has_enqueued(conn, queue):
+    """A payload whose check enqueues into the same queue: the helper's own messages fill it, which the session does not see."""
+    conn.execute("""
+        CREATE FUNCTION put_another(value text) RETURNS boolean LANGUAGE plpgsql AS
+        $$BEGIN IF value = 'two' THEN PERFORM aq.enqueue('fills_itself', '(one)'::text); END IF; RETURN true; END$$;
+        CREATE DOMAIN checked AS text CHECK (put_another(value)); CREATE TYPE filling AS (value checked);
+        CREATE ROLE filler; GRANT CREATE ON SCHEMA public TO filler; ALTER TYPE filling OWNER TO filler; GRANT EXECUTE ON FUNCTION aq.create_queue TO filler;
+        SET ROLE filler""")
+    conn.execute("SELECT aq.create_queue('fills_itself', 'filling', max_depth => 2)")
+    conn.execute("SELECT aq.enqueue('fills_itself', '(one)')")
+    with pytest.raises(db.Error) as caught:
+        conn.execute("SELECT aq.enqueue_array('fills_itself', ARRAY['(two)'], visibility => 'immediate')")
+    assert caught.value.sqlstate == FULL
+    conn.execute("SELECT aq.drop_queue('fills_itself', force => true); RESET ROLE; DROP OWNED BY filler CASCADE; DROP ROLE filler")
+
+
 # --- deadlocks
 
 

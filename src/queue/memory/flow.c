@@ -166,7 +166,8 @@ refuse(const Enqueue *e)
 	const char *consumer = name_of(e->queue, e->fullest);
 	int64		number = e->most + e->limit - e->room;	/* with its own */
 
-	refused_queue = e->most >= e->room && is_error(e) ? 0 : e->queue->id;
+	/* a wait outside of the transaction makes no room for the messages that it has enqueued */
+	refused_queue = (e->most >= e->room && is_error(e)) || e->room < e->limit ? 0 : e->queue->id;
 	refused_position = e->fullest;
 	count_refusal(e);
 	if (e->queue->delivery == AQ_BUFFERED)
@@ -222,6 +223,14 @@ sleep_for_room(const Enqueue *e, AqFlowWait *wait, int64 left)
 	(void) aq_cond_sleep(&shm->room, event, abs(shm->queue_id), e->most, e->limit, Min(left, aq_deadlock_pause()));
 }
 
+static int64
+time_left(AqFlowWait *wait)
+{
+	if (wait->deadline == 0)
+		wait->deadline = aq_clock_us() + (helps ? 0 : (int64) aq_parameters_flow_control_timeout_ms * 1000);
+	return wait->deadline - aq_clock_us();
+}
+
 /*
  * Waits until there is room, the queue has changed, or the deadline has
  * passed.
@@ -231,17 +240,14 @@ wait_for_room(Enqueue *e, AqFlowWait *wait)
 {
 	AqQueueShm *shm = e->queue->shm;
 	AqQueue    *queue = e->queue->persistent != NULL ? e->queue->persistent : e->queue;
+	int64		left = time_left(wait);
 
-	if (wait->deadline == 0)
-		wait->deadline = aq_clock_us() + (helps ? 0 : (int64) aq_parameters_flow_control_timeout_ms * 1000);
 	aq_pins_pin(queue);
 	aq_cond_prepare(&shm->room);
 	aq_raise_to(&shm->room_below, e->room + e->finished);
 	pg_memory_barrier();
 	if (!has_room(e) && queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 	{
-		int64		left = wait->deadline - aq_clock_us();
-
 		if (left <= 0 || (e->most >= e->room && is_error(e)))
 			refuse(e);
 		sleep_for_room(e, wait, left);
@@ -301,7 +307,8 @@ aq_flow_refused(int32 *queue_id, int *position)
 /*
  * For a session whose helper was refused: waits until this consumer may have
  * room.  Raises the error at the end of the wait, which is initially 0.  Returns
- * false if the queue was dropped.
+ * false if the helper's error stands: the queue was dropped, the helper does not
+ * see the session's own change of it, or the time is up although there is room.
  */
 bool
 aq_flow_wait(int32 queue_id, int position, AqFlowWait *wait)
@@ -319,7 +326,7 @@ aq_flow_wait(int32 queue_id, int position, AqFlowWait *wait)
 	e.targets = queue->multi ? &target : NULL;
 	e.limit = e.room = limit_of(queue);
 	if (e.limit < 0 || has_room(&e))
-		return true;
+		return !aq_pending_has(abs(queue_id)) && time_left(wait) > 0;
 	if (queue->delivery == AQ_PERSISTENT && finished_here(queue->shm, e.fullest) >= e.room)
 		refuse_own(&e, finished_here(queue->shm, e.fullest));
 	wait_for_room(&e, wait);
