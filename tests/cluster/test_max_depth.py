@@ -392,6 +392,17 @@ def test_workers_that_enqueue_the_next_message(conn, queue, sessions):
     assert take(conn, queue) == ["next"] * 3
 
 
+def test_a_transaction_takes_what_it_enqueues(conn, queue):
+    """In turns, more messages than the limit: none is refused."""
+    limit(conn, queue)
+    conn.execute("BEGIN")
+    for n in range(10):
+        put(conn, queue, n)
+        assert take(conn, queue) == [n]
+    conn.execute("COMMIT")
+    put(conn, queue, 10, 11, 12)
+
+
 def test_no_more_than_the_limit(server, conn, queue):
     """Four producers and a consumer that comes late: no more messages than the limit and one for each producer, and all arrive in order."""
     limit(conn, queue)

@@ -85,6 +85,11 @@ SELECT result FROM aq.acknowledge('md', :'msgid', :receipt);
 SELECT t.put_many('md', 1);
 COMMIT;
 SELECT lag FROM aq.metrics('md') WHERE delivery_mode = 'persistent';
+-- also if these are its own
+BEGIN;
+SELECT t.take_many('md', 1), t.put_many('md', 1) FROM generate_series(1, 5);
+COMMIT;
+SELECT lag FROM aq.metrics('md') WHERE delivery_mode = 'persistent';
 BEGIN;
 SELECT t.take_many('md', 3);
 SELECT t.error($$SELECT aq.enqueue('md', '4', visibility => 'immediate')$$);

@@ -110,7 +110,8 @@ compare(Enqueue *e, int position)
 static bool
 has_room(Enqueue *e)
 {
-	e->most = e->fullest = e->finished = 0;
+	e->most = PG_INT64_MIN;
+	e->fullest = e->finished = 0;
 	if (e->targets == NULL)
 		compare(e, 0);
 	for (uint32 i = 0; e->targets != NULL && i < e->n; i++)
@@ -220,7 +221,7 @@ sleep_for_room(const Enqueue *e, AqFlowWait *wait, int64 left)
 	wait->slept = true;
 	aq_users_want_room(shm, e->fullest, (uint32) Min(e->room + own, PG_UINT32_MAX));
 	aq_deadlock_check(&wait->watch, event, abs(shm->queue_id));
-	(void) aq_cond_sleep(&shm->room, event, abs(shm->queue_id), e->most, e->limit, Min(left, aq_deadlock_pause()));
+	(void) aq_cond_sleep(&shm->room, event, abs(shm->queue_id), Max(e->most, 0), e->limit, Min(left, aq_deadlock_pause()));
 }
 
 static int64
@@ -275,10 +276,10 @@ aq_flow_admits(AqQueue *queue, Bitmapset *const *targets, uint32 n, bool immedia
 	aq_pins_pin(queue);
 	own = (int64) aq_flow_enqueued_here(queue->shm);
 	e.room = e.limit - own;
-	if (e.room <= 0)
-		refuse_own(&e, own);	/* these cannot be dequeued before the commit */
 	if (has_room(&e))
 		return true;
+	if (e.room <= 0)
+		refuse_own(&e, own);	/* other sessions cannot dequeue these before the commit */
 	if (immediate && finished_here(queue->shm, e.fullest) >= e.room)
 		refuse_own(&e, own + finished_here(queue->shm, e.fullest));
 	wait_for_room(&e, wait);
