@@ -76,6 +76,7 @@ def test_dump_and_restore(server, other, tmp_path, how):
         bob = look(conn, "news", "bob")
         conn.execute("SELECT aq.stop_queue('owned', enqueue => false)")
         conn.execute("SELECT aq.pause('news', 'ann', 'on leave'), aq.pause('parcels')")
+        conn.execute("SELECT aq.alter_queue('parcels', max_depth => 1, on_full => 'error')")
         conn.execute("SELECT aq.create_queue('alarms', queue_type => 'non_persistent')")
         alarms = db.value(conn, "SELECT aq.register('alarms', 'client://')")
         put(conn, "alarms", "a1")
@@ -99,6 +100,9 @@ def test_dump_and_restore(server, other, tmp_path, how):
             assert take(conn, "news", "ann") == []
             assert db.value(conn, "SELECT pause_reason FROM aq.subscribers WHERE paused IS NOT NULL") == "on leave"
             assert db.row(conn, "SELECT (payload).town FROM aq.dequeue('parcels', NULL::parcel)") is None
+            with pytest.raises(db.Error) as caught:
+                conn.execute("SELECT aq.enqueue('parcels', ROW(2, 'Rome')::parcel)")
+            assert caught.value.sqlstate == "AQ053"  # the limit counts what was there
             conn.execute("SELECT aq.resume('news', 'ann'), aq.resume('parcels')")
             assert take(conn, "news", "ann") == ann
             assert take(conn, "news", "bob") == bob
