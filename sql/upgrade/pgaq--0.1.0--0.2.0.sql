@@ -1138,11 +1138,11 @@ CREATE OR REPLACE VIEW aq.actions WITH (security_barrier=true) AS
     a.detail
    FROM aq_internal.action a
   WHERE ((a.role = SESSION_USER) OR pg_has_role('pg_monitor'::name, 'USAGE'::text));
-CREATE OR REPLACE FUNCTION aq.metrics(OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
+CREATE OR REPLACE FUNCTION aq.metrics(OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT max_depth bigint, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
  RETURNS SETOF record
  LANGUAGE c
 AS 'pgaq', $function$aq_metrics$function$;
-CREATE OR REPLACE FUNCTION aq.metrics(queue text, OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
+CREATE OR REPLACE FUNCTION aq.metrics(queue text, OUT queue_id integer, OUT queue_name text, OUT consumer text, OUT delivery_mode text, OUT exception_queue text, OUT lag bigint, OUT ready bigint, OUT delayed bigint, OUT in_flight bigint, OUT leased bigint, OUT oldest_ready_seconds double precision, OUT failed bigint, OUT enqueued bigint, OUT dequeued bigint, OUT enqueue_rate double precision, OUT dequeue_rate double precision, OUT waiting integer, OUT last_enqueue timestamp with time zone, OUT last_dequeue timestamp with time zone, OUT since timestamp with time zone, OUT counted_at timestamp with time zone, OUT max_depth bigint, OUT enqueues_waited bigint, OUT enqueues_refused bigint)
  RETURNS SETOF record
  LANGUAGE c
  STRICT ROWS 1
@@ -2828,6 +2828,7 @@ since: when the queue came into use after the start of the server; enqueued, deq
 counted_at: when ready, delayed, in_flight and oldest_ready_seconds were counted: now, or for queues
   in queue tables when the worker has counted them, at most every ten seconds; null: not yet, then
   these four are also null
+max_depth: lag with which the queue is full; null: it is never full
 enqueues_waited: enqueues into the queue, for any consumer, that have waited because it was full, since
   then; enqueues_refused: those that have failed because of it
 After a restart the first call counts what the worker has not counted yet. All figures are null for

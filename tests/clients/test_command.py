@@ -176,7 +176,8 @@ def test_spans() -> None:
 
 
 def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
-    assert pgaq("queue", "create", "life", "--json", "--comment", "for life").json == {"queue": "life", "created": True}
+    created = pgaq("queue", "create", "life", "--json", "--comment", "for life", "--max-depth", "50")
+    assert created.json == {"queue": "life", "created": True}
     assert pgaq("queue", "create", "life", "--json", "--if-not-exists").json["created"] is False
     assert pgaq("queue", "create", "life", ok=False).code == 1
     found = next(row for row in pgaq("queue", "list", "lif*", "--json").json)
@@ -188,12 +189,8 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     assert pgaq("queue", "start", "life").out == "Queue life is started.\n"
     pgaq("send", "life", "1", "2")
     shown = pgaq("queue", "show", "life", "--json").json
-    assert (
-        shown["comment"] == "for life"
-        and shown["consumers"][0]["backlog"] == 2
-        and shown["shard_streams"]
-        and isinstance(shown["shards"], int)
-    )
+    assert (shown["comment"], shown["max_depth"], shown["on_full"], shown["consumers"][0]["backlog"]) == ("for life", 50, "wait", 2)
+    assert shown["shard_streams"] and isinstance(shown["shards"], int)
     assert "for life" in pgaq("queue", "show", "life").out
     assert pgaq("queue", "purge", "life", ok=False).code == 2
     assert pgaq("queue", "purge", "life", "--yes", "--json", "-w", "payload = '2'").json == {"queue": "life", "removed": 1}

@@ -572,6 +572,8 @@ def test_changes(people, conn, own):
     asked = act(boss, "alter", queue=own, max_retries="7", retry_delay="2 minutes", retention="", exception_queue="")
     assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions"] and "<button>Change settings</button>" in asked
     assert db.value(conn, "SELECT max_retries FROM aq.queues WHERE queue_name = 'own'") == 7
+    conn.execute("SELECT aq.alter_queue('own', max_depth => 9000)")
+    assert "<dt>Max depth</dt><dd>9000" in boss.get("/queue?name=own").text.replace(",", "")
     page = boss.get("/dead").text
     link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)
     parameters = dict(parse_qsl(html.unescape(link)))

@@ -4,7 +4,7 @@
 CREATE FUNCTION t.put_many(queue text, n integer) RETURNS bigint LANGUAGE sql AS $$SELECT count(aq.enqueue(queue, i::text)) FROM generate_series(1, n) i$$;
 CREATE FUNCTION t.take_many(queue text, n integer, consumer text DEFAULT NULL) RETURNS bigint LANGUAGE sql AS
 	$$SELECT count(*) FROM aq.dequeue(queue, consumer => consumer, max_messages => n)$$;
-CREATE VIEW t.md AS SELECT queue_name, consumer, lag, enqueues_waited, enqueues_refused FROM aq.metrics()
+CREATE VIEW t.md AS SELECT queue_name, consumer, lag, max_depth, enqueues_waited, enqueues_refused FROM aq.metrics()
 WHERE queue_name LIKE 'md%' AND queue_name NOT LIKE '%exceptions' ORDER BY 1, 2;
 
 SELECT t.error($$SELECT aq.create_queue('md', max_depth => 0)$$), t.error($$SELECT aq.create_queue('md', max_depth => 3, on_full => 'drop_oldest')$$);

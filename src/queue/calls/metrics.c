@@ -143,6 +143,7 @@ put_metrics(AqRow *row, AqQueue *queue, AqConsumerShm *consumer, const AqMeasure
 	/* a catalog of 0.1.0 has no such columns */
 	if (row->n < row->result->setDesc->natts)
 	{
+		aq_rows_number_if(row, queue->delivery == AQ_PERSISTENT && queue->max_depth >= 0, queue->max_depth);
 		aq_rows_number(row, pg_atomic_read_u64(&shm->enqueues_waited));
 		aq_rows_number(row, pg_atomic_read_u64(&shm->enqueues_refused));
 	}
