@@ -232,7 +232,10 @@ def make_debian(build: Build) -> None:
     (tree / "debian/changelog").write_text(
         f"pgaq ({release.package}-1) {codename}; urgency=medium\n\n{what}\n\n -- {MAINTAINER}  {format_datetime(release.date)}\n"
     )
-    more = {"PG_SUPPORTED_VERSIONS": " ".join(versions), "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()}"}
+    more = {
+        "PG_SUPPORTED_VERSIONS": " ".join(versions),
+        "DEB_BUILD_OPTIONS": f"{os.environ.get('DEB_BUILD_OPTIONS', '')} parallel={os.cpu_count()}",
+    }
     build.run("pg_buildext", "updatecontrol", cwd=tree, **more)
     build.run("dpkg-buildpackage", "-us", "-uc", cwd=tree, **more)
     # the first upload to Debian closes a bug; this is none
@@ -401,7 +404,9 @@ def make_maven(build: Build) -> None:
     for pom in jms.rglob("pom.xml"):
         pom.write_text(pom.read_text().replace(f"<version>{build.release.version}-SNAPSHOT</version>", f"<version>{version}</version>"))
     stamp = f"-Dproject.build.outputTimestamp={build.release.date:%Y-%m-%dT%H:%M:%SZ}"
-    build.run("mvn", "-q", "-B", "-Prelease", "-DskipTests", stamp, "-pl", ",".join(ARTIFACTS), "-am", "package", cwd=jms)
+    command = ("mvn", "-q", "-B", "-Prelease", "-DskipTests", stamp, "-pl", ",".join(ARTIFACTS), "-am", "package")
+    # it ends before a second compiler and several threads for garbage would pay
+    build.run(*command, cwd=jms, MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     files: dict[str, bytes] = {}
     for artifact in ["pgaq-jms-parent", *ARTIFACTS]:
         module = jms if artifact == "pgaq-jms-parent" else jms / artifact

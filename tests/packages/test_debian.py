@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from roots import SOURCE, Root, run
@@ -41,14 +42,14 @@ def older(package: Path, folder: Path) -> Path:
     control = folder / "content/DEBIAN/control"
     control.write_text(re.sub(r"^Version: .*", "Version: 0.0.1-1", control.read_text(), flags=re.M))
     path = folder / (re.sub(r"_.*_", "_0.0.1-1_", package.name))
-    run("dpkg-deb", "--root-owner-group", "-b", folder / "content", path)
+    run("dpkg-deb", "--root-owner-group", "-Znone", "-b", folder / "content", path)
     return path
 
 
 @pytest.fixture(scope="module")
-def root(minimal: Root, debs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Root:
+def root(new_root: Callable[[str], Root], debs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Root:
     """A root with a lower version of the extension, loaded by the server, and the command."""
-    root = minimal.copy(minimal.path.parent / "debian")
+    root = new_root("debian")
     root.install(older(debs["postgresql-15-pgaq"], tmp_path_factory.mktemp("older")), debs["pgaq"])
     root.sh("pg_conftool 15 main set shared_preload_libraries pgaq")
     return root

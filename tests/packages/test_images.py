@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from roots import Root
@@ -30,11 +31,10 @@ sql -c "SELECT payload FROM aq.dequeue('orders', wait => '10 seconds')"
 """
 
 
-@pytest.fixture(scope="module")
-def server(minimal: Root) -> Root:
+@pytest.fixture
+def root(new_root: Callable[[str], Root], request: pytest.FixtureRequest) -> Root:
     """A root with the server, and initdb's sample file where the official image has it."""
-    root = minimal.copy(minimal.path.parent / "server")
-    root.apt("install", "--no-install-recommends", "postgresql-15")
+    root = new_root(request.node.name.partition("@")[0])
     root.sh("""
         cp /usr/share/postgresql/15/postgresql.conf.sample /usr/share/postgresql/
         ln -sf ../postgresql.conf.sample /usr/share/postgresql/15/postgresql.conf.sample
@@ -77,9 +77,8 @@ def build(dockerfile: Path, root: Root) -> dict[str, str]:
     return others
 
 
-def test_postgres_image(server: Root, dist: Path) -> None:
+def test_postgres_image(root: Root, dist: Path) -> None:
     """The first start makes a database with the extension; the health check succeeds; a message is received."""
-    root = server.copy(server.path.parent / "postgres-image")
     others = build(dist / "images/postgres/Dockerfile", root)
     health = others["HEALTHCHECK"].partition("CMD ")[2]
     said = root.sh(
@@ -108,12 +107,11 @@ def test_extension_image_has_only_the_extension(dist: Path) -> None:
         }
 
 
-def test_extension_image(server: Root, dist: Path) -> None:
+def test_extension_image(root: Root, dist: Path) -> None:
     """A server that finds the library in the mounted image delivers a message.
 
     PostgreSQL 18 also finds control files there (extension_control_path); for 15 they are linked to where it looks.
     """
-    root = server.copy(server.path.parent / "extension-image")
     volume = Root(root.path / "extensions/pgaq")
     volume.path.mkdir(parents=True)
     others = build(dist / "images/cloudnativepg/15/Dockerfile", volume)

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from roots import SOURCE, run
 
+# the wheel is made once
+pytestmark = pytest.mark.xdist_group("release")
+
 PROJECT = tomllib.loads((SOURCE / "python/pyproject.toml").read_text())["project"]
 
 
@@ -21,12 +24,13 @@ def oldest() -> list[str]:
 
 
 @pytest.mark.parametrize("pinned", [oldest(), []], ids=["oldest", "newest"])
-def test_help_of_arguments(pinned: list[str], tmp_path: Path) -> None:
+def test_help_of_arguments(pinned: list[str], first: Path, tmp_path: Path) -> None:
     """The help of a command has the help of its arguments, its options and its exit codes."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     environment = {**os.environ, "PYTHONPATH": "", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    (wheel,) = (first / "python").glob("*.whl")
     pip = subprocess.run(
-        [sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "install", "-q", SOURCE / "python", *pinned],
+        [sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "install", "-q", "--no-compile", wheel, *pinned],
         env=environment,
         capture_output=True,
         text=True,

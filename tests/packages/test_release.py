@@ -21,13 +21,6 @@ def sums(folder: Path) -> dict[str, str]:
 pytestmark = pytest.mark.xdist_group("release")
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("made")
-    run(*RELEASE, "--dist", path, "source", "python")
-    return path
-
-
 def test_same_bytes_again(first: Path, tmp_path: Path) -> None:
     """Source archives, sdist and wheel; tools/release --compare does it for all parts."""
     run(*RELEASE, "--dist", tmp_path / "again", "source", "python", env={**os.environ, "TZ": "Asia/Tokyo", "TMPDIR": str(tmp_path)})
