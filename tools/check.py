@@ -504,7 +504,7 @@ SLOT_FIELDS = (
     (r"(?:\bmore|sub_more\(.*\))", r"leased|alone|nleased|ends\[[^]]*\]"),
     (r"(?:\blease|lease_at\(.*\))", "until|receipt"),
     (r"(?:\bframe|frame_of\(.*\))", "lease_end"),
-    (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|first"),
+    (r"(?:\bsub|frame_sub\(.*\))", "ready|retry|waiting|doubt|nready|nretry|ndoubt|nwaiting|ntaken|first"),
     (r"(?:\bssub|stream_sub\(.*\))", "hint|ndoubt|ready|away|doubt_change"),
     (r"(?:\bstream|stream_at\([^)]*\))", r"empty\[[^]]*\]"),
 )

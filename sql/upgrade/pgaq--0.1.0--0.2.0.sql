@@ -117,6 +117,10 @@ ALTER TABLE aq_internal.subscriber ADD COLUMN paused timestamptz, ADD COLUMN pau
 ALTER TABLE aq_internal.queue ADD COLUMN max_depth bigint CHECK (max_depth > 0),
 	ADD COLUMN on_full text NOT NULL DEFAULT 'wait' CHECK (on_full IN ('wait', 'error'));
 
+-- max_running
+ALTER TABLE aq_internal.queue ADD COLUMN max_running integer CHECK (max_running > 0);
+ALTER TABLE aq_internal.subscriber ADD COLUMN max_running integer CHECK (max_running > 0);
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -181,10 +185,10 @@ BEGIN
 		'aq.metrics(pg_catalog.text)',
 		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
 		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[],
-			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text)',
+			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer)',
 		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
 		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
@@ -255,11 +259,11 @@ DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interv
 DROP FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision);
 DROP FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean);
 CREATE SCHEMA aq_jms;
-CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT 'wait'::text)
+CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT 'wait'::text, max_running integer DEFAULT NULL::integer)
  RETURNS text
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_create_queue$function$;
-CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT NULL::text, max_running integer DEFAULT NULL::integer)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_alter_queue$function$;
@@ -271,6 +275,10 @@ CREATE OR REPLACE FUNCTION aq.resume(queue_name text, consumer text DEFAULT NULL
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_pause_end$function$;
+CREATE OR REPLACE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer)
+ RETURNS void
+ LANGUAGE c
+AS 'pgaq', $function$aq_subscriber_limit$function$;
 CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, payload text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE c
@@ -647,6 +655,11 @@ CREATE OR REPLACE FUNCTION aq_internal.buffered_message_rows(queue_id integer, w
  LANGUAGE c
  ROWS 100
 AS 'pgaq', $function$aq_classic_views_buffered_messages$function$;
+CREATE OR REPLACE FUNCTION aq_internal.running(queue_id integer, "position" integer)
+ RETURNS integer
+ LANGUAGE c
+ STABLE STRICT
+AS 'pgaq', $function$aq_shard_views_running$function$;
 CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
  SELECT q.queue_name,
     q.queue_id,
@@ -690,7 +703,8 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.paused_by,
     q.pause_reason,
     q.max_depth,
-    q.on_full
+    q.on_full,
+    q.max_running
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
 CREATE OR REPLACE FUNCTION aq_internal.latencies(queue_id integer, OUT delivery_mode text, OUT messages bigint, OUT total_seconds double precision, OUT buckets bigint[], OUT since timestamp with time zone)
@@ -759,7 +773,9 @@ CREATE OR REPLACE VIEW aq.subscribers WITH (security_barrier=true) AS
           WHERE ((t.queue_id = q.queue_id) AND (t.consumer_number = s.number)))) AS temporary,
     s.paused,
     s.paused_by,
-    s.pause_reason
+    s.pause_reason,
+    COALESCE(s.max_running, q.max_running) AS max_running,
+    aq_internal.running(q.queue_id, c."position") AS running
    FROM ((aq_internal.queue q
      CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c(queue_id, "position", enqueued, dequeued, ready, waiting, last_enqueue, last_dequeue, consumed, latency, last_latency, dequeue_transactions, executions, dequeue_elapsed, dequeue_cpu, browsed, failed, rule_failures, last_rule_failure, rule_error))
      LEFT JOIN aq_internal.subscriber s ON (((s.queue_id = q.queue_id) AND (s."position" = c."position"))))
@@ -2284,6 +2300,7 @@ DROP FUNCTION aq_internal.messages(integer,pg_catalog.uuid,pg_catalog.text,integ
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
+COMMENT ON COLUMN aq_internal.queue.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
 COMMENT ON COLUMN aq_internal.queue.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq_internal.queue.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
 COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause';
@@ -2292,6 +2309,7 @@ COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all c
 COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
+COMMENT ON COLUMN aq_internal.subscriber.max_running IS 'how many of its messages may be in work at a time; null: as the queue says';
 COMMENT ON COLUMN aq_internal.subscriber.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq_internal.subscriber.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq_internal.subscriber.paused IS 'since when it is paused, by aq.pause; null: it is not';
@@ -2300,7 +2318,7 @@ COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
-COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) IS 'Create a queue, started, owned by the current role; returns its name.
+COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) IS 'Create a queue, started, owned by the current role; returns its name.
 payload_type: jsonb, text, bytea, xml or a composite type
 multiple_consumers: true makes a topic
 shards: 1 to 32 (null: pgaq.default_shards)
@@ -2330,26 +2348,29 @@ max_depth: number of messages that are committed and not finished, in a topic by
   which the queue is full (null: it is never full)
 on_full: what an enqueue into the full queue does: wait until there is room, at most
   pgaq.flow_control_timeout, or error: fail at once
-Errors 22004, 22023, 42602, 42704, 42710, 42809';
-REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text) TO CURRENT_USER;
+max_running: how many messages of each consumer may be in work at a time: taken by open or prepared
+  transactions, or leased (null: no limit); not for queue tables and distributed queues
+Errors 0A000, 22004, 22023, 42602, 42704, 42710, 42809';
+REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) TO CURRENT_USER;
 COMMENT ON FUNCTION aq.drop_queue_table(pg_catalog.text,boolean) IS 'Drop a queue table, its exception queue and the views on it.
 force: true also drops its queues and their messages, and ends waits for these in other sessions at
   once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
-COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text) IS 'Change a queue; null leaves a setting unchanged.
+COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer) IS 'Change a queue; null leaves a setting unchanged.
 max_retries: -1 for no limit; otherwise at most 255 in a sharded queue
 retry_delay_max: ''-1'' for no limit
 default_priority: -1 for no default
 default_expiration: ''-1'' for no default
 max_depth: -1 for no limit
+max_running: -1 for no limit; a lower limit takes effect as messages in work end
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it
 new_owner: also owns that exception queue
 Messages that wait for their retry delay keep it. For the queue''s owner.
-Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
+Errors 0A000, 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 COMMENT ON FUNCTION aq.drop_queue(pg_catalog.text,boolean) IS 'Drop a queue, its tables and the exception queue that was made for it.
 force: true drops them even if one of the queues holds messages, and ends waits for their messages in
   other sessions at once, with error 42704, also if the drop is rolled back
@@ -2374,6 +2395,12 @@ COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tabl
   of the queues that are in memory. For superusers.
 patience: time for which differences are read again, because concurrent work looks like a
   difference';
+COMMENT ON FUNCTION aq.limit_subscriber(pg_catalog.text,pg_catalog.text,integer) IS 'Limit how many messages of a subscriber may be in work at a time: taken by open or prepared
+  transactions, or leased. A dequeue gets no others, and sessions that wait are woken when one ends.
+max_running: instead of the queue''s limit (null: the queue''s limit applies)
+A lower limit takes effect as messages in work end. Not for queue tables and distributed queues. For
+  the queue''s owner, and, with the subscribe privilege, the role that subscribed it.
+Errors 0A000, 22023, 42501, 42704, 42809';
 COMMENT ON FUNCTION aq.revoke_queue(pg_catalog.text,pg_catalog.text,pg_catalog.text) IS 'Revoke enqueue, dequeue, subscribe, a list of these or all on a queue from a role or PUBLIC (also:
   null), and what the role has granted by its grant option. Subscribers of the role and privileges on
   single consumers remain: see aq.unsubscribe and aq.revoke_consumer. The queue''s owner revokes
@@ -2747,6 +2774,10 @@ COMMENT ON FUNCTION aq_internal.message_rows(integer,pg_catalog.uuid,pg_catalog.
 COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the same for aq_internal.classic_message_rows';
 COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
+COMMENT ON FUNCTION aq_internal.running(integer,integer) IS 'Internal: messages of a limited consumer that are in work; null: it has no limit, or they are not counted yet';
+REVOKE ALL ON ROUTINE aq_internal.running(integer,integer) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq_internal.running(integer,integer) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.running(integer,integer) TO pgaq;
+COMMENT ON COLUMN aq.queues.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
 COMMENT ON COLUMN aq.queues.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq.queues.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
 COMMENT ON COLUMN aq.queues.pause_reason IS 'reason given with aq.pause';
@@ -2781,6 +2812,8 @@ COMMENT ON VIEW aq.latencies IS 'How long messages had waited when they were deq
 REVOKE ALL ON TABLE aq.latencies FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.latencies TO CURRENT_USER; GRANT SELECT ON TABLE aq.latencies TO PUBLIC;
 COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages, except while it is paused';
+COMMENT ON COLUMN aq.subscribers.running IS 'messages in work: taken by running and prepared transactions, or leased; null: it has no limit, or has not dequeued since the restart';
+COMMENT ON COLUMN aq.subscribers.max_running IS 'how many of its messages may be in work at a time, by aq.limit_subscriber or max_running of the queue; null: no limit';
 COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq.subscribers.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq.subscribers.paused IS 'since when it is paused by name, by aq.pause; null: it is not, but its queue can be, see aq.queues';

@@ -89,6 +89,7 @@ typedef struct AqConsumer
 	Oid			transformation_role;	/* role that chose it; InvalidOid: not known */
 	AqRule	   *rule;			/* compiled when first needed */
 	bool		paused;			/* by aq.pause; the queue can be paused, too */
+	int			max_running;	/* instead of the queue's; 0: none */
 } AqConsumer;
 
 /* A queue table of the classic store: the properties that all its queues share. */
@@ -136,6 +137,7 @@ typedef struct AqQueue
 	bool		dequeue_enabled;
 	bool		paused;			/* for all consumers */
 	bool		has_paused;		/* it is, or one of its consumers */
+	bool		has_limit;		/* max_running of it or of one of its consumers */
 	uint64		key;			/* 60 bits, part of every message id ... */
 	uint64		shard_key;		/* ... and of the ids of the sharded store */
 	bool		converted;
@@ -212,6 +214,7 @@ extern AqConsumer *aq_catalog_consumer(AqQueue *queue, const char *name);
 extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
 extern bool aq_description_pauses(const AqQueue *queue, int position);
+extern uint32 aq_description_limit(const AqQueue *queue, int position);
 extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed
 																									 * queue */
 extern void aq_catalog_units_changed(int32 id);
@@ -440,7 +443,6 @@ typedef struct AqConsumerShm
 									 * peers.c */
 	};
 	pg_atomic_uint64 counted_at;
-	pg_atomic_uint64 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
 	union
 	{
 		pg_atomic_uint64 closing;	/* of a recipient: number of the consumer whose position the worker is freeing; 0:
@@ -448,11 +450,15 @@ typedef struct AqConsumerShm
 		pg_atomic_uint64 left;	/* of a removed one: its number, if tables have messages that it has not finished; see
 								 * subscriber.c */
 	};
+	pg_atomic_uint32 rule_logged;	/* hash of the rule whose failure was logged; 0: none */
+	/* max_running: see shard/partitions/places.c */
+	pg_atomic_uint32 in_work;	/* its messages in work, if they are counted */
+	pg_atomic_uint32 limit;		/* the maximum; 0: none.  For wake-ups: see aq_waiters_limit */
 	/* for a recipient: see holds.c */
 	pg_atomic_uint32 holds;		/* holds of transactions that enqueue for it, and of dequeues */
 	/* used by the worker only: state at its last check, see recipient.c */
 	uint32		idle_enqueued;	/* lowest bits of "enqueued" */
-	TimestampTz idle_since;		/* since when it has been idle; 0: it was not idle at the last check */
+	uint32		idle_since;		/* since when it has been idle, ms modulo 2^32; 0: it was not idle at the last check */
 } AqConsumerShm;
 
 #define AQ_CONSUMERS_PER_CHUNK 8
@@ -656,6 +662,7 @@ extern uint32 aq_waiters_key(const struct varlena *correlation);
 extern uint32 aq_waiters_pattern_key(const struct varlena *pattern);
 extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key);
 extern void aq_waiters_check_later(AqQueueShm *shm);
+extern void aq_waiters_limit(const AqQueue *queue, int position, uint32 limit);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */
 extern void aq_waiters_end(AqQueueShm *shm);

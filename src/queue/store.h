@@ -213,6 +213,8 @@ typedef struct AqTakeOptions
 	bool		patient;		/* the call waits without limit, or redrives: see queue/README.md, "Poison messages" */
 	bool	   *outdated;		/* set when the queue's description is too old to find messages; NULL: it is not
 								 * asked.  A store may ignore it */
+	bool		limited;		/* at most max_running of the consumer's messages are in work.  A store may ignore it */
+	bool		waits;			/* the call waits for messages, in its transaction */
 	AqImmediate *immediate;		/* what is taken is committed by settle_taken(); NULL: by the transaction */
 	bool		(*filter) (void *arg, const AqMessage *message);	/* NULL: all */
 	void	   *filter_arg;
@@ -601,6 +603,22 @@ static inline bool
 aq_queue_is_paused(const AqQueue *queue, int position)
 {
 	return queue->has_paused && aq_description_pauses(queue, position);
+}
+
+/* max_running of the consumer at the position; 0: it has no limit. */
+static inline uint32
+aq_queue_limit(const AqQueue *queue, int position)
+{
+	return queue->has_limit ? aq_description_limit(queue, position) : 0;
+}
+
+/* Does it get no messages, because max_running are in work? */
+static inline bool
+aq_queue_is_full(const AqQueue *queue, int position)
+{
+	uint32		limit = aq_queue_limit(queue, position);
+
+	return limit > 0 && pg_atomic_read_u32(&aq_shm_consumer(queue->shm, position)->in_work) >= limit;
 }
 
 /*

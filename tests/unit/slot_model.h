@@ -44,6 +44,11 @@ static struct
 	bool		resident;
 }			model[PARTITIONS + 1];	/* by the partition's index */
 
+uint32		aq_places_got;
+
+/* messages in work, as slot.c has told, by the partition's index */
+static int	in_work[PARTITIONS + 1][CONSUMERS];
+
 static uint64 last_change[CONSUMERS];
 static uint32 last_doubt[CONSUMERS];
 static uint64 next_xid;
@@ -77,6 +82,14 @@ aq_chunks_take(void)
 	chunk_used[chunk] = true;
 	memset(chunks[chunk], 0, AQ_CHUNK_SIZE);
 	return chunk;
+}
+
+void
+aq_places_count(const Partition *partition, int position, int n)
+{
+	for (int c = 0; c < CONSUMERS; c++)
+		if (positions[c] == position)
+			in_work[partition->index][c] += n;
 }
 
 static void
@@ -169,6 +182,7 @@ append(Partition *p)
 		stream->head = p->index;
 	stream->tail = p->index;
 	aq_slot_reset(p, 0);
+	p->limited = true;
 	memset(&model[p->index], 0, sizeof(model[0]));
 	make_frame(p);
 	aq_slot_stream_not_empty_for_all(stream);
@@ -182,6 +196,7 @@ start(void)
 	memset(partitions, 0, sizeof(partitions));
 	memset(streams, 0, sizeof(streams));
 	memset(model, 0, sizeof(model));
+	memset(in_work, 0, sizeof(in_work));
 	memset(last_change, 0, sizeof(last_change));
 	memset(last_doubt, 0, sizeof(last_doubt));
 	pg_atomic_init_u64(&area.doubt_changes, 0);
@@ -254,6 +269,21 @@ recount_slot(const Partition *p, uint32 number, uint32 *open)
 		CHECK_EQ(slot_full_xid(slot), m->full_xid & UINT64CONST(0xFFFFFFFFFFFF));
 }
 
+/* The consumer's messages that are taken or in doubt; leased: also those that are leased. */
+static uint32
+count_work(const Partition *p, int c, bool leased)
+{
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < SLOTS; i++)
+	{
+		SlotView	view = model[p->index].messages[i].views[c];
+
+		n += view == VIEW_TAKEN || view == VIEW_DOUBT || (leased && view == VIEW_LEASED);
+	}
+	return n;
+}
+
 static void
 recount_partition(const Partition *p)
 {
@@ -280,6 +310,12 @@ recount_partition(const Partition *p)
 			for (int c = 0; c < CONSUMERS; c++)
 				open += m->views[c] != VIEW_NONE && m->views[c] != VIEW_DONE;
 	}
+	for (int c = 0; c < CONSUMERS; c++)
+	{
+		CHECK(!p->limited || in_work[p->index][c] == (int) count_work(p, c, true));
+		CHECK(p->frame == 0 || frame_sub(frame_of(p), positions[c])->ntaken == count_work(p, c, false));
+	}
+	CHECK_EQ(aq_places_got, 0);
 	CHECK_EQ(p->reserved, model[p->index].reserved);
 	CHECK_EQ(p->pending, pending);
 	CHECK_EQ(p->nfailed, nfailed);

@@ -215,8 +215,13 @@ do_take(Partition *p, int c)
 	Message    *m = &model[p->index].messages[number];
 	bool		can = m->views[c] == (waiting ? VIEW_WAITING : VIEW_READY);
 
+	/* a call has got a place, the worker has not */
+	aq_places_got = sim_random(2);
+	aq_places_count(p, positions[c], aq_places_got);
 	CHECK_EQ(waiting ? aq_slot_take_waiting(p, positions[c], number)
 			 : aq_slot_take(stream, p, positions[c], number), can);
+	aq_places_count(p, positions[c], -(int) aq_places_got);
+	aq_places_got = 0;
 	if (can)
 		see(m, c, VIEW_STEP_TAKE, VIEW_TAKEN);
 }
@@ -534,6 +539,7 @@ do_load(Partition *p, bool known)
 
 	if (p->frame != 0)
 		return;
+	p->limited = false;			/* it is counted as a whole */
 	memset(slots, 0, sizeof(slots));
 	for (uint32 i = 0; i < SLOTS; i++)
 	{
@@ -570,6 +576,9 @@ do_load(Partition *p, bool known)
 				aq_slot_delay(p, positions[c], i);
 			}
 		}
+	for (int c = 0; c < CONSUMERS; c++)
+		in_work[p->index][c] = count_work(p, c, true);
+	p->limited = true;
 }
 
 /* The server ends at once, and what was not prepared is rolled back. */
@@ -581,6 +590,7 @@ do_restart(void)
 		if (p->frame != 0)
 			free_frame(p);
 		aq_slot_reset(p, 0);
+		p->limited = false;
 		model[p->index].held = model[p->index].doubts = 0;
 		memset(model[p->index].sessions, 0, sizeof(model[0].sessions));
 		for (uint32 i = 0; i < SLOTS; i++)

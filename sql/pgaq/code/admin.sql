@@ -7,7 +7,8 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	comment text DEFAULT NULL, queue_table text DEFAULT NULL, queue_type text DEFAULT 'normal', if_not_exists boolean DEFAULT false,
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1,
 	distributed boolean DEFAULT false, default_priority integer DEFAULT NULL, default_delay interval DEFAULT '0',
-	default_expiration interval DEFAULT NULL, max_depth bigint DEFAULT NULL, on_full text DEFAULT 'wait')
+	default_expiration interval DEFAULT NULL, max_depth bigint DEFAULT NULL, on_full text DEFAULT 'wait',
+	max_running integer DEFAULT NULL)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
 COMMENT ON FUNCTION aq.create_queue IS
 'Create a queue, started, owned by the current role; returns its name.
@@ -40,7 +41,9 @@ max_depth: number of messages that are committed and not finished, in a topic by
   which the queue is full (null: it is never full)
 on_full: what an enqueue into the full queue does: wait until there is room, at most
   pgaq.flow_control_timeout, or error: fail at once
-Errors 22004, 22023, 42602, 42704, 42710, 42809';
+max_running: how many messages of each consumer may be in work at a time: taken by open or prepared
+  transactions, or leased (null: no limit); not for queue tables and distributed queues
+Errors 0A000, 22004, 22023, 42602, 42704, 42710, 42809';
 REVOKE EXECUTE ON FUNCTION aq.create_queue FROM PUBLIC;
 
 CREATE FUNCTION aq_internal.lock_name(table_name text, name text)
@@ -116,7 +119,8 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	new_owner regrole DEFAULT NULL, new_name text DEFAULT NULL,
 	retry_delay_factor double precision DEFAULT NULL, retry_delay_max interval DEFAULT NULL, retry_jitter double precision DEFAULT NULL,
 	default_priority integer DEFAULT NULL, default_delay interval DEFAULT NULL, default_expiration interval DEFAULT NULL,
-	max_depth bigint DEFAULT NULL, on_full text DEFAULT NULL)
+	max_depth bigint DEFAULT NULL, on_full text DEFAULT NULL,
+	max_running integer DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
 COMMENT ON FUNCTION aq.alter_queue IS
 'Change a queue; null leaves a setting unchanged.
@@ -125,12 +129,13 @@ retry_delay_max: ''-1'' for no limit
 default_priority: -1 for no default
 default_expiration: ''-1'' for no default
 max_depth: -1 for no limit
+max_running: -1 for no limit; a lower limit takes effect as messages in work end
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it
 new_owner: also owns that exception queue
 Messages that wait for their retry delay keep it. For the queue''s owner.
-Errors 22004, 22023, 42501, 42602, 42704, 42710, 42809';
+Errors 0A000, 22004, 22023, 42501, 42602, 42704, 42710, 42809';
 
 CREATE FUNCTION aq.drop_queue(queue_name text, force boolean DEFAULT false)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_drop_queue';
@@ -246,6 +251,16 @@ COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
   with the privileges of the calling role. For the queue''s owner, and, with the subscribe privilege,
   the role that subscribed it.
 Errors 42501, 42704, AQ018';
+
+CREATE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer)
+RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_limit';
+COMMENT ON FUNCTION aq.limit_subscriber(text, text, integer) IS
+'Limit how many messages of a subscriber may be in work at a time: taken by open or prepared
+  transactions, or leased. A dequeue gets no others, and sessions that wait are woken when one ends.
+max_running: instead of the queue''s limit (null: the queue''s limit applies)
+A lower limit takes effect as messages in work end. Not for queue tables and distributed queues. For
+  the queue''s owner, and, with the subscribe privilege, the role that subscribed it.
+Errors 0A000, 22023, 42501, 42704, 42809';
 
 CREATE FUNCTION aq.unsubscribe(queue_name text, consumer text)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_remove';

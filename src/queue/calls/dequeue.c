@@ -71,6 +71,7 @@ typedef struct Request
 	bool		outdated;		/* the description was, before it was found out what can be dequeued */
 	bool		ungated;		/* a paused consumer gets messages, too */
 	bool		paused;			/* the latest attempt has found the consumer paused */
+	bool		full;			/* the latest attempt has found max_running of its messages in work */
 	int64		bytes;			/* of returned payloads */
 } Request;
 
@@ -554,6 +555,7 @@ attempt_in_helper(Request *request)
 	if (request->queue->multi)
 		(void) find_consumer(request);
 	(void) is_paused(request);
+	request->full = request->take.position >= 0 && aq_queue_is_full(request->queue, request->take.position);
 	refresh_sources(request);
 }
 
@@ -578,6 +580,8 @@ attempt(void *arg)
 		request->outdated = false;
 		found = attempt_once(request);
 	} while (!found && request->outdated);
+	request->full = !found && request->take.limited && request->take.position >= 0 &&
+		aq_queue_is_full(request->queue, request->take.position);
 	return found;
 }
 
@@ -588,7 +592,7 @@ wait_for_sources(Request *request, int64 timeout)
 
 	for (int i = 0; i < request->nsources; i++)
 		queues[i] = request->sources[i].queue;
-	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->paused,
+	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->paused, &request->full,
 						 request->take.filter != NULL || request->take.id != NULL, request->take.key,
 						 timeout, attempt, request);
 }
@@ -658,6 +662,8 @@ static bool
 run_request(Request *request, const char *navigation, int64 timeout)
 {
 	request->take.patient |= timeout < 0;
+	request->take.limited = !request->ungated;
+	request->take.waits = timeout != 0;
 	if (timeout != 0)
 		remember(request, palloc0(sizeof(AqSeen)));
 	find_sources(request, navigation, timeout != 0);

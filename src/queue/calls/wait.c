@@ -29,6 +29,7 @@ typedef struct DequeueWait
 	AqWaitTarget *targets;
 	const int  *position;		/* position of the consumer at the last attempt; -1: it is not known */
 	const bool *paused;			/* it was paused then */
+	const bool *full;			/* max_running of its messages were in work */
 	AqEvent		event;
 	bool		(*attempt) (void *arg);
 	void	   *arg;
@@ -60,17 +61,18 @@ check_by_attempt(void *arg)
 
 	if (wait->attempt(wait->arg))
 		return 0;
-	wait->event = *wait->paused ? AQ_EVENT_PAUSED : AQ_EVENT_DEQUEUE_WAIT;
+	wait->event = *wait->paused ? AQ_EVENT_PAUSED : *wait->full ? AQ_EVENT_LIMIT : AQ_EVENT_DEQUEUE_WAIT;
 	return move_targets(wait) ? AQ_WAITERS_AGAIN : -1;
 }
 
 /* queues: a queue, its buffered queue, or both. */
 bool
-aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, bool selective, uint32 key, int64 timeout_us,
+aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, const bool *full,
+			  bool selective, uint32 key, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget *targets = palloc0(n * sizeof(AqWaitTarget));
-	DequeueWait wait = {.n = n, .targets = targets, .position = position, .paused = paused, .attempt = attempt, .arg = arg};
+	DequeueWait wait = {.n = n, .targets = targets, .position = position, .paused = paused, .full = full, .attempt = attempt, .arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
 	for (int i = 0; i < n; i++)
@@ -183,7 +185,8 @@ check_queues(void *arg)
 {
 	Listening  *listening = arg;
 	bool		changed = false,
-				all_paused = true;
+				all_paused = true,
+				all_closed = true;	/* paused, or as many messages in work as may be */
 
 	/* first, because it looks queues up itself and takes a snapshot */
 	if (listening->attempt && listening->attempts)
@@ -222,6 +225,7 @@ check_queues(void *arg)
 			aq_notice_unknown_consumer(queue, listening->consumers[i]);
 		paused = position >= 0 && aq_queue_is_paused(queue, position);
 		all_paused &= paused;
+		all_closed &= paused || (position >= 0 && aq_queue_is_full(queue, position));
 		if (listening->attempt == NULL && position >= 0 && !paused && queue->store->ready(queue, position, listening->counts_until))
 			return i;
 		if (listening->targets != NULL)
@@ -246,7 +250,7 @@ check_queues(void *arg)
 			}
 		}
 	}
-	listening->event = all_paused ? AQ_EVENT_PAUSED
+	listening->event = all_paused ? AQ_EVENT_PAUSED : all_closed ? AQ_EVENT_LIMIT
 		: (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT;
 	return changed ? AQ_WAITERS_AGAIN : -1;
 }

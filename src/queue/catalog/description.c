@@ -33,7 +33,7 @@ enum
 	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
 	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
 	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_OWNER, SUBSCRIBER_PAUSED,
-	SUBSCRIBER_PAUSED_BY, SUBSCRIBER_PAUSE_REASON, SUBSCRIBER_COLUMNS
+	SUBSCRIBER_PAUSED_BY, SUBSCRIBER_PAUSE_REASON, SUBSCRIBER_MAX_RUNNING, SUBSCRIBER_COLUMNS
 };
 
 /*
@@ -107,6 +107,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 			consumer->owner = DatumGetObjectId(values[SUBSCRIBER_OWNER]);
 		consumer->paused = !nulls[SUBSCRIBER_PAUSED];
 		queue->has_paused |= consumer->paused;
+		consumer->max_running = nulls[SUBSCRIBER_MAX_RUNNING] ? 0 : DatumGetInt32(values[SUBSCRIBER_MAX_RUNNING]);
+		queue->has_limit |= consumer->max_running > 0;
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -199,6 +201,7 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->enqueue_enabled = DatumGetBool(values[AQ_QUEUE_ENQUEUE]);
 	queue->dequeue_enabled = DatumGetBool(values[AQ_QUEUE_DEQUEUE]);
 	queue->paused = queue->has_paused = !nulls[AQ_QUEUE_PAUSED];
+	queue->has_limit = queue->max_running > 0;
 	queue->key = (uint64) DatumGetInt64(values[AQ_QUEUE_KEY]) & AQ_KEY_MASK;
 	queue->converted = !nulls[AQ_QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
 	queue->shard_key = nulls[AQ_QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
@@ -252,6 +255,16 @@ aq_description_pauses(const AqQueue *queue, int position)
 	return queue->paused;
 }
 
+/* See aq_queue_limit. */
+uint32
+aq_description_limit(const AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position && queue->consumers[i].max_running > 0)
+			return queue->consumers[i].max_running;
+	return Max(queue->max_running, 0);
+}
+
 static void (*read_units) (AqQueue *queue, Snapshot snapshot);
 
 /* Part "node" reads which shards of a distributed queue are dequeued on which node. */
@@ -281,7 +294,7 @@ describe_buffered(AqQueue *queue)
 	buffered->delivery = AQ_BUFFERED;
 	buffered->store = aq_store_of(AQ_STORE_CLASSIC);
 	buffered->retention = 0;
-	buffered->distributed = false;
+	buffered->distributed = buffered->has_limit = false;
 	buffered->nclosed = 0;
 	buffered->converted = false;
 	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* ids of both are made in the same way */

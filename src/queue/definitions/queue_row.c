@@ -105,6 +105,26 @@ check_max_retries(int32 max_retries, bool alters, bool sharded)
 							  "Lower it, or put the queue into a queue table."));
 }
 
+static void
+check_max_running(int32 max_running, bool alters, bool sharded)
+{
+	if (max_running < 1)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", max_running),
+				errhint("%s means no limit. To give consumers no messages, use aq.pause.", alters ? "-1" : "Null"));
+	if (!sharded)
+		aq_queue_row_refuse_limit("queues of queue tables");
+}
+
+/* Other nodes and queue tables do not count what is in work. */
+void
+aq_queue_row_refuse_limit(const char *which)
+{
+	ereport(ERROR,
+			aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"max_running\" is not supported for %s", which),
+			errhint("Use a sharded queue that is not distributed."));
+}
+
 /* Queue tables also have negative priorities, but in aq.alter_queue -1 means no default. */
 static void
 check_default_priority(int32 priority, bool alters, bool sharded)

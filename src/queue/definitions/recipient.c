@@ -220,15 +220,17 @@ static int64
 time_left(AqQueue *queue, AqConsumerShm *place)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int64		grace = (int64) aq_parameters_recipient_grace_ms * 1000;
+	uint32		now_ms = (uint32) (now / 1000) | 1;
+	int32		idle_ms = (int32) (now_ms - place->idle_since);
 	uint32		enqueued = (uint32) pg_atomic_read_u64(&place->enqueued);
 
-	if (place->idle_since == 0 || place->idle_since > now || place->idle_enqueued != enqueued)
+	if (place->idle_since == 0 || idle_ms < 0 || place->idle_enqueued != enqueued)
 	{
-		place->idle_since = now;
+		place->idle_since = now_ms;
 		place->idle_enqueued = enqueued;
+		idle_ms = 0;
 	}
-	return Max(Max(place->idle_since + grace, retained_until(queue, place)) - now, 0);
+	return Max(Max((int64) (aq_parameters_recipient_grace_ms - idle_ms) * 1000, retained_until(queue, place) - now), 0);
 }
 
 /*

@@ -342,6 +342,35 @@ aq_subscriber_pause(FunctionCallInfo fcinfo, const char *command, const char *by
 	aq_catalog_changed();
 }
 
+void
+aq_subscriber_refuse_limit(const AqQueue *queue)
+{
+	if (queue->distributed || queue->store->kind != AQ_STORE_SHARDED)
+		aq_queue_row_refuse_limit(queue->distributed ? "distributed queues" : "queues of queue tables");
+}
+
+/* aq.limit_subscriber(queue_name, consumer, max_running) */
+PG_FUNCTION_INFO_V1(aq_subscriber_limit);
+Datum
+aq_subscriber_limit(PG_FUNCTION_ARGS)
+{
+	AQ_TIMED(AQ_TIME_ADMIN);
+	AqQueue    *queue = topic_for_change(fcinfo, "aq.limit_subscriber()");
+	AqConsumer *consumer = own_subscriber(queue, aq_args_name(fcinfo, 1, "consumer"), false);
+	int32		id = queue->id;
+
+	aq_subscriber_refuse_limit(queue);
+	if (!PG_ARGISNULL(2) && PG_GETARG_INT32(2) < 1)
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", PG_GETARG_INT32(2)),
+				errhint("Null means the limit of the queue. To give the subscriber no messages, use aq.pause."));
+	update_consumer(queue, consumer->position,
+					PG_ARGISNULL(2) ? "max_running = NULL" : psprintf("max_running = %d", PG_GETARG_INT32(2)), NULL);
+	aq_pending_altered(id);
+	aq_catalog_changed();
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(aq_subscriber_set_transformation);
 Datum
 aq_subscriber_set_transformation(PG_FUNCTION_ARGS)

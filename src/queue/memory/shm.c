@@ -51,8 +51,10 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u32(&consumer->counted_leased, 0);
 	pg_atomic_init_u64(&consumer->counted_oldest, 0);
 	pg_atomic_init_u64(&consumer->counted_at, 0);
-	pg_atomic_init_u64(&consumer->rule_logged, 0);
+	pg_atomic_init_u32(&consumer->rule_logged, 0);
 	pg_atomic_init_u64(&consumer->closing, 0);
+	pg_atomic_init_u32(&consumer->in_work, 0);
+	pg_atomic_init_u32(&consumer->limit, 0);
 	pg_atomic_init_u32(&consumer->holds, 0);
 	consumer->idle_enqueued = 0;
 	consumer->idle_since = 0;

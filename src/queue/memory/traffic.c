@@ -189,7 +189,7 @@ aq_traffic_rule_failed(AqQueueShm *shm, int position, int64 number, uint32 n, in
 	aq_traffic_add_for(shm, position, AQ_TRAFFIC_RULE_FAILURES, n);
 	set_rule_error(shm->traffic, now, error);
 	set_rule_error(consumer->traffic, now, error);
-	return pg_atomic_exchange_u64(&consumer->rule_logged, rule) != rule;
+	return pg_atomic_exchange_u32(&consumer->rule_logged, (uint32) rule) != (uint32) rule;
 }
 
 void
@@ -240,7 +240,7 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 		pg_atomic_write_u64(&place->counted_at, 0);
 		for (int i = 0; i < AQ_NCONSUMER_TRAFFIC; i++)
 			pg_atomic_write_u64(&place->traffic[i], 0);
-		pg_atomic_write_u64(&place->rule_logged, 0);
+		pg_atomic_write_u32(&place->rule_logged, 0);
 		place->idle_since = 0;
 		aq_raise_to(&place->number, number);
 	}

@@ -182,6 +182,42 @@ wake_watcher(AqQueueShm *shm)
 }
 
 /*
+ * The consumer has this limit of messages in work; 0: none.  Then no more sessions are
+ * woken than there are places.  The limit of a description that is too old is
+ * not used: the latest change wins.
+ */
+void
+aq_waiters_limit(const AqQueue *queue, int position, uint32 limit)
+{
+	AqQueueShm *shm = queue->shm;
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+	uint32		before;
+	bool		raised = false;
+
+	if (pg_atomic_read_u32(&consumer->limit) == limit || queue->uncommitted)
+		return;
+	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
+	if (queue->definition >= pg_atomic_read_u64(&shm->definition))
+	{
+		before = pg_atomic_exchange_u32(&consumer->limit, limit);
+		raised = before != 0 && (limit == 0 || before < limit);
+	}
+	aq_latch_free(&shm->waiters_latch);
+	if (raised)
+		aq_waiters_wake(shm, position, PG_INT32_MAX);
+}
+
+/* As many of its messages may be taken now. */
+static uint32
+places_of(AqConsumerShm *consumer)
+{
+	uint32		limit = pg_atomic_read_u32(&consumer->limit);
+	uint32		used = pg_atomic_read_u32(&consumer->in_work);
+
+	return limit == 0 ? PG_UINT32_MAX : limit - Min(limit, used);
+}
+
+/*
  * Wakes plain waiters until together they take *messages, which it reduces; NULL:
  * each is woken for one.  Wakes at most "most" waiters, and none that enters later.
  * Of the selective ones, it wakes those that may want a message with this key.
@@ -205,6 +241,12 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 	consumer = aq_shm_consumer(shm, position);
 	if (consumer == NULL)
 		return;
+	if (messages != NULL || most < PG_UINT32_MAX)
+	{
+		most = Min(most, places_of(consumer));
+		if (most == 0)
+			return;				/* whoever ends work wakes them */
+	}
 	/*
 	 * a session that finds nothing and enters again comes after the current
 	 * ones
@@ -607,7 +649,7 @@ aq_waiters_check(AqFindings *findings)
 						   psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
 		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT ||
-									  now.event == AQ_EVENT_PAUSED))
+									  now.event == AQ_EVENT_PAUSED || now.event == AQ_EVENT_LIMIT))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
 						   psprintf("process %d", aq_session_pid(session)));
 	}

@@ -472,6 +472,7 @@ aq_compare_queue(AqQueue *queue, AqFindings *findings)
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 		lag[position] = lag_of(shm, position);
 	aq_shard_check_tables(findings, queue);
+	aq_shard_check_work(findings, queue);
 	for (Stream *stream = stream_at(shard_queue(shm)->streams); stream != NULL; stream = stream_at(stream->next))
 	{
 		aq_shard_check_stream(findings, queue, stream);

@@ -65,5 +65,6 @@ extern PartitionCopy *aq_shard_check_copy(Stream *stream, int64 from);
 extern void aq_shard_check_partition(AqFindings *findings, const Stream *stream, const PartitionCopy *copy);
 extern void aq_shard_check_stream(AqFindings *findings, AqQueue *queue, Stream *stream);
 extern void aq_shard_check_tables(AqFindings *findings, AqQueue *queue);
+extern void aq_shard_check_work(AqFindings *findings, AqQueue *queue);
 
 #endif							/* AQ_COPY_H */

@@ -71,7 +71,7 @@ damage_number(Target *t, const char *what, int by)
 		{"open", &p->open}, {"pending", &p->pending}, {"inflight", &p->inflight}, {"nretry", &p->nretry},
 		{"nfailed", &p->nfailed}, {"ndoubt", &p->ndoubt}, {"nempty", &sq->nempty}, {"nstreams", &sq->nstreams},
 		{"numbered", (uint32 *) &sq->numbered[t->stream->number]},
-		{"nwaiting", &t->sub->nwaiting}, {"block", &t->slot->block},
+		{"block", &t->slot->block},
 		{"timers_reserved", &frame_of(p)->timers_reserved},
 	};
 	const struct
@@ -101,6 +101,12 @@ damage_number(Target *t, const char *what, int by)
 		pg_atomic_fetch_add_u64(&consumer->enqueued, by);
 	else if (strcmp(what, "nready") == 0)
 		t->sub->nready += by;
+	else if (strcmp(what, "nwaiting") == 0)
+		t->sub->nwaiting += by;
+	else if (strcmp(what, "ntaken") == 0)
+		t->sub->ntaken += by;
+	else if (strcmp(what, "in_work") == 0)
+		pg_atomic_fetch_add_u32(&consumer->in_work, by);
 	else if (strcmp(what, "stream ready") == 0)
 		stream_sub(t->stream, t->position)->ready += by;
 	else if (strcmp(what, "nunused") == 0)

@@ -190,6 +190,7 @@ typedef struct Sums
 	uint32		open;			/* of ready and waiting slots */
 	uint32		bits;			/* ready, waiting, to be counted, leased */
 	uint32		retry;
+	uint32		taken;			/* by running or prepared transactions, according to the consumers */
 	uint32		doubt;			/* taken by prepared transactions */
 	uint32		slots;			/* highest used slot, plus one */
 } Sums;
@@ -280,6 +281,9 @@ check_sub(AqFindings *findings, const char *place, const PartitionCopy *copy, co
 		aq_finding_add(findings, at, "messages that are in two states", twice, 0, NULL);
 	sums->bits += ready + waiting + retry + leased;
 	sums->retry += retry;
+	sums->taken += sub->sub.ntaken;
+	if (sub->sub.ntaken < doubt)
+		aq_finding_add(findings, at, "messages taken", sub->sub.ntaken, doubt, NULL);
 	sums->doubt += doubt;
 }
 
@@ -394,6 +398,7 @@ check_frame(AqFindings *findings, const char *place, const PartitionCopy *copy)
 	aq_finding_compare(findings, place, "messages to be moved to the exception queue", p->nfailed, sums.failed);
 	aq_finding_compare(findings, place, "messages with a retry count to be written", p->nretry, sums.retry);
 	aq_finding_compare(findings, place, "messages in flight", p->inflight, (int64) sums.open - sums.bits);
+	aq_finding_compare(findings, place, "messages taken", sums.taken, (int64) sums.open - sums.bits);
 	if (sums.doubt > 0 && p->ndoubt == 0)
 		aq_finding_add(findings, place, "messages taken by prepared transactions that have ended", sums.doubt, 0, NULL);
 	aq_finding_compare(findings, place, "open", p->open, (int64) sums.pending + sums.failed + sums.open);
@@ -519,6 +524,54 @@ aq_shard_check_stream(AqFindings *findings, AqQueue *queue, Stream *stream)
 		check_consumer(findings, stream, 0);
 	for (int i = 0; i < queue->nconsumers; i++)
 		check_consumer(findings, stream, queue->consumers[i].position);
+}
+
+/* --- messages in work, for limits -------------------------------------------------------- */
+
+/* Adds the consumers' messages in work in the partition.  Latch held. */
+static void
+sum_work(const Partition *partition, uint32 *sums)
+{
+	const uint16 *away = partition->work_away != 0 ? aq_chunk_ptr(partition->work_away) : NULL;
+	int			position = -1;
+
+	while (partition->frame != 0 && (position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
+	{
+		const FrameSub *sub = frame_sub(frame_of(partition), position);
+
+		sums[position] += sub->ntaken + (sub_more(sub) != NULL ? sub_more(sub)->nleased : 0);
+	}
+	for (position = 0; away != NULL && position < AQ_MAX_CONSUMERS; position++)
+		sums[position] += away[position];
+}
+
+void
+aq_shard_check_work(AqFindings *findings, AqQueue *queue)
+{
+	uint32		sums[AQ_MAX_CONSUMERS] = {0};
+	uint32		uncounted = 0;
+
+	if (!shard_queue(queue->shm)->limited_known)
+		return;
+	for (Stream *stream = stream_at(shard_queue(queue->shm)->streams); stream != NULL; stream = stream_at(stream->next))
+	{
+		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
+		for (uint32 i = stream->head; i != 0; i = partition_at(i)->next)
+		{
+			uncounted += !partition_at(i)->limited;
+			sum_work(partition_at(i), sums);
+		}
+		aq_latch_free(&stream->latch);
+	}
+	aq_finding_compare(findings, "limits", "partitions whose messages in work are not counted", uncounted, 0);
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
+
+		if (consumer != NULL)
+			aq_finding_compare(findings, psprintf("consumer %d", position), "messages in work", pg_atomic_read_u32(&consumer->in_work),
+							   sums[position]);
+	}
 }
 
 /* --- a queue's tables ------------------------------------------------------------------ */

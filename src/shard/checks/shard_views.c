@@ -116,6 +116,31 @@ AQ_ROWS(aq_shard_views_consumers)
 	each_queue(row, fcinfo, consumer_rows, absent_consumers);
 }
 
+PG_FUNCTION_INFO_V1(aq_shard_views_running);
+Datum
+aq_shard_views_running(PG_FUNCTION_ARGS)
+{
+	AqQueue    *queue = aq_catalog_get_by_id(PG_GETARG_INT32(0), true);
+	int			position = PG_GETARG_INT32(1);
+	AqConsumerShm *consumer;
+	AqPeek		peek;
+	uint32		n = 0;
+	bool		known = false;
+
+	if (queue == NULL || aq_queue_limit(queue, position) == 0 || !aq_pins_peek(queue, &peek))
+		PG_RETURN_NULL();
+	consumer = aq_shm_consumer(queue->shm, position);
+	if (consumer != NULL && shard_queue(queue->shm)->limited_known)
+	{
+		known = true;
+		n = pg_atomic_read_u32(&consumer->in_work);
+	}
+	aq_pins_peek_end(&peek);
+	if (!known)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32((int32) n);
+}
+
 /* --- shards ------------------------------------------------------------------------------ */
 
 static void

@@ -37,6 +37,7 @@ void
 aq_evict_frame(Stream *stream, Partition *partition)
 {
 	Frame	   *frame = frame_of(partition);
+	AqChunk		work;
 	int			position = -1;
 
 	aq_slot_stream_not_empty_for_all(stream);	/* dequeues must check partitions that are not resident */
@@ -46,7 +47,9 @@ aq_evict_frame(Stream *stream, Partition *partition)
 	if (partition->state == PARTITION_OPEN)
 		partition->was_open = true;
 	aq_stream_close(stream, partition);
+	work = partition->limited && partition->away_leased > 0 ? aq_limit_evict(partition) : 0;
 	aq_frame_free(partition);
+	partition->work_away = work;
 	partition->evicted = pg_atomic_add_fetch_u64(&aq_area->history.evictions, 1);
 	aq_stat_add(AQ_STAT_PARTITION_EVICTIONS, 1);
 }

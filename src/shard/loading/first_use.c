@@ -18,6 +18,7 @@
 #include "access/twophase.h"
 #include "access/xlog.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -188,7 +189,7 @@ aq_first_use_unload(AqQueueShm *shm)
 	queue->last_table_no = 0;
 	queue->trouble = 0;
 	aq_area_reset_counters(queue);
-	queue->recovered = false;
+	queue->recovered = queue->limited = queue->limited_known = false;
 	queue->worker_wants = queue->worker_wants_keyed = false;
 	queue->move_pause = 0;
 	queue->streams = 0;
@@ -252,4 +253,79 @@ aq_first_use_load(AqQueue *queue, AqQueueShm *shm)
 		shard_queue(shm)->recovered = true;
 	else if (!shard_queue(shm)->recovered)
 		aq_work_post(shm, AQ_WORK_RECOUNT);
+}
+
+/* --- the first dequeue of a limited consumer --------------------------------------------- */
+
+static bool
+is_not_limited(const Partition *partition)
+{
+	return !partition->limited;
+}
+
+/* Has it a row in its log?  If not, no transaction and no lease has one of its messages. */
+static bool
+has_log(AqQueueShm *shm, Partition *partition)
+{
+	Oid			log = partition->log;
+	Relation	rel;
+	bool		has = true;
+
+	aq_heap_lock_against_drop(shm->object->index, partition, log, AccessShareLock);
+	rel = try_table_open(log, NoLock);
+	if (rel != NULL)
+	{
+		has = RelationGetNumberOfBlocks(rel) > 0;
+		table_close(rel, NoLock);
+	}
+	UnlockRelationOid(log, AccessShareLock);
+	return has;
+}
+
+/*
+ * Counts the partition's messages in work, if its tables need not be read.
+ * without_log: there was no row in its log.
+ */
+static bool
+enter_known(Stream *stream, Partition *partition, bool without_log)
+{
+	bool		done = true;
+
+	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_LOAD);
+	if (partition->stream != stream->index || partition->limited)
+		;
+	else if (partition->frame != 0)
+		aq_limit_enter(partition);
+	else if (!partition->loading && (partition->counted ? partition->away_leased == 0 : without_log))
+		partition->limited = true;
+	else
+		done = false;
+	aq_latch_free(&stream->latch);
+	return done;
+}
+
+/*
+ * Counts the messages in work of all consumers; from now on they are counted as they
+ * change.  Several sessions may do this at the same time: each partition is counted
+ * once.
+ */
+void
+aq_first_use_limit(AqQueueShm *shm)
+{
+	ShardQueue *sq = shard_queue(shm);
+	Partition  *partition;
+
+	sq->limited = true;
+	pg_memory_barrier();		/* a partition that is not in its stream yet will be limited */
+	for (Stream *stream = stream_at(sq->streams); stream != NULL; stream = stream_at(stream->next))
+		while ((partition = aq_stream_partition_from(stream, 0, is_not_limited)) != NULL)
+		{
+			CHECK_FOR_INTERRUPTS();
+			aq_point("work-counted");
+			if (!enter_known(stream, partition, false) &&
+				(has_log(shm, partition) || !enter_known(stream, partition, true)))
+				aq_load_work(shm, partition);
+		}
+	pg_write_barrier();			/* the counts come first */
+	sq->limited_known = true;
 }

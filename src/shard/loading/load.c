@@ -57,6 +57,7 @@ typedef struct Away
 {
 	uint32		waiting;
 	uint32		leased;
+	uint16	   *leased_for;		/* by consumer */
 	int			head;			/* -1: no message is ready */
 } Away;
 
@@ -66,7 +67,7 @@ typedef struct Away
 static Away
 find_away(const Contents *p)
 {
-	Away		away = {.head = -1};
+	Away		away = {.head = -1, .leased_for = palloc0(AQ_CHUNK_SIZE)};
 
 	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
 	{
@@ -75,6 +76,7 @@ find_away(const Contents *p)
 
 		away.waiting += aq_contents_waiting(p, position, &head, &leased);
 		away.leased += leased;
+		away.leased_for[position] = leased;
 		if (head >= 0 && (away.head < 0 || head < away.head))
 			away.head = head;
 	}
@@ -436,8 +438,8 @@ stop_loading(void *ptr, int64 unused)
 
 /*
  * Marks the partition as being loaded; returns false if another session has
- * loaded it, or, if it is not wanted whole, counted it, or it is not in its stream any
- * more.
+ * loaded it, or, if it is not wanted whole, counted it, also for limits, or it has
+ * left its stream.
  */
 static bool
 begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stream,
@@ -455,7 +457,8 @@ begin_load(AqQueueShm *shm, Stream *stream, Partition *partition, uint32 in_stre
 		wait = partition->stream == in_stream && partition->number == number &&
 			partition->loading;
 		if (!wait && partition->stream == in_stream && partition->number == number &&
-			partition->state == PARTITION_CLOSED && partition->frame == 0 && (whole || !partition->counted))
+			partition->state == PARTITION_CLOSED && partition->frame == 0 &&
+			(whole || !partition->counted || (shard_queue(shm)->limited && !partition->limited)))
 		{
 			mine = partition->loading = true;
 			partition->claimant = aq_session_own_number;
@@ -541,11 +544,12 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 	Contents   *p = aq_contents_read(shm, partition);
 	Away		away = find_away(p);
 	uint32		needs;
+	AqChunk		work;
 	bool		resident,
 				known;
 
 	whole |= p->doubts != NIL;
-	needs = whole ? chunks_needed(p) + spare : stream_subs_needed(p, stream);
+	needs = whole ? chunks_needed(p) + spare : stream_subs_needed(p, stream) + (away.leased > 0);
 	if (needs > 0)
 		aq_chunks_reserve(needs);
 	aq_point("loading");
@@ -563,6 +567,9 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		aq_doubt_table_refuse();
 	}
 	known = partition->in_lag;
+	work = partition->work_away;
+	partition->work_away = 0;
+	partition->limited = false;
 	note_left(p);
 	count_lag(p);
 	install_summary(p);
@@ -575,6 +582,11 @@ load_marked(AqQueueShm *shm, Stream *stream, Partition *partition, bool whole, b
 		if (reopen)
 			reopen_resident(stream, partition);
 	}
+	if (shard_queue(shm)->limited && resident)
+		aq_limit_enter(partition);
+	else if (shard_queue(shm)->limited)
+		aq_limit_enter_away(partition, away.leased_for);
+	aq_limit_forget(partition, work);
 	partition->loading = false;
 	aq_claim_end(stop_loading, &loading);
 	aq_settle_check_done(stream, partition);
@@ -667,5 +679,13 @@ aq_load_count(AqQueueShm *shm, Partition *partition)
 {
 	if (!partition->counted)
 		load(shm, partition, false, false, 0);
+	aq_chunks_trim();
+}
+
+/* Counts its messages in work, for limits of consumers. */
+void
+aq_load_work(AqQueueShm *shm, Partition *partition)
+{
+	load(shm, partition, false, false, 0);
 	aq_chunks_trim();
 }

@@ -12,6 +12,12 @@
 
 #include "shard/commit/commit_private.h"
 
+/* --- limit.c: latch held ----------------------------------------------------------------- */
+extern void aq_limit_enter(Partition *partition);
+extern void aq_limit_enter_away(Partition *partition, const uint16 *leased);
+extern AqChunk aq_limit_evict(Partition *partition);
+extern void aq_limit_forget(Partition *partition, AqChunk work);
+
 /* --- evict.c: latch held unless said otherwise ------------------------------------------- */
 extern bool aq_evict_allowed(const Partition *partition);
 extern void aq_evict_frame(Stream *stream, Partition *partition);
@@ -24,10 +30,12 @@ extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* may wai
 extern void aq_load_for_take(AqQueueShm *shm, Partition *partition, uint32 spare);
 extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* may wait; call it without a latch */
 extern void aq_load_count(AqQueueShm *shm, Partition *partition);
+extern void aq_load_work(AqQueueShm *shm, Partition *partition);
 
 /* --- first_use.c ------------------------------------------------------------------------- */
 extern char *aq_first_use_lost_table(const AqQueue *queue);
 extern void aq_first_use_load(AqQueue *queue, AqQueueShm *shm);
 extern void aq_first_use_unload(AqQueueShm *shm);
+extern void aq_first_use_limit(AqQueueShm *shm);
 
 #endif							/* AQ_LOADING_PRIVATE_H */

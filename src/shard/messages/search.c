@@ -200,11 +200,15 @@ may_take_waiting(const Take *take, uint32 number)
 		(take->terms.receipt == 0 || slot_at(frame_of(take->partition), number)->state == SLOT_WAITING);
 }
 
-/* Takes one specific slot of a resident partition, ready or waiting. */
+/*
+ * Takes one specific slot of a resident partition, ready or waiting.  Ends the call,
+ * by take->limit, if no place is free.
+ */
 static bool
 take_resident(Take *take, Stream *stream, uint32 number)
 {
 	Partition  *partition = take->partition;
+	int			position = take->options->position;
 	bool		taken = false;
 	int			attempts;
 
@@ -215,13 +219,19 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
 		partition->frame != 0 && !aq_held_back_is(take, partition, number) && !take_is_closed(take, stream))
-		taken = aq_slot_take(stream, partition, take->options->position, number) ||
-			(may_take_waiting(take, number) &&
-			 aq_slot_take_waiting(partition, take->options->position, number));
+	{
+		if (take->max_running > 0 && aq_places_begin(take->shm, position, take->max_running, 1) == 0)
+			take->limit = take->taken;
+		else
+			taken = aq_slot_take(stream, partition, position, number) ||
+				(may_take_waiting(take, number) && aq_slot_take_waiting(partition, position, number));
+		if (take->max_running > 0)
+			aq_places_end(take->shm, position);
+	}
 	if (taken)
 	{
-		attempts = aq_frame_attempts(frame_of(partition), take->options->position, number);
-		take_prepare(take, frame_sub(frame_of(partition), take->options->position), number, attempts);
+		attempts = aq_frame_attempts(frame_of(partition), position, number);
+		take_prepare(take, frame_sub(frame_of(partition), position), number, attempts);
 		take_note(take, partition, number, attempts);
 	}
 	aq_latch_free(&stream->latch);

@@ -44,7 +44,7 @@ typedef enum Finding
  * more chunks than are reserved.  The caller holds the latch.  sub->first moves
  * past messages that are held back from all sessions, but not past messages that
  * only this transaction cannot take.  Ends the call, by take->limit, at a message
- * that has failed too often to be in its batch.
+ * that has failed too often to be in its batch, and if no place is free.
  */
 static uint32
 take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint32 max,
@@ -55,12 +55,20 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	uint64_t   *ready = bitmap_of(sub->ready);
 	int			retry = PARTITION_SLOTS;
 	int			number = (int) sub->first - 1;
+	bool		places = take->max_running > 0 && !peek && sub->nready > 0;
 	bool		skipped = false;
 	uint32		n = 0;
 	int			attempts;
 
 	if (sub->nretry > 0 && !take->ignore_retries)
 		retry = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, 0);
+	if (places)
+	{
+		Assert(partition->limited);
+		max = aq_places_begin(take->shm, position, take->max_running, Min(Min(max, sub->nready), take->limit - take->taken));
+		if (max == 0)
+			take->limit = take->taken;
+	}
 	while (n < max && take->taken + n < take->limit && sub->nready > 0 &&
 		   (number = aq_bitmap_next(ready, PARTITION_SLOTS, number + 1)) >= 0)
 	{
@@ -92,6 +100,8 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		}
 		n++;
 	}
+	if (places)
+		aq_places_end(take->shm, position);
 	if (number < 0 && !skipped)
 		aq_slot_pass(sub, PARTITION_SLOTS);
 	*blocked = n == 0 && retry < PARTITION_SLOTS && take->taken < take->limit;
@@ -278,6 +288,7 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->shm = queue->shm;
 	take->options = options;
 	take->limit = options->max;
+	take->max_running = options->limited ? aq_queue_limit(queue, options->position) : 0;
 	take->careful = options->id == NULL && options->unit == 0 &&
 		(options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
 	take->now = GetCurrentTimestamp();
@@ -303,7 +314,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		else if (options->max == 1)
 			take->terms.receipt |= AQ_RECEIPT_ALONE;
 	}
-	else if (options->immediate == NULL)	/* what is leased is committed */
+	else if (options->immediate == NULL && take->max_running == 0)	/* what is leased is committed; for a limit, it
+																	 * has no view that counts */
 		take->own_puts = aq_notes_have_puts(queue->shm);
 	if (queue->distributed && options->unit == 0 && options->mode != AQ_MODE_BROWSE)
 		aq_peers_note_wish(queue->shm, options->position, take->now);
@@ -322,6 +334,37 @@ is_withheld(const Take *take)
 		return false;
 	aq_waiters_check_later(take->shm);
 	return true;
+}
+
+/*
+ * Has a limited consumer a free place?  If the description is too old, it may have
+ * one: the call has to begin again.
+ */
+static bool
+has_place(const Take *take)
+{
+	const AqTakeOptions *options = take->options;
+	ShardQueue *sq = shard_queue(take->shm);
+
+	if (!options->limited || (take->max_running == 0 && !sq->limited))
+		return true;
+	if (take->max_running > 0 && !sq->limited_known)
+		aq_first_use_limit(take->shm);
+	(void) aq_shm_consumer_make(take->shm, options->position);
+	aq_waiters_limit(take->queue, options->position, take->max_running);
+	pg_memory_barrier();		/* a waiter enters the list before it looks for a place; see places.c */
+	if (!aq_queue_is_full(take->queue, options->position))
+		return true;
+	if (options->outdated != NULL && aq_stream_is_unknown(take->queue))
+		*options->outdated = true;
+	else if (options->waits && aq_notes_count_takes(take->shm, options->position) >= take->max_running)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot wait for messages of queue \"%s\"", take->queue->name),
+				 errdetail("This transaction has dequeued as many as may be in work at a time (%u).", take->max_running),
+				 errhint("Commit or roll back first.")));
+	/* one that the transaction has locked may be taken */
+	return options->id != NULL;
 }
 
 /* The messages of one shard, in the order of dequeue. */
@@ -343,7 +386,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	Stream	   *stream;
 
 	init_take(&take, queue, options);
-	if (is_withheld(&take))
+	if (is_withheld(&take) || !has_place(&take))
 		return 0;
 	take.items = palloc(Max(SEARCH_BATCH, Min(options->max, TAKE_BATCH)) * sizeof(Candidate));
 	if (options->id != NULL)
@@ -370,7 +413,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	}
 	pfree(take.items);
 	aq_chunks_trim();
-	if (take.limit == 0)
+	if (take.limit == 0 && take.max_running == 0)
 		aq_waiters_check_later(queue->shm); /* other sessions may take what this one leaves */
 	return take.taken;
 }
@@ -378,7 +421,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 static bool
 is_ready(AqQueue *queue, int position, int64 until)
 {
-	AqTakeOptions options = {.position = position, .max = 1, .mode = AQ_MODE_REMOVE};
+	AqTakeOptions options = {.position = position, .max = 1, .mode = AQ_MODE_REMOVE, .limited = true};
 	Take		take;
 	Stream	   *first,
 			   *stream;
@@ -387,7 +430,7 @@ is_ready(AqQueue *queue, int position, int64 until)
 	take.counts_until = until;
 	if (!IsTransactionBlock())
 		take.snapshot = NULL;
-	if (is_withheld(&take))
+	if (is_withheld(&take) || !has_place(&take))
 		return false;
 	if (take.own_puts && aq_search_own(&take))
 		return true;

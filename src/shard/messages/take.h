@@ -48,6 +48,7 @@ typedef struct Take
 	uint32		taken;
 	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has
 								 * failed */
+	uint32		max_running;	/* of the consumer's messages may be in work; 0: no limit */
 	bool		careful;		/* limits apply: it consumes messages, not a certain one */
 	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;

@@ -292,6 +292,18 @@ aq_notes_have_takes(const AqQueueShm *shm)
 	return false;
 }
 
+/* How many of the consumer's messages the transaction has taken. */
+uint32
+aq_notes_count_takes(const AqQueueShm *shm, int position)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < ntakes; i++)
+		if (take_notes[i]->shm == shm && take_notes[i]->position == position && !take_notes[i]->own)
+			n += take_notes[i]->count;
+	return n;
+}
+
 /*
  * The next failure of the message just noted is its last one: the transaction
  * does not get other messages of the queue.

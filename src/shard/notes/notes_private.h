@@ -80,6 +80,7 @@ extern bool aq_notes_have_puts(const AqQueueShm *shm);
 extern uint64 aq_notes_enqueued(const AqQueueShm *shm);
 extern int	aq_notes_takes(TakeNote ***notes);
 extern bool aq_notes_have_takes(const AqQueueShm *shm);
+extern uint32 aq_notes_count_takes(const AqQueueShm *shm, int position);
 extern void aq_notes_mark_last(void);
 extern bool aq_notes_have_last(const AqQueueShm *shm);
 extern void aq_notes_find_alone(SubTransactionId subid, bool commit);

@@ -402,6 +402,8 @@ aq_frame_free(Partition *partition)
 {
 	Frame	   *frame;
 
+	aq_chunks_free(&partition->work_away, 1);
+	partition->work_away = 0;
 	if (partition->frame == 0)
 		return;
 	frame = frame_of(partition);
@@ -440,7 +442,7 @@ chunks_of_more(const SubMore *more)
 		count_chunks(&more->alone, 1) + count_chunks(more->leases, LEASE_PAGES);
 }
 
-/* The number of chunks of the frame. */
+/* The number of chunks of the frame, or of what is counted without one. */
 uint32
 aq_frame_chunks(const Partition *partition)
 {
@@ -449,7 +451,7 @@ aq_frame_chunks(const Partition *partition)
 	int			position = -1;
 
 	if (partition->frame == 0)
-		return 0;
+		return count_chunks(&partition->work_away, 1);
 	frame = frame_of(partition);
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
 	{

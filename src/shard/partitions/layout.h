@@ -102,7 +102,8 @@ typedef struct FrameSub
 	uint16		nretry;
 	uint16		ndoubt;
 	uint16		first;			/* messages before this slot are not ready, or held back */
-	uint32		nwaiting;
+	uint16		nwaiting;
+	uint16		ntaken;			/* taken by running or prepared transactions */
 } FrameSub;
 
 /* A lease of a message: running, or just being ended. */
@@ -142,6 +143,7 @@ typedef struct Frame
 } Frame;
 
 StaticAssertDecl(sizeof(FrameSub) * SUBS_PER_CHUNK <= AQ_CHUNK_SIZE, "64 FrameSubs a chunk");
+StaticAssertDecl(AQ_MAX_CONSUMERS * sizeof(uint16) <= AQ_CHUNK_SIZE, "a number for each consumer fits into a chunk");
 StaticAssertDecl(sizeof(Frame) <= AQ_CHUNK_SIZE, "a frame is a chunk");
 
 typedef enum TimerKind
@@ -199,6 +201,7 @@ typedef struct Partition
 	int			claimant;		/* session that loads, creates or has claimed it */
 	bool		counted;		/* "open" is known */
 	bool		in_lag;			/* its messages are included in their consumers' lag */
+	bool		limited;		/* its messages in work are counted: see places.c */
 	bool		referenced;		/* used since the clock hand passed */
 	bool		was_open;		/* CLOSED only because of eviction, so it can be opened again */
 	uint32		reserved;		/* slots used; known even without a frame */
@@ -227,6 +230,7 @@ typedef struct Partition
 	uint32		away_waiting;	/* (slot, consumer)s that wait for a delay or retry delay */
 	uint32		away_leased;	/* (slot, consumer)s whose lease runs */
 	uint32		away_head;		/* first slot with a ready message; NO_SLOT: none */
+	AqChunk		work_away;		/* if limited: a uint16 for each consumer, the messages in work; 0: none is */
 	BlockNumber away_block;		/* TID of its row, in "file" */
 	OffsetNumber away_offset;
 	SubTransactionId own_subid; /* set if a running transaction has made the tables, else 0 */

@@ -43,6 +43,8 @@ typedef struct ShardQueue
 	int			trouble;		/* SQLSTATE of the worker's last failure to make tables; 0: none */
 	char		trouble_message[160];
 	bool		recovered;		/* the worker has counted the partitions after a restart */
+	bool		limited;		/* partitions are counted for limits of consumers: see places.c ... */
+	bool		limited_known;	/* ... and all that there were before have been */
 	/*
 	 * numbers since the queue was loaded: pairs of tables created, tables
 	 * truncated
@@ -131,6 +133,10 @@ extern bool aq_pool_is_scarce(void);
 pg_noreturn extern void aq_pool_refuse(void);
 extern void aq_pool_release(Partition *partition);
 extern uint32 *aq_pool_list(AqQueueShm *shm);
+
+/* --- places.c: latch held ---------------------------------------------------------------- */
+extern uint32 aq_places_begin(AqQueueShm *shm, int position, uint32 limit, uint32 n);
+extern void aq_places_end(AqQueueShm *shm, int position);
 
 /* --- stream.c ---------------------------------------------------------------------------- */
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);

@@ -176,18 +176,41 @@ expect_end(Partition *partition, SubMore *more, uint32 number, TimestampTz until
 }
 
 static void
-add_taken(Partition *partition)
+add_taken(Partition *partition, int position)
 {
 	partition->inflight++;
+	frame_sub(frame_of(partition), position)->ntaken++;
 	aq_slot_count_kept(partition);
 }
 
 static void
-remove_taken(Partition *partition)
+remove_taken(Partition *partition, int position)
 {
-	Assert(partition->inflight > 0);
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
+
+	Assert(partition->inflight > 0 && sub->ntaken > 0);
 	partition->inflight--;
+	sub->ntaken--;
 	aq_slot_count_kept(partition);
+}
+
+/* One more message of the consumer is in work, unless the caller has got a place for it. */
+static inline void
+begin_work(const Partition *partition, int position)
+{
+	if (likely(!partition->limited))
+		return;
+	if (aq_places_got > 0)
+		aq_places_got--;
+	else
+		aq_places_count(partition, position, 1);
+}
+
+static inline void
+end_work(const Partition *partition, int position, uint32 n)
+{
+	if (unlikely(partition->limited))
+		aq_places_count(partition, position, -(int) n);
 }
 
 static void
@@ -374,7 +397,8 @@ aq_slot_take(Stream *stream, Partition *partition, int position, uint32 number)
 	(void) aq_bitmap_clear(bitmap_of(sub->ready), number);
 	sub->nready--;
 	ssub->ready--;
-	add_taken(partition);
+	add_taken(partition, position);
+	begin_work(partition, position);
 	return true;
 }
 
@@ -387,7 +411,8 @@ aq_slot_take_waiting(Partition *partition, int position, uint32 number)
 {
 	if (!clear_waiting(partition, position, number))
 		return false;
-	add_taken(partition);
+	add_taken(partition, position);
+	begin_work(partition, position);
 	return true;
 }
 
@@ -398,7 +423,8 @@ aq_slot_give_back(Stream *stream, Partition *partition, int position, uint32 num
 	bool		waits = slot_at(frame_of(partition), number)->state == SLOT_WAITING;
 
 	Assert(may_step(partition, position, number, VIEW_STEP_GIVE_BACK, waits ? VIEW_WAITING : VIEW_READY));
-	remove_taken(partition);
+	remove_taken(partition, position);
+	end_work(partition, position, 1);
 	forget_lease(frame_sub(frame_of(partition), position), number);
 	if (waits)
 		set_waiting(partition, position, number);
@@ -411,7 +437,8 @@ void
 aq_slot_delay(Partition *partition, int position, uint32 number)
 {
 	Assert(may_step(partition, position, number, VIEW_STEP_DELAY, VIEW_WAITING));
-	remove_taken(partition);
+	remove_taken(partition, position);
+	end_work(partition, position, 1);
 	forget_lease(frame_sub(frame_of(partition), position), number);
 	set_waiting(partition, position, number);
 }
@@ -427,7 +454,8 @@ aq_slot_retry(Stream *stream, Partition *partition, int position, uint32 number)
 	FrameSub   *sub = frame_sub(frame_of(partition), position);
 
 	Assert(may_step(partition, position, number, VIEW_STEP_RETRY, VIEW_RETRY));
-	remove_taken(partition);
+	remove_taken(partition, position);
+	end_work(partition, position, 1);
 	forget_lease(sub, number);
 	if (aq_bitmap_set(bitmap_of(sub->retry), number))
 	{
@@ -487,7 +515,8 @@ aq_slot_counted(Partition *partition, int position, uint32 number)
 	(void) aq_bitmap_clear(bitmap_of(sub->retry), number);
 	sub->nretry--;
 	partition->nretry--;
-	add_taken(partition);
+	add_taken(partition, position);
+	begin_work(partition, position);
 	return true;
 }
 
@@ -540,10 +569,10 @@ aq_slot_wake(Stream *stream, Partition *partition, int position, uint32 number)
 bool
 aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32 n)
 {
-	const FrameSub *sub = frame_sub(frame_of(partition), position);
+	FrameSub   *sub = frame_sub(frame_of(partition), position);
 	bool		move = false;
 
-	Assert(partition->inflight >= n && partition->open >= n);
+	Assert(partition->inflight >= n && partition->open >= n && sub->ntaken >= n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		Slot	   *slot = slot_at(frame_of(partition), numbers[i]);
@@ -557,8 +586,10 @@ aq_slot_finish(Partition *partition, int position, const uint16 *numbers, uint32
 		move |= (slot->flags & SLOT_FAILED) != 0;
 	}
 	partition->inflight -= n;
+	sub->ntaken -= n;
 	partition->open -= n;
 	aq_slot_count_kept(partition);
+	end_work(partition, position, n);
 	return move;
 }
 
@@ -614,7 +645,7 @@ aq_slot_lease(Partition *partition, int position, uint32 number)
 
 	Assert(may_step(partition, position, number, VIEW_STEP_LEASE, VIEW_LEASED));
 	Assert(lease_at(sub, number)->receipt > 0);
-	remove_taken(partition);
+	remove_taken(partition, position);
 	if (aq_bitmap_set(bitmap_of(more->leased), number))
 		more->nleased++;
 	expect_end(partition, more, number, lease_at(sub, number)->until);
@@ -632,7 +663,7 @@ aq_slot_hold_lease(Partition *partition, int position, uint32 number)
 	Assert(may_step(partition, position, number, VIEW_STEP_HOLD, VIEW_TAKEN));
 	(void) aq_bitmap_clear(bitmap_of(more->leased), number);
 	more->nleased--;
-	add_taken(partition);
+	add_taken(partition, position);
 	return true;
 }
 
@@ -747,7 +778,10 @@ aq_slot_load(Stream *stream, Partition *partition, int position, uint32 number, 
 	SlotState	state = slot_at(frame_of(partition), number)->state;
 
 	if (doubt)
+	{
 		set_doubt(stream, partition, position, number);
+		frame_sub(frame_of(partition), position)->ntaken++;
+	}
 	else if (state == SLOT_READY)
 		set_ready(stream, partition, position, number, 1);
 	else if (state == SLOT_WAITING)
@@ -813,7 +847,7 @@ aq_slot_unload(Stream *stream, Partition *partition, int position)
 	uint32		nleased = sub->more != 0 ? sub_more(sub)->nleased : 0;
 	int			first = sub->nready == 0 ? -1 : aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0);
 
-	Assert(sub->ndoubt == 0 && sub->nretry == 0 && ssub->ready >= sub->nready);
+	Assert(sub->ntaken == 0 && sub->nretry == 0 && ssub->ready >= sub->nready);
 	ssub->ready -= sub->nready;
 	ssub->away += sub->nready + sub->nwaiting + nleased;
 	partition->away_waiting += sub->nwaiting;

@@ -23,6 +23,8 @@
  *	Partition.nretry	bits of RETRY
  *	Slot.open			views that are not DONE
  *	FrameSub.n...		bits set in its bitmap
+ *	FrameSub.ntaken		views TAKEN and DOUBT
+ *	AqConsumerShm.in_work	views TAKEN, DOUBT and LEASED in partitions that are "limited": see places.c
  *	SubMore.nleased		bits of LEASED
  *	SubMore.ends		no lease of the page ends before
  *	Frame.lease_end		no lease of the frame ends before; Partition.next_timer is not later
@@ -229,6 +231,15 @@ aq_slot_is_leased(const FrameSub *sub, uint32 number)
 
 	return more != NULL && more->nleased > 0 && aq_bitmap_test(bitmap_of(more->leased), number);
 }
+
+/*
+ * --- messages in work, for limits of consumers: places.c
+ *
+ * aq_places_got is the number of places that the session has got for messages that
+ * it takes under the same hold of the latch.
+ */
+extern uint32 aq_places_got;
+extern void aq_places_count(const Partition *partition, int position, int n);
 
 /* --- where dequeues begin ------------------------------------------------------------------ */
 extern void aq_slot_search_from(Stream *stream, const Partition *partition, int position);

@@ -23,6 +23,7 @@ aq_stream_append(Stream *stream, Partition *partition)
 
 	aq_slot_stream_not_empty_for_all(stream);
 	partition->stream = stream->index;
+	partition->limited = aq_area_queues[partition->queue].limited;
 	partition->prev = before ? before->index : 0;
 	partition->next = before ? before->next : stream->head;
 	if (partition->next)
