@@ -1,13 +1,16 @@
-"""max_running: the end of work wakes who waits for a place; what is in work is counted when a limit is set."""
+"""max_running: never more of a consumer's messages in work, and no place is lost, however work ends."""
 
 from __future__ import annotations
 
 import contextlib
+import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
-from conftest import PATIENCE, held, put, take, until
+from conftest import PATIENCE, arrived, generation, held, put, put_many, take, until
 from pgaq import db
 from test_leases import Leased
 from test_metrics import evict
@@ -54,24 +57,26 @@ def waiter(server):
         one.close()
 
 
-def end(server, queue, how):
+def end(server, conn, queue, how):
     """One message is in work; ends this by the returned function."""
     other = server.connect()
-    if how in ("acknowledge", "release", "end_leases"):
-        leased = Leased(other, queue, "1 hour", 1)
+    if how in ("acknowledge", "release", "end_leases", "time"):
+        leased = Leased(other, queue, "1 s" if how == "time" else "1 hour", 1)
         call = {
             "acknowledge": lambda: leased.acknowledge(other),
             "release": lambda: leased.call(other, "release"),
             "end_leases": lambda: db.execute(other, "SELECT aq.end_leases(%s, %s::uuid[])", [queue, leased.ids]),
+            "time": lambda: None,
         }[how]
     else:
         other.execute("BEGIN")
         assert len(take(other, queue, number=1)) == 1
         if "PREPARED" in how:
             other.execute("PREPARE TRANSACTION 'p'")
-        call = {"error": lambda: pytest.raises(db.Error, other.execute, "SELECT 1 / 0") and other.execute("ROLLBACK")}.get(
-            how, lambda: other.execute(f"{how} 'p'" if "PREPARED" in how else how)
-        )
+        call = {
+            "terminate": lambda: db.execute(conn, "SELECT pg_terminate_backend(%s, 10000)", [other.info.backend_pid]),
+            "error": lambda: pytest.raises(db.Error, other.execute, "SELECT 1 / 0") and other.execute("ROLLBACK"),
+        }.get(how, lambda: other.execute(f"{how} 'p'" if "PREPARED" in how else how))
 
     def finish():
         call()
@@ -80,22 +85,25 @@ def end(server, queue, how):
     return finish
 
 
-ENDS = ("COMMIT", "ROLLBACK", "error", "COMMIT PREPARED", "ROLLBACK PREPARED", "acknowledge", "release", "end_leases")
+ENDS = ("COMMIT", "ROLLBACK", "error", "terminate", "COMMIT PREPARED", "ROLLBACK PREPARED", "acknowledge", "release", "end_leases", "time")
 
 
 @pytest.mark.parametrize("how", ENDS)
 def test_every_end_of_work_wakes_one(server, conn, queue, waiter, how):
     """Messages do not wake sessions that wait for a place; the end of work wakes as many as there are places."""
-    server.expect_log("division by zero")
+    server.expect_log("division by zero|terminating connection")
     limit(conn, queue, 1)
     put(conn, queue, 1)
-    finish = end(server, queue, how)
+    finish = end(server, conn, queue, how)
     waiting = [waiter(queue) for _ in range(3)]
-    until(lambda: limited(conn, waiting), "the wait for a place")
-    before = [one.switches() for one in waiting]
-    put(conn, queue, 2, 3, 4)
-    assert [one.switches() for one in waiting] == before
-    assert running(conn, queue) == 1
+    if how != "time":
+        until(lambda: limited(conn, waiting), "the wait for a place")
+        before = [one.switches() for one in waiting]
+        put(conn, queue, 2, 3, 4)
+        assert [one.switches() for one in waiting] == before
+        assert running(conn, queue) == 1
+    else:
+        put(conn, queue, 2, 3, 4)
     finish()
     # each is alone in its transaction, which ends at once, and so wakes the next one
     assert all(one.answer() is not None for one in waiting)
@@ -147,6 +155,55 @@ def test_changing_the_limit(server, conn, queue, waiter):
         assert running(conn, queue) == 0
 
 
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+def test_restarts(server, queue, how):
+    """What leases and prepared transactions have is counted before the first dequeue."""
+    with server.connect() as conn:
+        limit(conn, queue, 5)
+        put_many(conn, queue, 1, 40_000)
+        leased = Leased(conn, queue, "1 hour", 2)
+        conn.execute("BEGIN")
+        assert len(take(conn, queue, number=2)) == 2
+        conn.execute("PREPARE TRANSACTION 'p'")
+        with server.connect() as other:  # later messages of the session wait for the prepared transaction
+            put(other, queue, *range(10))
+    server.restart(how)
+    with server.connect() as conn:
+        assert running(conn, queue) is None
+        with conn.transaction():
+            assert len(take(conn, queue, number=3)) == 1
+            assert running(conn, queue) == 5
+            with server.connect() as other:
+                assert take(other, queue) == []
+        conn.execute("ROLLBACK PREPARED 'p'")
+        until(lambda: running(conn, queue) == 2, "the places of the prepared transaction")
+        assert leased.acknowledge(conn, leased.ids[:1]) == "done"
+        assert running(conn, queue) == 1
+        with conn.transaction():
+            assert len(take(conn, queue)) == 4
+
+
+def test_eviction_and_loading(server, conn, topic):
+    """Leased messages count also while their partitions are not in memory, and when their leases end there."""
+    limit(conn, topic, 3)
+    put(conn, topic, 1, 2, 3, 4)
+    a = Leased(conn, topic, "1 hour", 2, consumer="a")
+    b = Leased(conn, topic, "2 s", 3, consumer="b")
+    assert (a.payloads, b.payloads) == ([1, 2], [1, 2, 3])
+    for _ in range(2):
+        evict(conn, [topic])
+        assert [running(conn, topic, each) for each in "ab"] == [2, 3]
+        assert db.value(conn, "SELECT count(*) FROM aq.check('0')") == 0
+        assert take(conn, topic, "b") == []
+    until(lambda: running(conn, topic, "b") == 0, "the ends of leases")
+    evict(conn, [topic])
+    assert a.acknowledge(conn, a.ids[:1]) == "done"
+    evict(conn, [topic])
+    assert [running(conn, topic, each) for each in "ab"] == [1, 0]
+    db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
+    until(lambda: db.value(conn, "SELECT count(*) FROM aq.check('0')") == 0, "the removed consumer's messages")
+
+
 def test_a_limit_for_a_queue_with_evicted_leases(server, conn, topic):
     """What is in work when the limit is set is counted, wherever it is."""
     put(conn, topic, 1, 2, 3, 4)
@@ -166,7 +223,102 @@ def test_a_limit_for_a_queue_with_evicted_leases(server, conn, topic):
     assert [running(conn, topic, each) for each in "ab"] == [0, 0]
 
 
+def ledger(server, queue, most, seconds_of_work, seed, ends):
+    """Sessions take messages and end in all ways; returns the payloads of those that were committed."""
+    lock = threading.Lock()
+    done, in_work, worst = [], [0], [0]
+
+    def count(number):
+        with lock:
+            in_work[0] += number
+            worst[0] = max(worst[0], in_work[0])
+
+    def work(number):
+        rnd = random.Random(seed * 100 + number)
+        while True:
+            with contextlib.suppress(psycopg.OperationalError), server.connect() as conn:
+                while True:
+                    conn.execute("BEGIN")
+                    wanted = rnd.choice((1, 1, 2, 5))
+                    query = "SELECT payload FROM aq.dequeue(%s, max_messages => %s, wait => '20 s')"
+                    got = [row[0] for row in conn.execute(query, [queue, wanted])]
+                    if -1 in got or not got:
+                        assert got, "no message within 20 s: a wake-up or a place was lost"
+                        conn.execute("ROLLBACK")
+                        return
+                    count(len(got))
+                    how = rnd.choice(ends)
+                    if rnd.random() < 0.3:
+                        conn.execute("SELECT pg_sleep(%s)", [rnd.random() * seconds_of_work])
+                    if how in ("COMMIT", "PREPARE"):
+                        with lock:
+                            done.extend(got)
+                    if how == "PREPARE":
+                        gid = f"{number}_{rnd.random()}"
+                        conn.execute(f"PREPARE TRANSACTION '{gid}'")
+                        how = f"COMMIT PREPARED '{gid}'"
+                    count(-len(got))
+                    if how == "terminate":
+                        conn.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+                    conn.execute(how)
+
+    with ThreadPoolExecutor() as pool:
+        workers = [pool.submit(work, number) for number in range(most * 2 + 2)]
+        yield workers
+        for one in workers:
+            one.result(timeout=PATIENCE * 3)
+    assert worst[0] <= most
+    yield done
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_ledger(server, conn, queue, seed, most):
+    """Under any load there are never more in work, each message is consumed once, and all sessions go on."""
+    server.expect_log("terminating connection")
+    db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '0', max_retries => -1, max_running => %s)", [queue, most])
+    total = 600
+    run = ledger(server, queue, most, 0.01, seed, ("COMMIT", "COMMIT", "COMMIT", "PREPARE", "ROLLBACK", "terminate"))
+    workers = next(run)
+    for first in range(1, total, 20):
+        put_many(conn, queue, first, first + 19)
+    until(lambda: db.value(conn, "SELECT lag FROM aq.metrics(%s)", [queue]) == 0, "all messages consumed")
+    with contextlib.suppress(StopIteration):
+        # a message that ends each of them, which they give back
+        db.execute(conn, "SELECT aq.alter_queue(%s, max_running => -1)", [queue])
+        put(conn, queue, *[-1] * len(workers))
+        done = next(run)
+    assert sorted(done) == list(range(1, total + 1))
+    # a call takes fewer messages the more often they have failed
+    assert arrived(conn, queue, len(workers)) == [-1] * len(workers)
+
+
 # -- moments inside the code
+
+
+@pytest.mark.test_build
+@pytest.mark.parametrize("action", ["terminate", "crash", "error"])
+def test_counting_ends_early(points_server, action):
+    """The first dequeue of a limited queue ends while it counts: the next one counts."""
+    server = points_server
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q', retry_delay => '0')")
+        put(conn, "q", 1, 2, 3)
+        put(conn, "q", 4, priority=0)
+        leased = Leased(conn, "q", "1 hour", 2)
+        limit(conn, "q", 3)
+    before = generation(server)
+    with contextlib.suppress(db.Error), server.connect() as other:
+        other.execute(f"SET pgaq.test_point = 'work-counted:{action}'")
+        take(other, "q")
+    if action == "crash":
+        until(lambda: generation(server) not in (None, before), "a crash")
+    with server.connect() as conn:
+        with conn.transaction():
+            assert len(take(conn, "q")) == 1
+            assert running(conn, "q") == 3
+        assert running(conn, "q") == 2
+        assert leased.acknowledge(conn) == "done"
+        db.execute(conn, "SELECT aq.drop_queue('q', force => true)")
 
 
 @pytest.mark.test_build
