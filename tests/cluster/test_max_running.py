@@ -14,7 +14,7 @@ from conftest import PATIENCE, arrived, generation, held, put, put_many, take, u
 from pgaq import db
 from test_leases import Leased
 from test_metrics import evict
-from test_wait import Waiter, stable
+from test_wait import Waiter, asleep, stable
 
 pytestmark = pytest.mark.sharded("queue tables have no max_running")
 
@@ -49,7 +49,7 @@ def waiter(server):
     made = []
 
     def make(queue, kind="dequeue"):
-        made.append(Waiter(server, queue, statement=WAITS[kind].format(queue)))
+        made.append(Waiter(server, queue, statement=WAITS.get(kind, kind).format(queue)))
         return made[-1].wait()
 
     yield make
@@ -123,6 +123,19 @@ def test_kinds_of_waits(server, conn, queue, waiter, kind):
         assert one.answer() is not None
 
 
+def test_browsing_waits_for_no_place(server, conn, queue, waiter):
+    limit(conn, queue, 1)
+    put(conn, queue, 1)
+    with server.connect() as other:
+        other.execute("BEGIN")
+        assert take(other, queue) == [1]
+        one = waiter(queue, "SELECT payload FROM aq.dequeue('{0}', mode => 'browse', wait => '1 min')")
+        asleep(conn, [one])
+        put(conn, queue, 2)
+        assert one.answer() == "2"
+        other.execute("COMMIT")
+
+
 def test_changing_the_limit(server, conn, queue, waiter):
     """A higher one, or none, wakes; a lower one takes effect as work ends."""
     limit(conn, queue, 1)
@@ -155,9 +168,9 @@ def test_changing_the_limit(server, conn, queue, waiter):
         assert running(conn, queue) == 0
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate"])
-def test_restarts(server, queue, how):
-    """What leases and prepared transactions have is counted before the first dequeue."""
+@pytest.mark.parametrize("how", ["fast", "immediate", "promotion"])
+def test_restarts(server, queue, throw_away, how):
+    """What leases and prepared transactions have is counted before the first dequeue, also in a standby that takes over."""
     with server.connect() as conn:
         limit(conn, queue, 5)
         put_many(conn, queue, 1, 40_000)
@@ -167,13 +180,20 @@ def test_restarts(server, queue, how):
         conn.execute("PREPARE TRANSACTION 'p'")
         with server.connect() as other:  # later messages of the session wait for the prepared transaction
             put(other, queue, *range(10))
-    server.restart(how)
-    with server.connect() as conn:
+    there = server
+    if how == "promotion":
+        there = throw_away(server.basebackup("standby"))
+        there.start()
+        there.wait_for_replay(server)
+        there.promote()
+    else:
+        server.restart(how)
+    with there.connect() as conn:
         assert running(conn, queue) is None
         with conn.transaction():
             assert len(take(conn, queue, number=3)) == 1
             assert running(conn, queue) == 5
-            with server.connect() as other:
+            with there.connect() as other:
                 assert take(other, queue) == []
         conn.execute("ROLLBACK PREPARED 'p'")
         until(lambda: running(conn, queue) == 2, "the places of the prepared transaction")
@@ -181,6 +201,10 @@ def test_restarts(server, queue, how):
         assert running(conn, queue) == 1
         with conn.transaction():
             assert len(take(conn, queue)) == 4
+        assert db.value(conn, "SELECT count(*) FROM aq.check('0')") == 0
+    if there is not server:
+        with server.connect() as conn:
+            conn.execute("ROLLBACK PREPARED 'p'")
 
 
 def test_eviction_and_loading(server, conn, topic):
@@ -201,6 +225,12 @@ def test_eviction_and_loading(server, conn, topic):
     evict(conn, [topic])
     assert [running(conn, topic, each) for each in "ab"] == [1, 0]
     db.execute(conn, "SELECT aq.unsubscribe(%s, 'a')", [topic])
+    # its position's next consumer has all places
+    db.execute(conn, "SELECT aq.subscribe(%s, 'c')", [topic])
+    put(conn, topic, 5, 6, 7, 8)
+    until(lambda: running(conn, topic, "c") in (None, 0), "the end of the removed consumer's lease")
+    with conn.transaction():
+        assert take(conn, topic, "c") == [5, 6, 7]
     until(lambda: db.value(conn, "SELECT count(*) FROM aq.check('0')") == 0, "the removed consumer's messages")
 
 

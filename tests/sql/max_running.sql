@@ -20,6 +20,7 @@ SELECT * FROM t.running;
 SAVEPOINT s;
 SELECT t.error($$SELECT payload FROM aq.dequeue('m', wait => '1 minute')$$);
 SELECT payload FROM aq.browse('m', max_messages => 10);
+SELECT payload FROM aq.dequeue('m', mode => 'browse');
 SELECT aq.cancel('m', (SELECT msgid FROM aq.messages WHERE queue_name = 'm' AND payload = '6'));
 SELECT * FROM t.running;
 ROLLBACK TO s;
@@ -91,6 +92,28 @@ COMMIT;
 SELECT * FROM t.running;
 SELECT queue_name, place, what, in_memory, expected FROM aq.check('0');
 SELECT aq.drop_queue('late', force => true);
+
+-- what a call leaves for want of places, in any stream and partition, the next one finds
+SELECT aq.create_queue('m', max_running => 2, shards => 2, retry_delay => '0');
+SELECT count(aq.enqueue('m', to_jsonb(10 * p + n), priority => p)) FROM generate_series(0, 3) p, generate_series(1, 2) n;
+SELECT payload FROM aq.dequeue('m', max_messages => 10);
+SELECT payload FROM aq.dequeue('m', max_messages => 10);
+SELECT payload FROM aq.dequeue('m', max_messages => 10, condition => 'true');
+SELECT payload FROM aq.dequeue('m', max_messages => 10, lease => '1 hour');
+SELECT payload FROM aq.dequeue('m', max_messages => 10, wait => '0');
+SELECT count(*) FROM aq.end_leases('m', (SELECT array_agg(msgid) FROM aq.messages WHERE queue_name = 'm'));
+CALL aq.wait('m', NULL, '1 minute', NULL);
+SELECT payload FROM aq.dequeue('m', max_messages => 10);
+SELECT aq.drop_queue('m', force => true);
+-- with aq.pause
+SELECT aq.create_queue('news', multiple_consumers => true, max_running => 1);
+SELECT aq.subscribe('news', 'ann');
+SELECT aq.pause('news', 'ann');
+SELECT payload FROM aq.dequeue('news', 'ann');
+CALL aq.listen(ARRAY['news'], ARRAY['ann'], '0', NULL, NULL);
+SELECT aq.resume('news', 'ann');
+CALL aq.listen(ARRAY['news'], ARRAY['ann'], '0', NULL, NULL);
+SELECT aq.drop_queue('news');
 
 -- consumers of a topic
 SELECT aq.create_queue('news', multiple_consumers => true, max_running => 2);

@@ -55,7 +55,7 @@ extern void aq_history_init(void);
 
 /* --- wait.c */
 extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, const bool *full,
-						  bool selective, uint32 key, int64 timeout_us,
+						  bool selective, uint32 key, bool channel, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 
 /* --- position.c: navigation */

@@ -594,7 +594,7 @@ wait_for_sources(Request *request, int64 timeout)
 		queues[i] = request->sources[i].queue;
 	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->paused, &request->full,
 						 request->take.filter != NULL || request->take.id != NULL, request->take.key,
-						 timeout, attempt, request);
+						 request->take.mode == AQ_MODE_BROWSE && request->queue->has_limit, timeout, attempt, request);
 }
 
 /* The messages are leased for this time. */
@@ -662,7 +662,7 @@ static bool
 run_request(Request *request, const char *navigation, int64 timeout)
 {
 	request->take.patient |= timeout < 0;
-	request->take.limited = !request->ungated;
+	request->take.limited = !request->ungated && request->take.mode != AQ_MODE_BROWSE;
 	request->take.waits = timeout != 0;
 	if (timeout != 0)
 		remember(request, palloc0(sizeof(AqSeen)));

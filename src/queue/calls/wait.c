@@ -65,10 +65,13 @@ check_by_attempt(void *arg)
 	return move_targets(wait) ? AQ_WAITERS_AGAIN : -1;
 }
 
-/* queues: a queue, its buffered queue, or both. */
+/*
+ * queues: a queue, its buffered queue, or both.  channel: also messages that no consumer
+ * gets now, because of max_running, wake it.
+ */
 bool
 aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, const bool *full,
-			  bool selective, uint32 key, int64 timeout_us,
+			  bool selective, uint32 key, bool channel, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget *targets = palloc0(n * sizeof(AqWaitTarget));
@@ -83,7 +86,7 @@ aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *pa
 		targets[i].key = key;
 	}
 	(void) move_targets(&wait);
-	return aq_waiters_sleep(targets, n, false, false, &wait.event, deadline, check_by_attempt, &wait) >= 0;
+	return aq_waiters_sleep(targets, n, false, channel, &wait.event, deadline, check_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
@@ -225,9 +228,9 @@ check_queues(void *arg)
 			aq_notice_unknown_consumer(queue, listening->consumers[i]);
 		paused = position >= 0 && aq_queue_is_paused(queue, position);
 		all_paused &= paused;
-		all_closed &= paused || (position >= 0 && aq_queue_is_full(queue, position));
 		if (listening->attempt == NULL && position >= 0 && !paused && queue->store->ready(queue, position, listening->counts_until))
 			return i;
+		all_closed &= paused || (position >= 0 && aq_queue_is_full(queue, position));
 		if (listening->targets != NULL)
 		{
 			AqWaitTarget *target = &listening->targets[i];

@@ -67,7 +67,10 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		Assert(partition->limited);
 		max = aq_places_begin(take->shm, position, take->max_running, Min(Min(max, sub->nready), take->limit - take->taken));
 		if (max == 0)
+		{
 			take->limit = take->taken;
+			return 0;			/* which says nothing about the messages */
+		}
 	}
 	while (n < max && take->taken + n < take->limit && sub->nready > 0 &&
 		   (number = aq_bitmap_next(ready, PARTITION_SLOTS, number + 1)) >= 0)
@@ -413,8 +416,9 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	}
 	pfree(take.items);
 	aq_chunks_trim();
-	if (take.limit == 0 && take.max_running == 0)
-		aq_waiters_check_later(queue->shm); /* other sessions may take what this one leaves */
+	/* other sessions may take what this one leaves; if no place is free, the end of work wakes them */
+	if (take.limit == 0 && !aq_queue_is_full(queue, options->position))
+		aq_waiters_check_later(queue->shm);
 	return take.taken;
 }
 
