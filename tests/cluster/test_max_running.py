@@ -253,6 +253,9 @@ def test_a_limit_for_a_queue_with_evicted_leases(server, conn, topic):
     assert [running(conn, topic, each) for each in "ab"] == [0, 0]
 
 
+LEASE_ENDS = ("acknowledge", "release")
+
+
 def ledger(server, queue, most, seconds_of_work, seed, ends):
     """Sessions take messages and end in all ways; returns the payloads of those that were committed."""
     lock = threading.Lock()
@@ -270,17 +273,21 @@ def ledger(server, queue, most, seconds_of_work, seed, ends):
                 while True:
                     conn.execute("BEGIN")
                     wanted = rnd.choice((1, 1, 2, 5))
-                    query = "SELECT payload FROM aq.dequeue(%s, max_messages => %s, wait => '20 s')"
-                    got = [row[0] for row in conn.execute(query, [queue, wanted])]
+                    how = rnd.choice(ends)
+                    more = rnd.choice(("", "", ", condition => 'true'")) + (", lease => '1 hour'" if how in LEASE_ENDS else "")
+                    query = f"SELECT payload, msgid, receipt FROM aq.dequeue(%s, max_messages => %s, wait => '20 s'{more})"
+                    rows = conn.execute(query, [queue, wanted]).fetchall()
+                    got = [row[0] for row in rows]
                     if -1 in got or not got:
                         assert got, "no message within 20 s: a wake-up or a place was lost"
                         conn.execute("ROLLBACK")
                         return
                     count(len(got))
-                    how = rnd.choice(ends)
+                    if how in LEASE_ENDS:
+                        conn.execute("COMMIT")
                     if rnd.random() < 0.3:
                         conn.execute("SELECT pg_sleep(%s)", [rnd.random() * seconds_of_work])
-                    if how in ("COMMIT", "PREPARE"):
+                    if how in ("COMMIT", "PREPARE", "acknowledge"):
                         with lock:
                             done.extend(got)
                     if how == "PREPARE":
@@ -290,7 +297,13 @@ def ledger(server, queue, most, seconds_of_work, seed, ends):
                     count(-len(got))
                     if how == "terminate":
                         conn.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-                    conn.execute(how)
+                    if how in LEASE_ENDS:
+                        ended = conn.execute(
+                            f"SELECT result FROM aq.{how}(%s, %s::uuid[], %s)", [queue, [row[1] for row in rows], rows[0][2]]
+                        )
+                        assert {row[0] for row in ended} == {"done"}
+                    else:
+                        conn.execute(how)
 
     with ThreadPoolExecutor() as pool:
         workers = [pool.submit(work, number) for number in range(most * 2 + 2)]
@@ -301,16 +314,19 @@ def ledger(server, queue, most, seconds_of_work, seed, ends):
     yield done
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_ledger(server, conn, queue, seed, most):
+@pytest.mark.parametrize(("most", "least"), [(1, 1), (3, 3), (3, 1)])
+def test_ledger(server, conn, queue, seed, most, least):
     """Under any load there are never more in work, each message is consumed once, and all sessions go on."""
     server.expect_log("terminating connection")
     db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '0', max_retries => -1, max_running => %s)", [queue, most])
     total = 600
-    run = ledger(server, queue, most, 0.01, seed, ("COMMIT", "COMMIT", "COMMIT", "PREPARE", "ROLLBACK", "terminate"))
+    run = ledger(server, queue, most, 0.01, seed, ("COMMIT", "COMMIT", "COMMIT", "PREPARE", "ROLLBACK", "terminate", *LEASE_ENDS))
     workers = next(run)
     for first in range(1, total, 20):
-        put_many(conn, queue, first, first + 19)
+        with server.connect() as other:  # another session, so another shard
+            put_many(other, queue, first, first + 19, priority=first % 3)
+        if least < most:
+            limit(conn, queue, least + first // 20 % (most - least + 1))
     until(lambda: db.value(conn, "SELECT lag FROM aq.metrics(%s)", [queue]) == 0, "all messages consumed")
     with contextlib.suppress(StopIteration):
         # a message that ends each of them, which they give back
