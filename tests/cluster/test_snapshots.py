@@ -103,7 +103,9 @@ def test_its_process_ends(points_server, action):
                 lambda: db.value(conn, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgaq snapshot'"),
                 "the end of the process",
             )
-            assert db.value(conn, BY_WORKER) == 0
+            # the next process may be there at once, if the settings have changed since the worker has started this one
+            taken, arrivals = db.value(conn, BY_WORKER), db.value(conn, "SELECT aq.point_reached('snapshot-taken')")
+            assert taken < arrivals
             db.execute(conn, "SELECT aq.point_reset()")
             conn.execute("SELECT aq.set_snapshots(every => '2 hours')")
     if action == "crash":
