@@ -1,8 +1,8 @@
 """./test: every rung, each with its own runner; the counts at the end.
 
-Two rungs run at a time: the longest one, and beside it the others one after the
-other.  Output appears in the order of the rungs: the first unfinished rung is
-shown live, the other one when its turn comes.
+Three rungs run at a time: the longest one, and beside it the others.  Output
+appears in the order of the rungs: the first unfinished rung is shown live, the
+others when their turns come.
 A rung fails when its runner says so, when a test failed, or when no test ran.
 The logs of all servers that the rungs start are read at the end: an unexpected
 WARNING, PANIC, failed assertion or crash fails the run.
@@ -11,6 +11,7 @@ WARNING, PANIC, failed assertion or crash fails the run.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import os
 import queue
 import re
@@ -29,7 +30,7 @@ from pgaq.server import log_problems
 
 ROOT = places.ROOT
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-LANES = 2  # rungs at a time; those of pytest run more files at a time, because their tests wait a good part of their time
+LANES = 3  # rungs at a time, each of several processes: they wait a good part of their time
 # the run directory is in memory if there is that much: files of servers that live for seconds need not go to a disk
 MEMORY = Path("/dev/shm")
 MEMORY_WANTED = 6 << 30
@@ -44,6 +45,7 @@ class Rung:
     command: list[str]
     takes_long: bool = False  # understands --long and --seed
     named: bool = False  # runs only if it is named
+    after: str = ""  # the rung that must have ended before, if it runs
 
 
 @dataclass
@@ -87,14 +89,14 @@ LAB = "test_lab_run.py"
 QUICK = ("check", "unit", "regress", "python")
 
 
-def pytest_rung(name: str, what: str, workers: int, *arguments: str, psycopg: str | None = None) -> Rung:
+def pytest_rung(name: str, what: str, workers: int, *arguments: str, psycopg: str | None = None, after: str = "") -> Rung:
     """Each of the workers runs one file of tests at a time, with the fastest implementation of psycopg, or the given one."""
     implementation = ["env", f"PSYCOPG_IMPL={psycopg}"] if psycopg else []
-    return Rung(name, what, [*implementation, *PYTEST, "-n", str(workers), "--dist", "loadfile", *arguments], takes_long=True)
+    return Rung(name, what, [*implementation, *PYTEST, "-n", str(workers), "--dist", "loadfile", *arguments], takes_long=True, after=after)
 
 
 def rungs(long: bool, quick: bool = False) -> list[Rung]:
-    """The ladder, the longest rung first.  jms fetches what clients and lab use of it, so it is before them."""
+    """The ladder, the longest rung first, and what is short while jms fetches what clients and lab use of it."""
     regress = str(ROOT / "tests" / "regress.py")
     unit = next((d for d in (ROOT / "tests" / "unit", ROOT / "test" / "unit") if (d / "Makefile").exists()), ROOT / "tests" / "unit")
     cluster = ROOT / "tests" / "cluster"
@@ -102,8 +104,6 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
     return [
         pytest_rung("cluster", "crash, restart, standby, load", 3, str(cluster), f"--ignore={lab}"),
         Rung("jms", "Jakarta Messaging (Maven, JUnit)", [sys.executable, str(ROOT / "tests" / "jms.py")], takes_long=True),
-        pytest_rung("lab", "the experiments of the lab", 1, lab),
-        pytest_rung("clients", "psycopg and pgjdbc", 2, str(ROOT / "tests" / "clients"), psycopg="python"),
         pytest_rung(
             "cluster_tables", "a part of cluster on queue tables", 2, "--queue-tables", *(str(cluster / name) for name in ON_QUEUE_TABLES)
         ),
@@ -115,6 +115,8 @@ def rungs(long: bool, quick: bool = False) -> list[Rung]:
             "protocols without a server",
             ["make", "-s", "-C", str(unit), "check", *(["SEEDS=100000"] if long else ["SEEDS=300", "ROUNDS=1"] if quick else [])],
         ),
+        pytest_rung("lab", "the experiments of the lab", 1, lab, after="jms"),
+        pytest_rung("clients", "psycopg and pgjdbc", 2, str(ROOT / "tests" / "clients"), psycopg="python", after="jms"),
         Rung("regress", "one session (pg_regress)", [sys.executable, regress, "sql"]),
         Rung("queue_tables", "the same on queue tables", [sys.executable, regress, "queue_tables"]),
         Rung("isolation", "several sessions in order", [sys.executable, regress, "isolation"]),
@@ -193,11 +195,23 @@ def climb(rung: Rung, environment: dict[str, str], more: list[str], show: Callab
 class Climb:
     """A rung that runs, or is to run, in a thread of the pool."""
 
-    def __init__(self, pool: ThreadPoolExecutor, rung: Rung, environment: dict[str, str], more: list[str]) -> None:
+    def __init__(
+        self, pool: ThreadPoolExecutor, rung: Rung, environment: dict[str, str], more: list[str], before: Climb | None = None
+    ) -> None:
         self.rung = rung
         self._output: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._result = pool.submit(climb, rung, environment, more, self._output.put)
+
+        def run() -> Result:
+            if before is not None:
+                before.wait()
+            return climb(rung, environment, more, self._output.put)
+
+        self._result = pool.submit(run)
         self._result.add_done_callback(lambda _: self._output.put(None))
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        concurrent.futures.wait([self._result])
 
     def follow(self) -> Result:
         """Show its output until it ends."""
@@ -209,11 +223,13 @@ class Climb:
 
 
 def climb_all(chosen: list[Rung], environment: dict[str, str], more: list[str]) -> list[Result]:
-    """Run the rungs in their order, two at a time.  An interrupt cancels those that have not started."""
+    """Run the rungs in their order, LANES at a time.  An interrupt cancels those that have not started."""
     pool = ThreadPoolExecutor(LANES)
+    climbs: dict[str, Climb] = {}
     try:
-        climbs = [Climb(pool, rung, environment, more) for rung in chosen]
-        return [climbing.follow() for climbing in climbs]
+        for rung in chosen:
+            climbs[rung.name] = Climb(pool, rung, environment, more, climbs.get(rung.after))
+        return [climbing.follow() for climbing in climbs.values()]
     finally:
         pool.shutdown(cancel_futures=True)
 

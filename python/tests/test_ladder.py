@@ -62,17 +62,20 @@ def test_the_end_names_what_failed(output, expected):
     assert result.failures == expected
 
 
-def test_two_rungs_at_a_time(tmp_path, capfd):
-    """Each of the two waits for the other one; their lines are not mixed."""
+def test_rungs_at_a_time(tmp_path, capfd):
+    """Each of three waits for the next one; a fourth that comes after one of them begins when that one has ended; their lines are not mixed."""
 
-    def rung(name, meets):
-        waiting = f"touch {name}; echo {name} begins; until [ -e {meets} ]; do sleep 0.01; done; echo 1 passed, 0 failed"
-        return Rung(name, "", ["sh", "-c", f"cd {tmp_path}; {waiting}"])
+    def rung(name, meets, after=""):
+        meeting = f"touch {name}; echo {name} begins; until [ -e {meets} ]; do sleep 0.01; done"
+        done = f"echo $([ -e {after or name} ] && echo 1 || echo 0) passed, 0 failed; touch {name}.ended"
+        return Rung(name, "", ["sh", "-c", f"cd {tmp_path}; {meeting}; {done}"], after=after.removesuffix(".ended"))
 
-    results = ladder.climb_all([rung("one", "two"), rung("two", "one"), rung("three", "three")], {"PATH": "/usr/bin:/bin"}, [])
-    assert [(result.rung.name, result.passed, result.ok) for result in results] == [(name, 1, True) for name in ("one", "two", "three")]
+    chosen = [rung("one", "two"), rung("two", "three"), rung("three", "one"), rung("four", "four", "one.ended")]
+    results = ladder.climb_all(chosen, {"PATH": "/usr/bin:/bin"}, [])
+    names = ("one", "two", "three", "four")
+    assert [(result.rung.name, result.passed, result.ok) for result in results] == [(name, 1, True) for name in names]
     shown = [line for line in capfd.readouterr().out.splitlines() if line]
-    assert shown == [line for name in ("one", "two", "three") for line in (f"=== {name}: ", f"{name} begins", "1 passed, 0 failed")]
+    assert shown == [line for name in names for line in (f"=== {name}: ", f"{name} begins", "1 passed, 0 failed")]
 
 
 def test_what_is_missing_is_collected(capfd):

@@ -111,7 +111,7 @@ def test_random_kills(nodes, queue, seed, is_long):
     kills = 0
     while kills < (300 if is_long else 10):
         with Load(nodes, queue.name, rng.randrange(1_000_000)) as load:
-            for _ in range(40):
+            for _ in range(40 if is_long else 20):
                 kills += shake(nodes, queue, load, rng)
                 load.active[rng.randrange(len(nodes))] = True
                 goal = load.got + rng.choice((1, 20, 200))

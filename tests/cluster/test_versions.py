@@ -608,11 +608,11 @@ class Readers:
 def test_beside_programs(server, database):
     """Producers, consumers, sessions with leases and sessions that read views get no error while the extensions are updated, and each message comes once."""
     server.expect_log("lock timeout|deadlock")
-    options = Options(rollback=5, savepoint=10, fsync="none")
+    options = Options(rollback=5, savepoint=10, fsync="none", backlog=500)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(database("busy", OLD, EXTENSIONS))
         topic = Workload(server, PGAQ, Shape(kind="topic", sessions=2, subscribers=2, batch=2), options, queue="topic", dbname="busy")
-        leased = Workload(server, LEASE1, Shape(sessions=2, batch=2), Options(fsync="none"), queue="leased", dbname="busy")
+        leased = Workload(server, LEASE1, Shape(sessions=2, batch=2), Options(fsync="none", backlog=500), queue="leased", dbname="busy")
         works = [stack.enter_context(work) for work in (topic, leased)]
         for work in works:
             work.setup()
