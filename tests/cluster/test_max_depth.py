@@ -136,6 +136,23 @@ def test_all_come_in(conn, queue, sessions):
     assert counted(conn, queue) == (6, 0)
 
 
+def test_attempts_leave_no_memory_behind(conn, queue, sessions):
+    """An attempt to enqueue reads the payload, here of 1 MB: woken 500 times, the session does not keep all of them."""
+    fill(conn, queue)
+    session, call = sessions.waits(queue, "SELECT aq.enqueue(%s, '\"' || repeat('x', 1000000) || '\"')")
+
+    def peak() -> int:
+        with open(f"/proc/{session.info.backend_pid}/status") as status:
+            return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
+
+    before = peak()
+    for _ in range(500):
+        limit(conn, queue)
+    assert not call.done() and peak() < before + 30
+    limit(conn, queue, 4)
+    call.result(PATIENCE)
+
+
 def test_time_is_up(conn, queue):
     """Nothing is enqueued; the transaction can go on from a savepoint."""
     fill(conn, queue)

@@ -663,6 +663,20 @@ has_room(const AqEnqueue *call, AqQueue *queue, Bitmapset *const *targets, uint3
 	return aq_flow_admits(queue, targets, n, call->immediate, wait);
 }
 
+/*
+ * After a wait for room, of which there can be many: what the attempt before has
+ * allocated is freed.
+ */
+static bool
+try_again(MemoryContext *memory)
+{
+	if (*memory == NULL)
+		*memory = AllocSetContextCreate(CurrentMemoryContext, "pgaq enqueue", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(*memory);
+	MemoryContextSwitchTo(*memory);
+	return true;
+}
+
 /* The id of the message, or NULL when no subscriber wants it. */
 pg_uuid_t *
 aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
@@ -675,6 +689,8 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	bool		begins;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	AqFlowWait	wait = {0};
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext memory = NULL;
 
 	do
 	{
@@ -696,7 +712,8 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
-	} while (!has_room(call, queue, targets, 1, &wait));
+	} while (!has_room(call, queue, targets, 1, &wait) && try_again(&memory));
+	MemoryContextSwitchTo(outer);
 	if (is_unwanted(targets, 0))
 		return NULL;
 	queue = begin_put(queue, &options, 1, &begins);
@@ -732,6 +749,8 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	int			kept;
 	bool		begins;
 	AqFlowWait	wait = {0};
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext memory = NULL;
 
 	do
 	{
@@ -746,7 +765,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		read_options(call, queue, &now, &common);
 		own = call->each != NULL ? read_each(call->each, n, queue, &now) : NULL;
 		if (n == 0)
-			return ids;
+			return ids;			/* in the first attempt */
 		for (int i = 0; i < n; i++)
 		{
 			nulls[i] = isnull[i];
@@ -761,7 +780,8 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		queue = side_to_put(call, queue);
 		targets = own != NULL ? choose_for_each(each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);
-	} while (!has_room(call, queue, targets, n, &wait));
+	} while (!has_room(call, queue, targets, n, &wait) && try_again(&memory));
+	MemoryContextSwitchTo(outer);
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
 	{
