@@ -15,6 +15,7 @@ import java.util.function.BiFunction;
 
 /** Makes JMS exceptions of the server's errors, and the unchecked exceptions of the simplified API of the others. */
 final class Errors {
+    private static final String QUEUE_FULL = "AQ053";
     private static final String UNDEFINED_OBJECT = "42704";
     private static final String UNDEFINED_TABLE = "42P01";
     private static final String WRONG_OBJECT_TYPE = "42809";
@@ -50,7 +51,7 @@ final class Errors {
             make = JMSSecurityException::new;
         } else if (state.equals(UNDEFINED_OBJECT) || state.equals(UNDEFINED_TABLE) || state.equals(WRONG_OBJECT_TYPE)) {
             make = InvalidDestinationException::new;
-        } else if (state.startsWith("53")) {
+        } else if (state.startsWith("53") || state.equals(QUEUE_FULL)) {
             make = ResourceAllocationException::new;
         }
         return linked(make.apply(what + ": " + e.getMessage(), e.getSQLState()), e);

@@ -131,6 +131,15 @@ class ProducerTest extends SessionFixture {
     }
 
     @Test
+    void aFullQueueHasNoResource() throws Exception {
+        Session session = started().createSession();
+        MessageProducer producer = session.createProducer(queue);
+        Message message = session.createTextMessage("a");
+        server.fail("send", "AQ053");
+        assertThrows(jakarta.jms.ResourceAllocationException.class, () -> producer.send(message));
+    }
+
+    @Test
     void memoryThatIsExhaustedReachesTheCompletionListener() throws Exception {
         Session session = started().createSession();
         MessageProducer producer = session.createProducer(queue);
