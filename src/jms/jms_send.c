@@ -290,6 +290,12 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int more)
 	StringInfoData in;
 
 	aq_session_require_write(command);
+	/* first, because this makes room in a full queue */
+	if (!PG_ARGISNULL(1))
+	{
+		in = read_bytes(fcinfo, 1);
+		acknowledge_all(command, &in);
+	}
 	if (!PG_ARGISNULL(0))
 	{
 		in = read_bytes(fcinfo, 0);
@@ -298,11 +304,6 @@ aq_jms_send_arguments(FunctionCallInfo fcinfo, const char *command, int more)
 		if (PG_NARGS() > more + 1)
 			sending.skip_gone = !PG_ARGISNULL(more + 1) && PG_GETARG_BOOL(more + 1);
 		send_all(&sending, &in);
-	}
-	if (!PG_ARGISNULL(1))
-	{
-		in = read_bytes(fcinfo, 1);
-		acknowledge_all(command, &in);
 	}
 }
 

@@ -63,6 +63,15 @@ SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('never')),
 SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('reply')), t.jms_leases('java', receipt, array_agg(msgid))) FROM t.jms_held GROUP BY receipt;
 SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10);
 SELECT t.error($$SELECT aq_jms.send(NULL, t.jms_leases('java', receipt, ARRAY[msgid])) FROM t.jms_held WHERE text = 'a'$$);
+-- what is acknowledged makes room for what is sent; the other message has a delay
+SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('only')));
+TRUNCATE t.jms_held;
+INSERT INTO t.jms_held SELECT msgid, receipt, (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, lease => '1 hour');
+SELECT aq.alter_queue('java', max_depth => 2, on_full => 'error');
+SELECT t.error($$SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('too many')))$$);
+SELECT aq_jms.send(t.jms_group('java', 1, t.jms_text('next')), t.jms_leases('java', receipt, ARRAY[msgid])) FROM t.jms_held;
+SELECT aq.alter_queue('java', max_depth => -1);
+SELECT (payload).text FROM aq.dequeue('java', NULL::aq.jms_message, max_messages => 10);
 -- of a subscriber
 SELECT aq_jms.send(t.jms_group('java_topic', 1, t.jms_text('both')));
 CREATE TABLE t.jms_of AS SELECT c, m.msgid, m.receipt FROM unnest(ARRAY['ann', 'bob']) c, aq.dequeue('java_topic', NULL::aq.jms_message, consumer => c, lease => '1 hour') m;

@@ -122,13 +122,14 @@ public final class SqlStore implements Store {
     public void commit(List<Outgoing> messages, List<Lease> acknowledge, Runnable deciding) throws SQLException {
         if (commitAtOnce(messages, acknowledge, null, deciding) == null) {
             begin();
-            sendInParts(messages, true);
+            // before the messages are sent, because this makes room in a full queue
             List<Lease> ended = leases.acknowledge(acknowledge);
             if (!ended.isEmpty()) {
                 // fails, and names a privilege that is missing
                 sender.send(List.of(), ended, true);
                 throw new SQLException("the leases of " + ended.size() + " messages have ended", LEASE_ENDED);
             }
+            sendInParts(messages, true);
             deciding.run();
             commit();
             answered = System.nanoTime();
