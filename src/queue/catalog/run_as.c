@@ -65,13 +65,17 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_locale.h"
 #include "utils/plancache.h"
 #include "utils/portal.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 #include "utils/xml.h"
+
+/* utils/pg_locale.h declares these, but needs the header files of ICU */
+extern PGDLLIMPORT char *locale_monetary;
+extern PGDLLIMPORT char *locale_numeric;
+extern PGDLLIMPORT char *locale_time;
 
 #define PINNED_PATH "pg_catalog, pg_temp"
 
