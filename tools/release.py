@@ -19,6 +19,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ import zipfile
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 from typing import Callable
 
@@ -219,40 +221,95 @@ def postgres_versions() -> list[str]:
     return sorted((v for v in found if Path(f"/usr/lib/postgresql/{v}/bin/pg_config").exists()), key=int)
 
 
-def make_debian(build: Build) -> None:
-    versions = postgres_versions()
-    if not versions:
-        raise ReleaseError("no postgresql-server-dev-* is installed")
-    release, tree = build.release, build.unpacked("debian")
+def build_options(versions: list[str]) -> dict[str, str]:
+    options = f"{os.environ.get('DEB_BUILD_OPTIONS', '')} parallel={os.cpu_count()}"
+    return {"PG_SUPPORTED_VERSIONS": " ".join(versions), "DEB_BUILD_OPTIONS": options}
+
+
+def debian_tree(build: Build, part: str, codename: str, more: dict[str, str]) -> Path:
+    """What dpkg-buildpackage takes."""
+    release, tree = build.release, build.unpacked(part)
     compressed(build.work / f"{build.name}.tar", tree.parent / f"pgaq_{release.package}.orig.tar.gz")
     git("archive", "-o", str(build.work / "debian.tar"), "--prefix=debian/", f"{release.commit}:debian")
     run("tar", "-xf", build.work / "debian.tar", "-C", tree)
-    codename = find(r"^VERSION_CODENAME=(.+)", Path("/etc/os-release").read_text())
     what = f"  * Snapshot of commit {release.commit[:12]}." if release.snapshot else f"  * Release {release.version}: see CHANGELOG.md."
     (tree / "debian/changelog").write_text(
         f"pgaq ({release.package}-1) {codename}; urgency=medium\n\n{what}\n\n -- {MAINTAINER}  {format_datetime(release.date)}\n"
     )
-    more = {
-        "PG_SUPPORTED_VERSIONS": " ".join(versions),
-        "DEB_BUILD_OPTIONS": f"{os.environ.get('DEB_BUILD_OPTIONS', '')} parallel={os.cpu_count()}",
-    }
     build.run("pg_buildext", "updatecontrol", cwd=tree, **more)
-    build.run("dpkg-buildpackage", "-us", "-uc", cwd=tree, **more)
+    return tree
+
+
+def keep_debian(build: Build, built: Path, part: str) -> None:
+    """Checks the packages and puts them into the folder."""
     # the first upload to Debian closes a bug; this is none
-    build.run(
-        "lintian",
-        "--allow-root",
-        "--suppress-tags",
-        "initial-upload-closes-no-bugs",
-        "--fail-on",
-        "error,warning",
-        *tree.parent.glob("*.changes"),
-        cwd=tree.parent,
-    )
-    folder = build.folder("debian")
-    for path in tree.parent.iterdir():
+    suppressed = ("--suppress-tags", "initial-upload-closes-no-bugs")
+    build.run("lintian", "--allow-root", *suppressed, "--fail-on", "error,warning", *built.glob("*.changes"), cwd=built)
+    folder = build.folder(part)
+    for path in built.iterdir():
         if path.is_file():
             shutil.copy(path, folder)
+
+
+def make_debian(build: Build) -> None:
+    versions = postgres_versions()
+    if not versions:
+        raise ReleaseError("no postgresql-server-dev-* is installed")
+    more = build_options(versions)
+    tree = debian_tree(build, "debian", find(r"^VERSION_CODENAME=(.+)", Path("/etc/os-release").read_text()), more)
+    build.run("dpkg-buildpackage", "-us", "-uc", cwd=tree, **more)
+    keep_debian(build, tree.parent, "debian")
+
+
+# --- Debian, of other suites ---------------------------------------------------------
+
+SUITES = {"17": ("trixie",), "18": ("sid",), "19": ("sid", "experimental")}
+COMPILE = """
+cd /build/{name}
+apt-get install -q -y --no-install-recommends -t {suite} postgresql-server-dev-{version}
+apt-get build-dep -q -y --no-install-recommends .
+env {environment} dpkg-buildpackage -us -uc -B
+mv /build/*.deb /build/*.changes /build/*.buildinfo /build/built
+"""
+TRY = """
+printf '#!/bin/sh\\nexit 101\\n' >/usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+apt-get install -q -y --no-install-recommends -t {suite} /build/*.deb
+/build/send-and-receive
+"""
+
+
+def in_root(build: Build, suites: tuple[str, ...], folder: Path, script: str) -> None:
+    """Copies the folder to /build of a new root of these suites, runs the script there, and copies /build/built back."""
+    (folder / "script").write_text(script)
+    (folder / "built").mkdir()
+    hooks = ('mkdir "$1/build"', f"sync-in {folder} /build", 'chroot "$1" sh -eux /build/script', f"sync-out /build/built {folder}/built")
+    build.run(
+        # what it mounts, and its processes, are gone when it ends, however it ends
+        *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        *("mmdebstrap", "--variant=minbase", "--format=null", "--include=ca-certificates", "--dpkgopt=force-unsafe-io"),
+        *("--skip=cleanup", '--aptopt=APT::Sandbox::User "root"', "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr"),
+        *(f"--customize-hook={hook}" for hook in hooks),
+        *(suites[0], "-", *(f"deb http://deb.debian.org/debian {suite} main" for suite in suites)),
+        cwd=folder,
+    )
+
+
+def make_debian_of(build: Build, version: str) -> None:
+    """The package of the extension for the PostgreSQL of another suite: built in a root of that suite, and tried in a second one."""
+    commands = list((build.dist / "debian").glob(f"pgaq_{build.release.package}-*_all.deb"))
+    if not commands:
+        raise ReleaseError("there is no package of this version in dist/debian: make debian first")
+    part, suites, more = f"debian-{version}", SUITES[version], build_options([version])
+    tree = debian_tree(build, part, suites[-1], more)
+    environment = shlex.join(f"{name}={value}" for name, value in (build.environment | more).items())
+    in_root(build, suites, tree.parent, COMPILE.format(name=tree.name, suite=suites[-1], version=version, environment=environment))
+    attempt = build.work / f"{part}-attempt"
+    attempt.mkdir()
+    for path in [*(tree.parent / "built").glob(f"postgresql-{version}-pgaq_*.deb"), *commands, tree / "debian/tests/send-and-receive"]:
+        shutil.copy(path, attempt)
+    in_root(build, suites, attempt, TRY.format(suite=suites[-1]))
+    keep_debian(build, tree.parent / "built", part)
 
 
 # --- RPM -----------------------------------------------------------------------------
@@ -473,6 +530,15 @@ PARTS = {
     "maven": Part(make_maven, "the jars with sources, Javadoc and POMs", "unzip the bundle, sign each file (gpg -ab), zip it again, and upload it to the portal of Maven Central"),
     "images": Part(make_images, "what the images are built of", "docker build and docker push each folder of dist/images; none was built here"),
 }  # fmt: skip
+# made only if named: each takes minutes, and needs root or user namespaces
+OTHERS = {
+    f"debian-{version}": Part(
+        partial(make_debian_of, version=version),
+        f"the Debian package of the extension for PostgreSQL {version}, of {suites[-1]}",
+        "sign and publish it for that suite, as those of debian",
+    )
+    for version, suites in SUITES.items()
+}
 
 
 def take_folder(dist: Path, release: Release, everything: bool) -> None:
@@ -512,7 +578,9 @@ def compare(made: Path, dist: Path, parts: list[str]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/release", description="Make the packages of a release, below dist/.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS | OTHERS)}; without names, all but those of other suites"
+    )
     parser.add_argument("--snapshot", action="store_true", help="of a commit that is not tagged")
     parser.add_argument("--commit", default="HEAD", help="this commit (default: HEAD)")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the packages go")
@@ -520,9 +588,10 @@ def main() -> int:
         "--compare", type=Path, metavar="DIST", help="make everything again, keep nothing, and name the files that are not the same in DIST"
     )
     given = parser.parse_args()
-    unknown = [name for name in given.parts if name not in PARTS]
+    parts = PARTS | OTHERS
+    unknown = [name for name in given.parts if name not in parts]
     if unknown:
-        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}")
+        parser.error(f"there is no part {unknown[0]}; there are {', '.join(parts)}")
     work = Path(tempfile.mkdtemp(prefix="pgaq-release-"))
     try:
         release = release_of(given.commit, given.snapshot)
@@ -530,8 +599,8 @@ def main() -> int:
         take_folder(dist, release, everything=not given.parts)
         build = Build(release, work, dist)
         for name in given.parts or PARTS:
-            print(f"{name}: {PARTS[name].what}", flush=True)
-            PARTS[name].make(build)
+            print(f"{name}: {parts[name].what}", flush=True)
+            parts[name].make(build)
         write_sums(build.dist)
         if given.compare:
             different = compare(build.dist, given.compare, given.parts or list(PARTS))
@@ -547,7 +616,7 @@ def main() -> int:
     )
     print("  - sign: gpg --detach-sign --armor SHA256SUMS")
     for name in given.parts or PARTS:
-        print(f"  - {name}: {PARTS[name].by_hand}")
+        print(f"  - {name}: {parts[name].by_hand}")
     return 0
 
 
