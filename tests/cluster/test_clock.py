@@ -7,6 +7,8 @@ import itertools
 import mmap
 import struct
 import subprocess
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import conftest
@@ -82,7 +84,8 @@ class Clock:
 def moving(tmp_path_factory):
     """The clock of the servers that are started meanwhile."""
     place = tmp_path_factory.mktemp("clock")
-    for directory in (place, *place.parents[:3]):  # pytest-of-..., pytest-N, and the one of a process of xdist
+    temporary = Path(tempfile.gettempdir())  # its mode is not ours
+    for directory in itertools.takewhile(lambda above: above not in (temporary, *temporary.parents), (place, *place.parents)):
         directory.chmod(0o755)
     (place / "clock.c").write_text(SOURCE)
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", "clock.so", "clock.c"], cwd=place, check=True)
