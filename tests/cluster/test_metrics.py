@@ -305,6 +305,52 @@ def test_exporter_runs_as_pg_monitor(conn, monitor, queue):
     assert used == set(queries)
 
 
+def read_as(monitor, query, labels, values):
+    """The query's columns are these, and what it returns is text and numbers."""
+    cursor = monitor.execute(query.replace("%", "%%"))
+    columns = [column.name for column in cursor.description]
+    for row in (dict(zip(columns, row)) for row in cursor.fetchall()):
+        assert all(isinstance(row[label], str) for label in labels)
+        assert all(row[value] is None or isinstance(row[value], (int, float)) for value in values)
+    return columns
+
+
+def test_pg_exporter_runs_as_pg_monitor(conn, monitor, queue):
+    """Its metrics have the names, kinds, descriptions and labels of those of sql_exporter, and all queues are in both."""
+    yaml = pytest.importorskip("yaml", reason="missing: python3-yaml")
+    put(conn, queue, 1)
+    listed, queries = exporter()
+    known = {metric["metric_name"]: metric for metric in listed}
+    for collector in yaml.safe_load((ROOT / "docs/pg_exporter.yml").read_text()).values():
+        described = {name: what for column in collector["metrics"] for name, what in column.items()}
+        labels = [name for name, what in described.items() if what["usage"] == "LABEL"]
+        values = [name for name in described if name not in labels]
+        assert sorted(read_as(monitor, collector["query"], labels, values)) == sorted(described), collector["name"]
+        for name in values:
+            full = f"{collector['name']}_{described[name].get('rename', name)}"
+            metric = known.pop(full)
+            assert (described[name]["usage"].lower(), described[name]["description"]) == (metric["type"], metric["help"]), full
+            assert set(labels) == {*metric.get("key_labels", []), *([metric["value_label"]] if "value_label" in metric else [])}, full
+    assert set(known) == {"pgaq_partitions"}
+
+
+def test_pgwatch_runs_as_pg_monitor(conn, monitor, queue):
+    """Every metric of the preset exists and runs; what is no gauge only grows."""
+    yaml = pytest.importorskip("yaml", reason="missing: python3-yaml")
+    put(conn, queue, 1)
+    found = yaml.safe_load((ROOT / "docs/pgwatch.yaml").read_text())
+    assert set(found["presets"]["pgaq"]["metrics"]) == set(found["metrics"])
+    growing = {"failed", "enqueued", "dequeued", "waits", "seconds", "gets", "misses", "sleeps"}
+    for name, metric in found["metrics"].items():
+        (query,) = metric["sqls"].values()
+        columns = read_as(monitor, query, [], [])
+        labels = [column for column in columns if column.startswith("tag_")]
+        values = [column for column in columns if column not in labels]
+        assert columns == read_as(monitor, query, labels, values) and columns[0] == "epoch_ns", name
+        gauges = set(values[1:]) if metric.get("gauges") == ["*"] else set(metric.get("gauges", []))
+        assert gauges == set(values[1:]) - growing, name
+
+
 def test_dashboard_uses_what_the_exporter_makes():
     listed, _ = exporter()
     labels = {
