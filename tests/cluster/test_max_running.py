@@ -136,6 +136,30 @@ def test_browsing_waits_for_no_place(server, conn, queue, waiter):
         other.execute("COMMIT")
 
 
+def test_newer_than_the_snapshot(server, conn, queue, waiter):
+    """A session that may not take the message sleeps on: it wakes itself no more than others."""
+    limit(conn, queue, 1)
+    one = waiter(queue, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT payload FROM aq.dequeue('{0}', wait => '1 min')")
+    asleep(conn, [one])
+    before = one.switches()
+    put(conn, queue, 1)
+    until(lambda: one.switches() > before, "the wake-up")
+    asleep(conn, [one])
+    assert take(conn, queue) == [1]
+
+
+def test_a_retry_delay_that_cannot_be_leased(server, conn, queue, waiter):
+    """The same for a message by its id: the session sleeps until the delay ends."""
+    db.execute(conn, "SELECT aq.alter_queue(%s, retry_delay => '1 hour', max_retries => 9, max_running => 1)", [queue])
+    put(conn, queue, 1)
+    msgid = db.value(conn, "SELECT msgid FROM aq.browse(%s)", [queue])
+    conn.execute("BEGIN")
+    assert take(conn, queue) == [1]
+    conn.execute("ROLLBACK")
+    one = waiter(queue, f"SELECT payload FROM aq.dequeue('{{0}}', msgid => '{msgid}', lease => '1 min', wait => '1 min')")
+    asleep(conn, [one])
+
+
 def test_changing_the_limit(server, conn, queue, waiter):
     """A higher one, or none, wakes; a lower one takes effect as work ends."""
     limit(conn, queue, 1)

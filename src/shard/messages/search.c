@@ -200,6 +200,17 @@ may_take_waiting(const Take *take, uint32 number)
 		(take->terms.receipt == 0 || slot_at(frame_of(take->partition), number)->state == SLOT_WAITING);
 }
 
+/* Is the message ready, or can it be taken although it waits?  Latch held. */
+static bool
+may_take(const Take *take, uint32 number)
+{
+	FrameSub   *sub = frame_sub(frame_of(take->partition), take->options->position);
+
+	return sub != NULL && (aq_bitmap_test(bitmap_of(sub->ready), number) ||
+						   (sub->nwaiting > 0 && aq_bitmap_test(bitmap_of(sub->waiting), number) &&
+							may_take_waiting(take, number)));
+}
+
 /*
  * Takes one specific slot of a resident partition, ready or waiting.  Ends the call,
  * by take->limit, if no place is free.
@@ -218,13 +229,15 @@ take_resident(Take *take, Stream *stream, uint32 number)
 	aq_notes_reserve_take(take->shm, 1);
 	aq_held_back_latch(take, stream, AQ_LOC_DEQUEUE_TAKE);
 	if (partition->stream == stream->index && partition->number == take->number &&
-		partition->frame != 0 && !aq_held_back_is(take, partition, number) && !take_is_closed(take, stream))
+		partition->frame != 0 && !aq_held_back_is(take, partition, number) && !take_is_closed(take, stream) &&
+		may_take(take, number))
 	{
+		/* only now: a place that is given back wakes others, or this session itself */
 		if (take->max_running > 0 && aq_places_begin(take->shm, position, take->max_running, 1) == 0)
 			take->limit = take->taken;
 		else
 			taken = aq_slot_take(stream, partition, position, number) ||
-				(may_take_waiting(take, number) && aq_slot_take_waiting(partition, position, number));
+				aq_slot_take_waiting(partition, position, number);
 		if (take->max_running > 0)
 			aq_places_end(take->shm, position);
 	}

@@ -55,23 +55,13 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	uint64_t   *ready = bitmap_of(sub->ready);
 	int			retry = PARTITION_SLOTS;
 	int			number = (int) sub->first - 1;
-	bool		places = take->max_running > 0 && !peek && sub->nready > 0;
+	bool		places = take->max_running > 0 && !peek;
 	bool		skipped = false;
 	uint32		n = 0;
 	int			attempts;
 
 	if (sub->nretry > 0 && !take->ignore_retries)
 		retry = aq_bitmap_next(bitmap_of(sub->retry), PARTITION_SLOTS, 0);
-	if (places)
-	{
-		Assert(partition->limited);
-		max = aq_places_begin(take->shm, position, take->max_running, Min(Min(max, sub->nready), take->limit - take->taken));
-		if (max == 0)
-		{
-			take->limit = take->taken;
-			return 0;			/* which says nothing about the messages */
-		}
-	}
 	while (n < max && take->taken + n < take->limit && sub->nready > 0 &&
 		   (number = aq_bitmap_next(ready, PARTITION_SLOTS, number + 1)) >= 0)
 	{
@@ -93,6 +83,18 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 			{
 				*short_of_chunks = n == 0;
 				break;
+			}
+			/* not before a message can be taken: a place that is given back wakes others, or this session itself */
+			if (places && n == 0)
+			{
+				Assert(partition->limited);
+				max = aq_places_begin(take->shm, position, take->max_running,
+									  Min(Min(max, sub->nready), take->limit - take->taken));
+				if (max == 0)
+				{
+					take->limit = take->taken;
+					return 0;	/* which says nothing about the messages */
+				}
 			}
 			take_prepare(take, sub, number, attempts);
 			candidate_set(take, partition, &take->items[n], number, false);
