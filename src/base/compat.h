@@ -16,6 +16,7 @@
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
@@ -165,6 +166,17 @@ extern struct LocalPgBackendStatus *aq_compat_backend_status(int i);
 #define AQ_CHECK_PERMS_ARGS List *range_table, bool raise
 #define AQ_CHECK_PERMS_PASS range_table, raise
 #endif
+
+/* Does the current role own the extension? */
+static inline bool
+aq_extension_owned(Oid extension)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(ExtensionRelationId, extension, GetUserId());
+#else
+	return pg_extension_ownercheck(extension, GetUserId());
+#endif
+}
 
 /* Does the current role own the database? */
 static inline bool

@@ -58,7 +58,7 @@ X(TEMPORARY_LIMIT, "AQ048", "53400", 0, "The session has the maximum number of t
 X(LEASE_ENDED, "AQ049", "AQ049", 0, "A message of a transaction was acknowledged after its lease had ended.")
 X(ROLE_LIMIT, "AQ050", "53400", 0, "The role has reached its limit for a shared resource.")
 X(LIMIT_REACHED, "AQ051", "53400", 0, "There are as many nodes, links, databases, streams, partitions or copies as fit; the hint names the limit.")
-X(QUEUE_DROPPED, "AQ052", "42704", 0, "The wait for messages has ended, because another session drops the queue with force.")
+X(QUEUE_DROPPED, "AQ052", "42704", 0, "The wait for messages, or for room, has ended, because another session drops the queue with force, or the extension.")
 X(QUEUE_FULL, "AQ053", "AQ053", 0, "The queue has as many unfinished messages as its max_depth allows.")
 X(FEATURE_UNSUPPORTED, "AQ060", "0A000", 24205, "The feature is not supported, or not for this kind of queue.")
 X(QUEUE_NAME_INVALID, "AQ061", "", 25200, "A queue name is null or malformed.")

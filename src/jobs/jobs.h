@@ -275,6 +275,13 @@ extern void aq_utility_on_prepared_end(AqPreparedEnded callback);
  */
 extern void aq_utility_note_restored(void);
 
+/*
+ * Called before DROP EXTENSION pgaq CASCADE by the extension's owner, and before
+ * it locks anything.  May raise an error.
+ */
+typedef void (*AqDropsPgaq) (void);
+extern void aq_utility_on_drops_pgaq(AqDropsPgaq callback);
+
 /* Does DROP EXTENSION pgaq run, or has it failed in this transaction? */
 extern bool aq_utility_drops_pgaq(void);
 

@@ -40,6 +40,7 @@ static int	nprepared_ended;
 static AqOracleGone on_oracle_gone;
 static AqReassigned on_reassigned;
 static AqRolesChanged on_roles_changed;
+static AqDropsPgaq on_drops_pgaq;
 static Node *running;			/* the innermost command; NULL for CALL and DO */
 static bool drops_pgaq;			/* DROP EXTENSION pgaq is running, or has failed in this transaction */
 
@@ -79,6 +80,12 @@ void
 aq_utility_on_roles_changed(AqRolesChanged callback)
 {
 	on_roles_changed = callback;
+}
+
+void
+aq_utility_on_drops_pgaq(AqDropsPgaq callback)
+{
+	on_drops_pgaq = callback;
 }
 
 Node *
@@ -212,6 +219,19 @@ names_pgaq(Node *command)
 		if (strcmp(strVal(lfirst(lc)), "pgaq") == 0)
 			return true;
 	return false;
+}
+
+/* Called before the command; extension: the current one, or InvalidOid. */
+static void
+begin_drop(DropStmt *command, Oid extension)
+{
+	drops_pgaq = true;
+	/* without CASCADE it fails if there are queues */
+	if (OidIsValid(extension) && command->behavior == DROP_CASCADE && aq_extension_owned(extension) && on_drops_pgaq)
+	{
+		aq_session_attach();
+		on_drops_pgaq();
+	}
 }
 
 /* For an error that has ended DROP EXTENSION pgaq. */
@@ -362,7 +382,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		db = aq_jobs_stop(oid);
 
 	if (names_pgaq(command))
-		drops_pgaq = true;
+		begin_drop((DropStmt *) command, extension);
 	/* a ROLLBACK in a procedure may free the CALL that runs it */
 	running = tag == T_CallStmt || tag == T_DoStmt ? NULL : command;
 	PG_TRY();

@@ -515,7 +515,7 @@ struct AqQueueShm
 	bool		single;			/* one consumer without a name, at position 0 */
 	AqLatch		waiters_latch;	/* protects the wait lists */
 	pg_atomic_uint32 waiting;	/* number of wait entries for all its consumers */
-	pg_atomic_uint32 dropping;	/* 1: a drop may want its waiters to leave: see aq_waiters_end */
+	pg_atomic_uint32 dropping;	/* 1: a drop may want its waiters to leave: see aq_waiters_end; set when it is loaded */
 	pg_atomic_uint32 watched;	/* 1: the next wake-up also posts AQ_WORK_WATCHED; set when the queue is loaded */
 	pg_atomic_uint32 forwarded; /* 1: other nodes hold units of it: wake-ups are news for part "node" */
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
@@ -666,6 +666,7 @@ extern void aq_waiters_limit(const AqQueue *queue, int position, uint32 limit);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */
 extern void aq_waiters_end(AqQueueShm *shm);
+extern void aq_waiters_end_all(void);
 extern void aq_waiters_refuse_dropping(AqQueueShm *shm);
 
 /*

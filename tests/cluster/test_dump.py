@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import arrived, install, look, on_queue_tables, put, put_many, ready, take, until
+from conftest import PATIENCE, arrived, install, look, on_queue_tables, put, put_many, ready, take, until
 from pgaq import db
 from test_backup import FACTS, Facts, assert_facts
 from test_wait import Waiter
@@ -349,8 +349,35 @@ def test_drop_extension_ends_waits(server, other):
         pids = [waiter.pid for waiter in waiters]
         until(lambda: db.value(conn, "SELECT count(*) FROM aq.sessions WHERE pid = ANY (%s) AND waiting", [pids]) == len(WAITS))
         conn.execute("DROP EXTENSION pgaq CASCADE")
-        # undefined_table, or, in a statement with an older snapshot, the server's own words
-        assert {waiter.answer() for waiter in waiters} <= {"42P01", "XX000"}
+        assert {waiter.answer() for waiter in waiters} == {"42704"}
+        for waiter in waiters:
+            waiter.connection.close()
+
+
+LOCKED_WAITS = (
+    "BEGIN; SELECT aq.enqueue('q', '1'); SELECT aq.enqueue('full', '2')",
+    "BEGIN; SELECT aq.enqueue('q', '1', delivery_mode => 'buffered'); SELECT aq.enqueue('full', '2', delivery_mode => 'buffered')",
+    "SELECT aq.enqueue_array('full', ARRAY['2'], visibility => 'immediate')",
+    "BEGIN; SELECT aq.enqueue('q', '1'); SELECT aq.dequeue('empty', wait => '-1 s')",
+)
+
+
+def test_drop_extension_ends_waits_that_have_locks(server, other):
+    """Of sessions that wait for room, and for messages, in transactions that have locks of tables of pgaq."""
+    with server.connect(other) as conn:
+        install(conn)
+        conn.execute("SELECT aq.create_queue('q'), aq.create_queue('empty'), aq.create_queue('full', max_depth => 1)")
+        conn.execute(f"ALTER DATABASE {other} SET pgaq.flow_control_timeout = '1 d'")
+        conn.execute(f"ALTER DATABASE {other} SET pgaq.buffered_message_limit = 1")
+        put(conn, "full", 1)
+        put(conn, "full", 1, delivery_mode="buffered")
+        waiters = [Waiter(server, "q", statement=statement, dbname=other).wait() for statement in LOCKED_WAITS]
+        pids = [waiter.pid for waiter in waiters]
+        query = "SELECT count(*) FROM aq.sessions WHERE pid = ANY (%s) AND waiting AND event ~ 'queue full|flow control|message'"
+        until(lambda: db.value(conn, query, [pids]) == len(waiters))
+        conn.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        conn.execute("DROP EXTENSION pgaq CASCADE")
+        assert {waiter.answer() for waiter in waiters} == {"42704"}
         for waiter in waiters:
             waiter.connection.close()
 

@@ -9,7 +9,7 @@ from concurrent import futures
 import pytest
 
 from conftest import PATIENCE, generation, put, take, until
-from test_deadlock import Sessions, checked_again, deadlock, end
+from test_deadlock import FLOWS, Sessions, checked_again, deadlock, end
 from pgaq import db
 
 # no wait ends by its own limit, and none looks again without being woken
@@ -213,6 +213,28 @@ CHANGES = {
     "error": ("SELECT aq.alter_queue('{queue}', on_full => 'error')", FULL),
     "rename": ("SELECT aq.alter_queue('{queue}', new_name => '{queue}_old'); SELECT aq.create_queue('{queue}')", None),
 }
+
+
+@pytest.mark.parametrize("table", [None, "locking"], ids=["", "table"])
+@pytest.mark.parametrize("delivery", ["persistent", "buffered"])
+def test_a_drop_with_force_ends_waits(server, conn, sessions, table, delivery):
+    """Also of a transaction that has enqueued into the queue, and has locks of its tables."""
+    if table:
+        db.execute(conn, "SELECT aq.create_queue_table(%s)", [table])
+    db.execute(conn, "SELECT aq.create_queue('locking', max_depth => 3, queue_table => %s)", [table])
+    more = f"SELECT aq.enqueue(%s, '1', delivery_mode => '{delivery}')"
+    session = sessions.stack.enter_context(server.connect())
+    for user in (session, conn):
+        user.execute("SET pgaq.buffered_message_limit = 3")
+    session.execute("BEGIN")
+    session.execute(more, ["locking"])
+    for _ in range(3):
+        conn.execute(more, ["locking"])
+    call = sessions.start(session, more, "locking")
+    sessions.wait_for(session, EVENT if delivery == "persistent" else FLOWS)
+    conn.execute(f"RESET pgaq.buffered_message_limit; SET lock_timeout = '{PATIENCE}s'")
+    db.execute(conn, f"SELECT aq.drop_queue{'_table' if table else ''}('locking', force => true)")
+    assert sqlstate(call) == "42704"
 
 
 @pytest.mark.sharded("drops and renames the queue, whose queue table has its name")

@@ -46,7 +46,7 @@ aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait)
 	return aq_queue_lock(id, mode, wait) && LockRelease(&tag, mode, false);
 }
 
-/* Until the end of the transaction, sessions must not wait for messages of the queue: see aq_waiters_end. */
+/* Until the end of the transaction, sessions must not wait for the queue, 0: for any: see aq_waiters_end. */
 void
 aq_queue_lock_dropping(int32 id)
 {
@@ -56,19 +56,23 @@ aq_queue_lock_dropping(int32 id)
 }
 
 /*
- * Does another session drop the queue?  If not, clears the mark, which a drop
- * sets behind its lock.
+ * Does another session drop the queue, or all?  If not, clears the mark, which a
+ * drop sets behind its lock.
  */
 bool
 aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark)
 {
 	LOCKTAG		tag = queue_tag(id, DROPPING);
+	bool		dropping = LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL;
 
-	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (dropping)
 		return true;
-	pg_atomic_write_u32(mark, 0);
+	if (id != 0)
+		dropping = aq_queue_lock_is_dropping(0, mark);
+	else
+		pg_atomic_write_u32(mark, 0);
 	(void) LockRelease(&tag, ShareLock, false);
-	return false;
+	return dropping;
 }
 
 /*

@@ -331,4 +331,5 @@ void
 aq_definition_init(void)
 {
 	aq_utility_on_reassigned(reassign);
+	aq_utility_on_drops_pgaq(aq_waiters_end_all);
 }

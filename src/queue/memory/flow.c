@@ -246,7 +246,7 @@ wait_for_room(Enqueue *e, AqFlowWait *wait)
 	aq_pins_pin(queue);
 	aq_cond_prepare(&shm->room);
 	aq_raise_to(&shm->room_below, e->room + e->finished);
-	pg_memory_barrier();
+	aq_waiters_refuse_dropping(shm);	/* also a barrier */
 	if (!has_room(e) && queue->definition >= pg_atomic_read_u64(&queue->shm->definition))
 	{
 		if (left <= 0 || (e->most >= e->room && is_error(e)))
@@ -254,6 +254,8 @@ wait_for_room(Enqueue *e, AqFlowWait *wait)
 		sleep_for_room(e, wait, left);
 	}
 	aq_cond_cancel();
+	/* before anything is read that the drop has locked */
+	aq_waiters_refuse_dropping(shm);
 	/* raises an error if it was dropped */
 	(void) aq_pins_pin_current(queue, false);
 }

@@ -74,7 +74,7 @@ reset_entry(AqQueueShm *shm)
 	shm->recipient[0] = shm->refused[0] = '\0';
 	pg_atomic_write_u32(&shm->waiting, 0);
 	pg_atomic_write_u32(&shm->watched, 1);
-	pg_atomic_write_u32(&shm->dropping, 0);
+	pg_atomic_write_u32(&shm->dropping, 1);
 	pg_atomic_write_u32(&shm->forwarded, 0);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
@@ -173,7 +173,7 @@ aq_shm_init(void *area, bool found)
 		aq_cond_init(&shm->room);
 		pg_atomic_init_u32(&shm->waiting, 0);
 		pg_atomic_init_u32(&shm->watched, 1);
-		pg_atomic_init_u32(&shm->dropping, 0);
+		pg_atomic_init_u32(&shm->dropping, 1);
 		pg_atomic_init_u32(&shm->forwarded, 0);
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);

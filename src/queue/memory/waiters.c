@@ -301,9 +301,18 @@ aq_waiters_wake_all(AqQueueShm *shm)
 	}
 }
 
+static void
+tell_to_leave(AqQueueShm *shm)
+{
+	pg_atomic_write_u32(&shm->dropping, 1);
+	aq_waiters_wake_all(shm);
+	aq_cond_broadcast(&shm->changed);	/* those that wait for retry counts */
+}
+
 /*
- * Makes all sessions that wait for the queue's messages leave, with an error: they
- * hold locks of its tables for as long as they wait.  The caller drops the queue.
+ * Makes all sessions that wait for the queue's messages, or for room in it, leave,
+ * with an error: they hold locks of its tables for as long as they wait.  The caller
+ * drops the queue.
  *
  * A lock says that the queue is being dropped; it ends with the transaction, also if
  * the session dies.  A session that enters a list too late to be woken here sees the
@@ -314,14 +323,25 @@ void
 aq_waiters_end(AqQueueShm *shm)
 {
 	aq_queue_lock_dropping(abs(shm->queue_id));
-	pg_atomic_write_u32(&shm->dropping, 1);
-	aq_waiters_wake_all(shm);
-	aq_cond_broadcast(&shm->changed);	/* those that wait for retry counts */
+	tell_to_leave(shm);
 }
 
 /*
- * Raises an error if another session drops the queue.  The caller has entered a list
- * that aq_waiters_end wakes.
+ * The same for all queues of the database: the extension is dropped.  The mark is
+ * also set when a queue is loaded, so none is left out.
+ */
+void
+aq_waiters_end_all(void)
+{
+	aq_queue_lock_dropping(0);
+	for (int i = 1; i <= aq_handle_limit; i++)
+		if (aq_shm_by_index(i)->database == MyDatabaseId)
+			tell_to_leave(aq_shm_by_index(i));
+}
+
+/*
+ * Raises an error if another session drops the queue, or the extension.  The caller has
+ * entered a list that aq_waiters_end wakes.
  */
 void
 aq_waiters_refuse_dropping(AqQueueShm *shm)
@@ -334,8 +354,8 @@ aq_waiters_refuse_dropping(AqQueueShm *shm)
 		return;
 	queue = aq_catalog_get_by_id(id, true);
 	ereport(ERROR,
-			aq_error(AQ_ERR_QUEUE_DROPPED, "cannot wait for messages of queue \"%s\"", queue != NULL ? queue->name : "?"),
-			errdetail("Another session drops the queue."),
+			aq_error(AQ_ERR_QUEUE_DROPPED, "cannot wait for queue \"%s\"", queue != NULL ? queue->name : "?"),
+			errdetail("Another session drops the queue, or the extension."),
 			errhint("Try again later if the drop may be rolled back, or the queue be created again."));
 }
 
