@@ -108,6 +108,19 @@ SELECT aq.redrive('md');
 SELECT lag FROM aq.metrics('md') WHERE delivery_mode = 'persistent';
 SELECT t.error($$SELECT t.put_many('md', 1)$$);
 
+-- an exception queue takes all
+SELECT t.error($$SELECT aq.alter_queue('md_exceptions', max_depth => 1)$$);
+SELECT t.error($$SELECT aq.create_queue('md_dead', queue_type => 'exception', max_depth => 1)$$);
+SELECT aq.alter_queue('md_exceptions', max_depth => -1);
+
+-- one message
+SELECT aq.purge_queue('md') > 0;
+SELECT aq.alter_queue('md', max_depth => 1);
+SELECT t.put_many('md', 1);
+SELECT t.error($$SELECT t.put_many('md', 1)$$);
+SELECT aq.purge_queue('md');
+SELECT t.error($$SELECT t.put_many('md', 2)$$);
+
 -- a topic: each consumer has its number, and one that does not get the message does not count
 SELECT aq.create_queue('mdt', multiple_consumers => true, max_depth => 2, on_full => 'error');
 SELECT aq.subscribe('mdt', 'a'), aq.subscribe('mdt', 'b', rule => 'priority = 0');

@@ -162,6 +162,8 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 	read_type(&d, aq_args_name(fcinfo, CREATE_TYPE, "queue_type"));
 	if (d.non_persistent)
 		clear_properties(&d, fcinfo);
+	if (d.exception)
+		aq_queue_row_refuse_depth(&d.row);
 	if (!PG_ARGISNULL(CREATE_COMMENT))
 		aq_queue_row_set(&d.row, AQ_QUEUE_COMMENT, PG_GETARG_DATUM(CREATE_COMMENT), false);
 	if (!PG_ARGISNULL(CREATE_QUEUE_TABLE))
@@ -295,6 +297,8 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 	id = queue->id;
 	if (aq_queue_row_read(&row, fcinfo, true, queue->store->kind != AQ_STORE_CLASSIC) || !PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
 		aq_non_persistent_refuse(queue, "set properties of");
+	if (queue->exception)
+		aq_queue_row_refuse_depth(&row);
 	if (row.set[AQ_QUEUE_MAX_RUNNING] && !row.nulls[AQ_QUEUE_MAX_RUNNING])
 		aq_subscriber_refuse_limit(queue);
 	if (!PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))

@@ -37,6 +37,7 @@ typedef struct AqQueueRow
 
 extern void aq_queue_row_set(AqQueueRow *row, AqQueueColumn column, Datum value, bool isnull);
 pg_noreturn extern void aq_queue_row_refuse_limit(const char *which);
+extern void aq_queue_row_refuse_depth(const AqQueueRow *row);
 extern void aq_subscriber_refuse_limit(const AqQueue *queue);
 extern bool aq_queue_row_read(AqQueueRow *row, FunctionCallInfo fcinfo, bool alters, bool sharded);
 extern void aq_queue_row_insert(const AqQueueRow *row);

@@ -159,6 +159,16 @@ check_max_depth(int64 max_depth, bool alters)
 				: errhint("Null means no limit. aq.stop_queue stops enqueues."));
 }
 
+/* Its messages are let in, so that none is lost. */
+void
+aq_queue_row_refuse_depth(const AqQueueRow *row)
+{
+	if (row->set[AQ_QUEUE_MAX_DEPTH] && !row->nulls[AQ_QUEUE_MAX_DEPTH])
+		ereport(ERROR,
+				aq_error(AQ_ERR_OPTION_INVALID, "an exception queue has no \"max_depth\""),
+				errhint("It takes every message that other queues could not deliver."));
+}
+
 static void
 check_on_full(const char *on_full)
 {

@@ -180,10 +180,12 @@ refuse(const Enqueue *e)
 				errhint("Try again."));
 	ereport(ERROR,
 			aq_error(AQ_ERR_QUEUE_FULL, "queue \"%s\" is full", e->queue->name),
-			consumer == NULL ? errdetail("It has " INT64_FORMAT " unfinished messages; max_depth is " INT64_FORMAT ".",
-										 number, e->limit)
-			: errdetail("Consumer \"%s\" has " INT64_FORMAT " unfinished messages; max_depth is " INT64_FORMAT ".",
-						consumer, number, e->limit),
+			consumer == NULL ? errdetail_plural("It has " INT64_FORMAT " unfinished message; max_depth is " INT64_FORMAT ".",
+												"It has " INT64_FORMAT " unfinished messages; max_depth is " INT64_FORMAT ".",
+												number, number, e->limit)
+			: errdetail_plural("Consumer \"%s\" has " INT64_FORMAT " unfinished message; max_depth is " INT64_FORMAT ".",
+							   "Consumer \"%s\" has " INT64_FORMAT " unfinished messages; max_depth is " INT64_FORMAT ".",
+							   number, consumer, number, e->limit),
 			errhint("Dequeue or purge messages, %sor raise max_depth with aq.alter_queue.",
 					e->queue->multi ? "remove subscribers that are not served, " : ""));
 }
@@ -202,8 +204,10 @@ refuse_own(const Enqueue *e, int64 n)
 				errhint("Commit, so that they can be dequeued, or raise \"pgaq.buffered_message_limit\"."));
 	ereport(ERROR,
 			aq_error(AQ_ERR_QUEUE_FULL, "queue \"%s\" is full", e->queue->name),
-			errdetail("The transaction itself has enqueued or dequeued " INT64_FORMAT
-					  " messages, which count until it ends; max_depth is " INT64_FORMAT ".", n, e->limit),
+			errdetail_plural("The transaction itself has enqueued or dequeued " INT64_FORMAT
+							 " message, which counts until it ends; max_depth is " INT64_FORMAT ".",
+							 "The transaction itself has enqueued or dequeued " INT64_FORMAT
+							 " messages, which count until it ends; max_depth is " INT64_FORMAT ".", n, n, e->limit),
 			errhint("Commit before the call, or raise max_depth with aq.alter_queue."));
 }
 
