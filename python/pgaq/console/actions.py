@@ -84,9 +84,11 @@ ACTIONS = {
     "alter": Action(
         "Change settings", "What is empty remains as it is. {messages} in the queue.", "queue",
         """SELECT aq.alter_queue(%(queue)s, max_retries => NULLIF(%(max_retries)s, '')::int, retry_delay => NULLIF(%(retry_delay)s, '')::interval,
-            retention => NULLIF(%(retention)s, '')::interval, exception_queue => NULLIF(%(exception_queue)s, ''))::text""",
-        asked={"max_retries": "Max retries (-1: no limit)", "retry_delay": "Retry delay", "retention": "Retention", "exception_queue": "Exception queue"},
-        present="SELECT COALESCE(max_retries, -1) AS max_retries, retry_delay, retention, exception_queue FROM aq.queues WHERE queue_name = %(queue)s", count=LAG, back=QUEUE,
+            retention => NULLIF(%(retention)s, '')::interval, exception_queue => NULLIF(%(exception_queue)s, ''),
+            max_depth => NULLIF(%(max_depth)s, '')::bigint, on_full => NULLIF(%(on_full)s, ''))::text""",
+        asked={"max_retries": "Max retries (-1: no limit)", "retry_delay": "Retry delay", "retention": "Retention", "exception_queue": "Exception queue",
+            "max_depth": "Max depth (-1: no limit)", "on_full": "On full (wait, or error)"},
+        present="SELECT COALESCE(max_retries, -1) AS max_retries, retry_delay, retention, exception_queue, COALESCE(max_depth, -1) AS max_depth, on_full FROM aq.queues WHERE queue_name = %(queue)s", count=LAG, back=QUEUE,
     ),
     "redrive": Action(
         "Redrive dead letters", "{messages} {go} back to queue {queue}, as new messages without attempts.", "queue",
