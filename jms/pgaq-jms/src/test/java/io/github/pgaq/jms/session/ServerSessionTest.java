@@ -23,6 +23,7 @@ import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.QueueBrowser;
+import jakarta.jms.ResourceAllocationException;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TextMessage;
@@ -252,6 +253,32 @@ class ServerSessionTest extends ServerTest {
         session.commit();
         session.close();
         assertEquals("0", left(name));
+    }
+
+    /** What the commit acknowledges makes room for what it sends. */
+    @Test
+    void aWorkerSendsBackIntoTheFullQueue() throws Exception {
+        Session session = connection.createSession(Session.SESSION_TRANSACTED);
+        send(session, "a");
+        session.commit();
+        execute("SELECT aq.alter_queue('" + name + "', max_depth => 1, on_full => 'error')");
+        MessageConsumer consumer = session.createConsumer(session.createQueue(name));
+        assertEquals(List.of("a"), receive(consumer, 1));
+        send(session, "b");
+        session.commit();
+        assertEquals(List.of("b"), receive(consumer, 1));
+        session.commit();
+        assertEquals("0", left(name));
+    }
+
+    @Test
+    void aFullQueueHasNoResource() throws Exception {
+        execute("SELECT aq.alter_queue('" + name + "', max_depth => 1, on_full => 'error')");
+        Session session = connection.createSession();
+        send(session, "a");
+        ResourceAllocationException error = assertThrows(ResourceAllocationException.class, () -> send(session, "b"));
+        assertEquals("AQ053", error.getErrorCode());
+        assertEquals("1", left(name));
     }
 
     /** The thread reads from a socket, which an interrupt does not end. */
