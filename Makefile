@@ -25,7 +25,7 @@ EXTRA_CLEAN = $(DATA_built) $(DEPENDENCIES) src/.flags src/.points
 
 # libpq, for connections to other servers (src/link)
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -MMD -MP
-PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-clobbered
 ifdef WERROR
 PG_CFLAGS += -Werror
 endif
