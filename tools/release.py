@@ -266,7 +266,7 @@ def make_debian(build: Build) -> None:
 SUITES = {"17": ("trixie",), "18": ("sid",), "19": ("sid", "experimental")}
 COMPILE = """
 cd /build/{name}
-apt-get install -q -y --no-install-recommends -t {suite} postgresql-server-dev-{version}
+apt-get install -q -y --no-install-recommends postgresql-server-dev-{version} libpq-dev/{suite} libpq5/{suite}
 apt-get build-dep -q -y --no-install-recommends .
 env {environment} dpkg-buildpackage -us -uc -B
 mv /build/*.deb /build/*.changes /build/*.buildinfo /build/built
@@ -274,7 +274,7 @@ mv /build/*.deb /build/*.changes /build/*.buildinfo /build/built
 TRY = """
 printf '#!/bin/sh\\nexit 101\\n' >/usr/sbin/policy-rc.d
 chmod 755 /usr/sbin/policy-rc.d
-apt-get install -q -y --no-install-recommends -t {suite} /build/*.deb
+apt-get install -q -y --no-install-recommends /build/*.deb libpq5/{suite}
 /build/send-and-receive
 """
 
