@@ -569,21 +569,10 @@ def test_changes(people, conn, own):
     assert logged(conn)[1] == "resume" and "/act/resume" not in page and "/act/pause" in page
     for name in ("own_exceptions", "tales_exceptions"):
         assert "/act/pause" not in boss.get(f"/queue?name={name}").text
-    asked = act(
-        boss,
-        "alter",
-        queue=own,
-        max_retries="7",
-        retry_delay="2 minutes",
-        retention="",
-        exception_queue="",
-        max_depth="9000",
-        on_full="error",
-    )
-    assert (
-        re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions", "-1", "wait"]
-        and "<button>Change settings</button>" in asked
-    )
+    given = {"max_retries": "7", "retry_delay": "2 minutes", "max_depth": "9000", "on_full": "error"}
+    asked = act(boss, "alter", queue=own, retention="", exception_queue="", **given)
+    assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions", "-1", "wait"]
+    assert "<button>Change settings</button>" in asked
     changed = db.row(conn, "SELECT max_retries, max_depth, on_full FROM aq.queues WHERE queue_name = 'own'")
     assert list(changed.values()) == [7, 9000, "error"]
     assert "<dt>Max depth</dt><dd>9000" in boss.get("/queue?name=own").text.replace(",", "")
