@@ -6,7 +6,7 @@ DECLARE
 	function regprocedure;
 	for_all CONSTANT text[] := ARRAY(SELECT pg_catalog.btrim(name, E' \n\t') FROM pg_catalog.string_to_table($list$
 		buffered_consumers, buffered_message_rows, buffered_publishers, buffered_queue, cancel, classic_message_parts, classic_message_rows, classic_ready, consumers, dbid, dump_rows, errors, latencies, link_worker, links, listeners, may, may_any, may_stop_schedule,
-		message_cache, message_cache_returns, message_cache_use, message_parts, message_rows, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, role_usage, shows_consumer, snapshot_settings, takes_part,
+		message_cache, message_cache_returns, message_cache_use, message_parts, message_rows, node_own, node_state, unit_messages, notifiers, outgoing_address, outgoing_queue, partitions, properties, queue_counters, queue_traffic, role_usage, running, shows_consumer, snapshot_settings, takes_part,
 		streams, stuck, table_counters, trace_histogram, trace_objects, trace_rows, traces$list$, ',') name);
 BEGIN
 	FOR function IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'aq_internal'::regnamespace AND p.proname::text <> ALL (for_all) LOOP

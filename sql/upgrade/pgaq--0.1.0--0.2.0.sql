@@ -2775,8 +2775,6 @@ COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the
 COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
 COMMENT ON FUNCTION aq_internal.running(integer,integer) IS 'Internal: messages of a limited consumer that are in work; null: it has no limit, or they are not counted yet';
-REVOKE ALL ON ROUTINE aq_internal.running(integer,integer) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq_internal.running(integer,integer) TO CURRENT_USER; GRANT EXECUTE ON ROUTINE aq_internal.running(integer,integer) TO pgaq;
 COMMENT ON COLUMN aq.queues.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
 COMMENT ON COLUMN aq.queues.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq.queues.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';

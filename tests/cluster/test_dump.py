@@ -362,6 +362,7 @@ LOCKED_WAITS = (
 )
 
 
+@pytest.mark.sharded
 def test_drop_extension_ends_waits_that_have_locks(server, other):
     """Of sessions that wait for room, and for messages, in transactions that have locks of tables of pgaq."""
     with server.connect(other) as conn:

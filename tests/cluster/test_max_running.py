@@ -57,6 +57,21 @@ def waiter(server):
         one.close()
 
 
+def test_who_sees_what_is_in_work(server, conn):
+    """Roles with a privilege on the queue, and members of pg_monitor; others read the view as well, without the queue."""
+    db.execute(conn, "SELECT aq.create_queue('seen', max_running => 2)")
+    conn.execute("CREATE ROLE consumer LOGIN; CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE stranger LOGIN")
+    db.execute(conn, "SELECT aq.grant_queue('seen', 'consumer', 'dequeue')")
+    put(conn, "seen", 1)
+    conn.execute("BEGIN")
+    assert take(conn, "seen") == [1]
+    for role, expected in (("consumer", [(1,)]), ("monitor", [(1,)]), ("stranger", [])):
+        with server.connect(user=role) as other:
+            assert other.execute("SELECT running FROM aq.subscribers WHERE queue_name = 'seen'").fetchall() == expected, role
+    conn.execute("COMMIT")
+    db.execute(conn, "SELECT aq.drop_queue('seen', force => true)")
+
+
 def end(server, conn, queue, how):
     """One message is in work; ends this by the returned function."""
     other = server.connect()

@@ -39,7 +39,7 @@ from pgaq.load.workload import Options, Workload
 from pgaq_proof import faults
 
 POINTS = faults.test_points(*faults.TRAFFIC)
-# these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_in_session.py, test_jms_points.py, test_launcher.py, test_lease_points.py,
+# these need more than plain traffic, and have tests of their own below, in test_dead_letters.py, test_empty.py, test_immediate.py, test_in_session.py, test_jms_points.py, test_launcher.py, test_lease_points.py, test_max_running.py,
 # test_propagate.py, test_queue_history.py, test_rules.py, test_temporary.py or test_workers.py
 RARE = {
     "range-found", "nothing-ready", "worker-connected", "worker-last-round", "worker-leaves",
@@ -49,7 +49,7 @@ RARE = {
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made",
     "database-wanted", "history-written", "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
-    "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
+    "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "work-counted", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met", "change-met", "ranges-copied"}

@@ -120,14 +120,17 @@ PG_FUNCTION_INFO_V1(aq_shard_views_running);
 Datum
 aq_shard_views_running(PG_FUNCTION_ARGS)
 {
-	AqQueue    *queue = aq_catalog_get_by_id(PG_GETARG_INT32(0), true);
 	int			position = PG_GETARG_INT32(1);
+	AqQueue    *queue;
 	AqConsumerShm *consumer;
 	AqPeek		peek;
 	uint32		n = 0;
 	bool		known = false;
 
-	if (queue == NULL || aq_queue_limit(queue, position) == 0 || !aq_pins_peek(queue, &peek))
+	aq_session_require_preload();
+	queue = aq_catalog_get_numbered(PG_GETARG_INT32(0));
+	if (queue == NULL || position < 0 || position >= AQ_MAX_CONSUMERS || !aq_privilege_allows(queue, AQ_RIGHT_SEE) ||
+		!aq_privilege_shows_position(queue, position) || aq_queue_limit(queue, position) == 0 || !aq_pins_peek(queue, &peek))
 		PG_RETURN_NULL();
 	consumer = aq_shm_consumer(queue->shm, position);
 	if (consumer != NULL && shard_queue(queue->shm)->limited_known)
