@@ -164,16 +164,20 @@ def test_off(moved):
         minute(conn, clock, "a", (1, 0))
         configure(server, conn, "pgaq.history", "off")
         counting(conn)
-        put(conn, "a", 2, 3)
+        put_many(conn, "a", 2, 1001)
         clock.move(2)
         assert sums(conn, "a") == (1, 0)
         assert turns(conn) == 0
         configure(server, conn, "pgaq.history", "on")
-        put(conn, "a", 4)
-        clock.move(MINUTE)
-        until(lambda: turns(conn) > 0, "a turn, which sees where the counters are")
-        put(conn, "a", 5)
-        minute(conn, clock, "a", (2, 0))
+
+        def shown():
+            """The turn that sees where the counters are comes when the worker knows the setting and something changes."""
+            put(conn, "a", 0)
+            clock.move(MINUTE)
+            return sums(conn, "a")[0] > 1
+
+        until(shown, "what was put in a later minute")
+        assert sums(conn, "a")[0] < 1000
 
 
 def test_who_sees_what(moved):
