@@ -237,7 +237,7 @@ count_stream(AqQueueShm *shm, Stream *stream, const Evicted *evicted, AqMeasure 
 			if (sub != NULL)
 			{
 				measure->delayed += sub->nwaiting;
-				measure->leased += sub_more(sub) != NULL ? sub_more(sub)->nleased : 0;
+				measure->leased += sub_leased(sub);
 			}
 			else if (partition->frame == 0 && ssub->away > 0)
 			{

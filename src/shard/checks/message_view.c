@@ -229,7 +229,7 @@ read_ready(LogPicture *p, AqQueue *queue, Oid messages)
 			if (sub->nwaiting > 0)
 				memcpy(waiting, bitmap_of(sub->waiting), AQ_CHUNK_SIZE);
 			p->waiting[position] = waiting;
-			if (sub_more(sub) != NULL && sub_more(sub)->nleased > 0)
+			if (sub_leased(sub) > 0)
 				memcpy(leased, bitmap_of(sub_more(sub)->leased), AQ_CHUNK_SIZE);
 			p->leased[position] = leased;
 		}
@@ -383,7 +383,7 @@ sub_has_state(FrameSub *sub, bool delayed, const char *state)
 		return aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0) >= 0;
 	if (strcmp(state, "WAITING") == 0)
 		return delayed || sub->nwaiting > 0;
-	return sub_more(sub) != NULL && sub_more(sub)->nleased > 0;
+	return sub_leased(sub) > 0;
 }
 
 /* The same for a partition; true if it is not resident, because that is unknown.  The caller holds the latch. */

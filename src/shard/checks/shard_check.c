@@ -69,7 +69,7 @@ copy_leases(PartitionCopy *copy, SubCopy *to, const FrameSub *sub)
 	const SubMore *more = sub_more(sub);
 
 	copy_bitmap(to->leased, more != NULL ? more->leased : 0);
-	to->nleased = more != NULL ? more->nleased : 0;
+	to->nleased = sub_leased(sub);
 	to->nameless = to->late_pages = 0;
 	memset(to->in_retry_delay, 0, sizeof(to->in_retry_delay));
 	for (uint32 page = 0; more != NULL && page < LEASE_PAGES; page++)
@@ -536,11 +536,7 @@ sum_work(const Partition *partition, uint32 *sums)
 	int			position = -1;
 
 	while (partition->frame != 0 && (position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
-	{
-		const FrameSub *sub = frame_sub(frame_of(partition), position);
-
-		sums[position] += sub->ntaken + (sub_more(sub) != NULL ? sub_more(sub)->nleased : 0);
-	}
+		sums[position] += aq_slot_in_work(frame_sub(frame_of(partition), position));
 	for (position = 0; away != NULL && position < AQ_MAX_CONSUMERS; position++)
 		sums[position] += away[position];
 }

@@ -16,14 +16,6 @@
  */
 #include "shard/loading/loading_private.h"
 
-static uint32
-in_work(const FrameSub *sub)
-{
-	const SubMore *more = sub_more(sub);
-
-	return sub->ntaken + (more != NULL ? more->nleased : 0);
-}
-
 /* A partition is counted from now on, and is resident. */
 void
 aq_limit_enter(Partition *partition)
@@ -31,7 +23,7 @@ aq_limit_enter(Partition *partition)
 	int			position = -1;
 
 	while ((position = aq_frame_next_sub(frame_of(partition), position)) >= 0)
-		aq_places_count(partition, position, in_work(frame_sub(frame_of(partition), position)));
+		aq_places_count(partition, position, aq_slot_in_work(frame_sub(frame_of(partition), position)));
 	partition->limited = true;
 }
 
@@ -72,7 +64,7 @@ aq_limit_evict(Partition *partition)
 	leased = aq_chunk_ptr(chunk);
 	memset(leased, 0, AQ_CHUNK_SIZE);
 	while ((position = aq_frame_next_sub(frame, position)) >= 0)
-		leased[position] = in_work(frame_sub(frame, position));
+		leased[position] = aq_slot_in_work(frame_sub(frame, position));
 	return chunk;
 }
 

@@ -145,11 +145,7 @@ count_leased(AqQueue *queue, Stream *stream, Partition *partition, void *arg)
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_LEASE_SETTLE);
 	if (partition->stream == stream->index && partition->number == number)
-	{
-		const SubMore *more = partition->frame != 0 ? sub_more(frame_sub(frame_of(partition), lent->position)) : NULL;
-
-		lent->n += partition->frame == 0 ? partition->away_leased : more != NULL ? more->nleased : 0;
-	}
+		lent->n += partition->frame == 0 ? partition->away_leased : sub_leased(frame_sub(frame_of(partition), lent->position));
 	aq_latch_free(&stream->latch);
 	return true;
 }

@@ -400,6 +400,15 @@ sub_more(const FrameSub *sub)
 	return sub == NULL || sub->more == 0 ? NULL : (SubMore *) aq_chunk_ptr(sub->more);
 }
 
+/* How many of the consumer's messages in the frame are leased. */
+static inline uint32
+sub_leased(const FrameSub *sub)
+{
+	const SubMore *more = sub_more(sub);
+
+	return more != NULL ? more->nleased : 0;
+}
+
 /* The place of the message's lease; NULL: there is no page for it. */
 static inline Lease *
 lease_at(const FrameSub *sub, uint32 slot)

@@ -844,7 +844,7 @@ aq_slot_unload(Stream *stream, Partition *partition, int position)
 {
 	StreamSub  *ssub = stream_sub(stream, position);
 	const FrameSub *sub = frame_sub(frame_of(partition), position);
-	uint32		nleased = sub->more != 0 ? sub_more(sub)->nleased : 0;
+	uint32		nleased = sub_leased(sub);
 	int			first = sub->nready == 0 ? -1 : aq_bitmap_next(bitmap_of(sub->ready), PARTITION_SLOTS, 0);
 
 	Assert(sub->ntaken == 0 && sub->nretry == 0 && ssub->ready >= sub->nready);

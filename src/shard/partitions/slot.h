@@ -223,6 +223,13 @@ aq_slot_was_alone(const FrameSub *sub, uint32 number)
 	return more != NULL && more->alone != 0 && aq_bitmap_test(bitmap_of(more->alone), number);
 }
 
+/* How many of the consumer's messages in the frame are in work: see places.c. */
+static inline uint32
+aq_slot_in_work(const FrameSub *sub)
+{
+	return sub->ntaken + sub_leased(sub);
+}
+
 /* Does a lease of the message run? */
 static inline bool
 aq_slot_is_leased(const FrameSub *sub, uint32 number)

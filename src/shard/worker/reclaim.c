@@ -398,7 +398,7 @@ finish_bits(AqQueueShm *shm, Stream *stream, Partition *partition, int position,
 		(void) aq_slot_counted(partition, position, slot);
 		aq_settle_removed(shm, partition, position, slot, removal);
 	}
-	for (slot = 0; slot < PARTITION_SLOTS && sub_more(sub) != NULL && sub_more(sub)->nleased > 0; slot++)
+	for (slot = 0; slot < PARTITION_SLOTS && sub_leased(sub) > 0; slot++)
 		if (aq_slot_hold_lease(partition, position, slot))
 			aq_settle_removed(shm, partition, position, slot, removal);
 }
