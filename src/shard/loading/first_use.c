@@ -324,7 +324,7 @@ aq_first_use_limit(AqQueueShm *shm)
 			aq_point("work-counted");
 			if (!enter_known(stream, partition, false) &&
 				(has_log(shm, partition) || !enter_known(stream, partition, true)))
-				aq_load_work(shm, partition);
+				aq_load_count(shm, partition);
 		}
 	pg_write_barrier();			/* the counts come first */
 	sq->limited_known = true;

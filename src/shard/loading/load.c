@@ -673,18 +673,9 @@ aq_load_reopen(AqQueueShm *shm, Stream *stream)
 	return open;
 }
 
-/* Only counts its contents, for the worker's job after a restart. */
+/* Only counts its contents: for the worker's job after a restart, or those in work for limits of consumers. */
 void
 aq_load_count(AqQueueShm *shm, Partition *partition)
-{
-	if (!partition->counted)
-		load(shm, partition, false, false, 0);
-	aq_chunks_trim();
-}
-
-/* Counts its messages in work, for limits of consumers. */
-void
-aq_load_work(AqQueueShm *shm, Partition *partition)
 {
 	load(shm, partition, false, false, 0);
 	aq_chunks_trim();

@@ -30,7 +30,6 @@ extern void aq_load_partition(AqQueueShm *shm, Partition *partition);	/* may wai
 extern void aq_load_for_take(AqQueueShm *shm, Partition *partition, uint32 spare);
 extern bool aq_load_reopen(AqQueueShm *shm, Stream *stream);	/* may wait; call it without a latch */
 extern void aq_load_count(AqQueueShm *shm, Partition *partition);
-extern void aq_load_work(AqQueueShm *shm, Partition *partition);
 
 /* --- first_use.c ------------------------------------------------------------------------- */
 extern char *aq_first_use_lost_table(const AqQueue *queue);
