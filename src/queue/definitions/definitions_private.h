@@ -35,10 +35,16 @@ typedef struct AqQueueRow
 	Datum		values[AQ_QUEUE_COLUMNS];
 } AqQueueRow;
 
+/* Has the call given this column a value? */
+static inline bool
+aq_queue_row_has(const AqQueueRow *row, AqQueueColumn column)
+{
+	return row->set[column] && !row->nulls[column];
+}
+
 extern void aq_queue_row_set(AqQueueRow *row, AqQueueColumn column, Datum value, bool isnull);
-pg_noreturn extern void aq_queue_row_refuse_limit(const char *which);
+extern void aq_queue_row_check_limit(bool sharded, bool distributed);
 extern void aq_queue_row_refuse_depth(const AqQueueRow *row);
-extern void aq_subscriber_refuse_limit(const AqQueue *queue);
 extern bool aq_queue_row_read(AqQueueRow *row, FunctionCallInfo fcinfo, bool alters, bool sharded);
 extern void aq_queue_row_insert(const AqQueueRow *row);
 extern void aq_queue_row_update(const AqQueueRow *row, int32 id);

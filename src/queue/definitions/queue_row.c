@@ -112,17 +112,18 @@ check_max_running(int32 max_running, bool alters, bool sharded)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", max_running),
 				errhint("%s means no limit. To give consumers no messages, use aq.pause.", alters ? "-1" : "Null"));
-	if (!sharded)
-		aq_queue_row_refuse_limit("queues of queue tables");
+	aq_queue_row_check_limit(sharded, false);
 }
 
 /* Other nodes and queue tables do not count what is in work. */
 void
-aq_queue_row_refuse_limit(const char *which)
+aq_queue_row_check_limit(bool sharded, bool distributed)
 {
-	ereport(ERROR,
-			aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"max_running\" is not supported for %s", which),
-			errhint("Use a sharded queue that is not distributed."));
+	if (distributed || !sharded)
+		ereport(ERROR,
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"max_running\" is not supported for %s",
+						 distributed ? "distributed queues" : "queues of queue tables"),
+				errhint("Use a sharded queue that is not distributed."));
 }
 
 /* Queue tables also have negative priorities, but in aq.alter_queue -1 means no default. */
@@ -163,7 +164,7 @@ check_max_depth(int64 max_depth, bool alters)
 void
 aq_queue_row_refuse_depth(const AqQueueRow *row)
 {
-	if (row->set[AQ_QUEUE_MAX_DEPTH] && !row->nulls[AQ_QUEUE_MAX_DEPTH])
+	if (aq_queue_row_has(row, AQ_QUEUE_MAX_DEPTH))
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "an exception queue has no \"max_depth\""),
 				errhint("It takes every message that other queues could not deliver."));

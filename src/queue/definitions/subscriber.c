@@ -342,13 +342,6 @@ aq_subscriber_pause(FunctionCallInfo fcinfo, const char *command, const char *by
 	aq_catalog_changed();
 }
 
-void
-aq_subscriber_refuse_limit(const AqQueue *queue)
-{
-	if (queue->distributed || queue->store->kind != AQ_STORE_SHARDED)
-		aq_queue_row_refuse_limit(queue->distributed ? "distributed queues" : "queues of queue tables");
-}
-
 /* aq.limit_subscriber(queue_name, consumer, max_running) */
 PG_FUNCTION_INFO_V1(aq_subscriber_limit);
 Datum
@@ -359,7 +352,7 @@ aq_subscriber_limit(PG_FUNCTION_ARGS)
 	AqConsumer *consumer = own_subscriber(queue, aq_args_name(fcinfo, 1, "consumer"), false);
 	int32		id = queue->id;
 
-	aq_subscriber_refuse_limit(queue);
+	aq_queue_row_check_limit(queue->store->kind == AQ_STORE_SHARDED, queue->distributed);
 	if (!PG_ARGISNULL(2) && PG_GETARG_INT32(2) < 1)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", PG_GETARG_INT32(2)),
