@@ -54,7 +54,7 @@ extern int64 aq_metrics_in_flight(AqQueueShm *shm, AqConsumerShm *consumer, cons
 extern void aq_history_init(void);
 
 /* --- wait.c */
-extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, const bool *full,
+extern bool aq_wait_until(AqQueue *const *queues, int n, const int *position, const AqEvent *event,
 						  bool selective, uint32 key, bool channel, int64 timeout_us,
 						  bool (*attempt) (void *arg), void *arg);
 

@@ -70,8 +70,7 @@ typedef struct Request
 	AqImmediate immediate;		/* with immediate visibility, and without a helper */
 	bool		outdated;		/* the description was, before it was found out what can be dequeued */
 	bool		ungated;		/* a paused consumer gets messages, too */
-	bool		paused;			/* the latest attempt has found the consumer paused */
-	bool		full;			/* the latest attempt has found max_running of its messages in work */
+	AqEvent		event;			/* what the call waits for since the latest attempt */
 	int64		bytes;			/* of returned payloads */
 } Request;
 
@@ -467,13 +466,27 @@ take_from(Request *request, Source *source)
 	}
 }
 
-/* May the call not take messages, because of aq.pause? */
+/* May aq.pause and max_running keep messages from the call? */
 static bool
-is_paused(Request *request)
+is_gated(const Request *request)
 {
-	request->paused = !request->ungated && request->take.mode != AQ_MODE_BROWSE &&
-		aq_queue_is_paused(request->queue, request->take.position);
-	return request->paused;
+	return !request->ungated && request->take.mode != AQ_MODE_BROWSE;
+}
+
+static bool
+is_paused(const Request *request)
+{
+	return is_gated(request) && aq_queue_is_paused(request->queue, request->take.position);
+}
+
+static AqEvent
+event_of(const Request *request)
+{
+	if (is_paused(request))
+		return AQ_EVENT_PAUSED;
+	if (is_gated(request) && request->take.position >= 0 && aq_queue_is_full(request->queue, request->take.position))
+		return AQ_EVENT_LIMIT;
+	return AQ_EVENT_DEQUEUE_WAIT;
 }
 
 /* The sources are tried first in turn, so that none starves. */
@@ -554,8 +567,7 @@ attempt_in_helper(Request *request)
 	request->queue = aq_pins_pin_current(request->queue, false);
 	if (request->queue->multi)
 		(void) find_consumer(request);
-	(void) is_paused(request);
-	request->full = request->take.position >= 0 && aq_queue_is_full(request->queue, request->take.position);
+	request->event = event_of(request);
 	refresh_sources(request);
 }
 
@@ -580,8 +592,8 @@ attempt(void *arg)
 		request->outdated = false;
 		found = attempt_once(request);
 	} while (!found && request->outdated);
-	request->full = !found && request->take.limited && request->take.position >= 0 &&
-		aq_queue_is_full(request->queue, request->take.position);
+	if (!found)
+		request->event = event_of(request);
 	return found;
 }
 
@@ -592,7 +604,7 @@ wait_for_sources(Request *request, int64 timeout)
 
 	for (int i = 0; i < request->nsources; i++)
 		queues[i] = request->sources[i].queue;
-	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->paused, &request->full,
+	(void) aq_wait_until(queues, request->nsources, &request->take.position, &request->event,
 						 request->take.filter != NULL || request->take.id != NULL, request->take.key,
 						 request->take.mode == AQ_MODE_BROWSE && request->queue->has_limit, timeout, attempt, request);
 }
@@ -662,7 +674,7 @@ static bool
 run_request(Request *request, const char *navigation, int64 timeout)
 {
 	request->take.patient |= timeout < 0;
-	request->take.limited = !request->ungated && request->take.mode != AQ_MODE_BROWSE;
+	request->take.limited = is_gated(request);
 	request->take.waits = timeout != 0;
 	if (timeout != 0)
 		remember(request, palloc0(sizeof(AqSeen)));

@@ -28,9 +28,7 @@ typedef struct DequeueWait
 	int			n;
 	AqWaitTarget *targets;
 	const int  *position;		/* position of the consumer at the last attempt; -1: it is not known */
-	const bool *paused;			/* it was paused then */
-	const bool *full;			/* max_running of its messages were in work */
-	AqEvent		event;
+	const AqEvent *event;		/* what it waits for since then */
 	bool		(*attempt) (void *arg);
 	void	   *arg;
 } DequeueWait;
@@ -43,7 +41,7 @@ typedef struct DequeueWait
 static bool
 move_targets(DequeueWait *wait)
 {
-	int			position = *wait->position < 0 || *wait->paused ? AQ_NO_CONSUMER : *wait->position;
+	int			position = *wait->position < 0 || *wait->event == AQ_EVENT_PAUSED ? AQ_NO_CONSUMER : *wait->position;
 	bool		moved = wait->targets[0].position != position;
 
 	for (int i = 0; i < wait->n && moved; i++)
@@ -61,7 +59,6 @@ check_by_attempt(void *arg)
 
 	if (wait->attempt(wait->arg))
 		return 0;
-	wait->event = *wait->paused ? AQ_EVENT_PAUSED : *wait->full ? AQ_EVENT_LIMIT : AQ_EVENT_DEQUEUE_WAIT;
 	return move_targets(wait) ? AQ_WAITERS_AGAIN : -1;
 }
 
@@ -70,12 +67,12 @@ check_by_attempt(void *arg)
  * gets now, because of max_running, wake it.
  */
 bool
-aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *paused, const bool *full,
+aq_wait_until(AqQueue *const *queues, int n, const int *position, const AqEvent *event,
 			  bool selective, uint32 key, bool channel, int64 timeout_us,
 			  bool (*attempt) (void *arg), void *arg)
 {
 	AqWaitTarget *targets = palloc0(n * sizeof(AqWaitTarget));
-	DequeueWait wait = {.n = n, .targets = targets, .position = position, .paused = paused, .full = full, .attempt = attempt, .arg = arg};
+	DequeueWait wait = {.n = n, .targets = targets, .position = position, .event = event, .attempt = attempt, .arg = arg};
 	int64		deadline = timeout_us < 0 ? -1 : aq_clock_us() + timeout_us;
 
 	for (int i = 0; i < n; i++)
@@ -86,7 +83,7 @@ aq_wait_until(AqQueue *const *queues, int n, const int *position, const bool *pa
 		targets[i].key = key;
 	}
 	(void) move_targets(&wait);
-	return aq_waiters_sleep(targets, n, false, channel, &wait.event, deadline, check_by_attempt, &wait) >= 0;
+	return aq_waiters_sleep(targets, n, false, channel, event, deadline, check_by_attempt, &wait) >= 0;
 }
 
 /* --- the procedures --------------------------------------------------------------------- */
