@@ -664,17 +664,16 @@ has_room(const AqEnqueue *call, AqQueue *queue, Bitmapset *const *targets, uint3
 }
 
 /*
- * After a wait for room, of which there can be many: what the attempt before has
- * allocated is freed.
+ * Called before another attempt, after a wait for room, of which there can be
+ * many: frees what the attempt before has allocated.
  */
-static bool
-try_again(MemoryContext *memory)
+static void
+begin_again(MemoryContext *memory)
 {
 	if (*memory == NULL)
 		*memory = AllocSetContextCreate(CurrentMemoryContext, "pgaq enqueue", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextReset(*memory);
 	MemoryContextSwitchTo(*memory);
-	return true;
 }
 
 /* The id of the message, or NULL when no subscriber wants it. */
@@ -692,7 +691,7 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext memory = NULL;
 
-	do
+	for (;;)
 	{
 		const AqEnqueue *agreed;
 		bool		from_text;
@@ -712,7 +711,10 @@ aq_enqueue_message(const AqEnqueue *call, Datum payload, bool isnull)
 		aq_trace_context_add(call, queue, &options, 1, 1, &value, &isnull);
 		queue = side_to_put(call, queue);
 		targets = choose_targets(call, &queue, &options, 1, &value, &isnull);
-	} while (!has_room(call, queue, targets, 1, &wait) && try_again(&memory));
+		if (has_room(call, queue, targets, 1, &wait))
+			break;
+		begin_again(&memory);
+	}
 	MemoryContextSwitchTo(outer);
 	if (is_unwanted(targets, 0))
 		return NULL;
@@ -752,7 +754,7 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext memory = NULL;
 
-	do
+	for (;;)
 	{
 		const AqEnqueue *each;
 		bool		from_text;
@@ -780,7 +782,10 @@ aq_enqueue_messages(const AqEnqueue *call, int n, const Datum *payloads, const b
 		queue = side_to_put(call, queue);
 		targets = own != NULL ? choose_for_each(each, &queue, own, n, values, nulls)
 			: choose_targets(call, &queue, &common, n, values, nulls);
-	} while (!has_room(call, queue, targets, n, &wait) && try_again(&memory));
+		if (has_room(call, queue, targets, n, &wait))
+			break;
+		begin_again(&memory);
+	}
 	MemoryContextSwitchTo(outer);
 	kept = drop_unwanted(n, values, nulls, targets, own, unwanted);
 	if (kept > 0)
