@@ -167,25 +167,14 @@ extern struct LocalPgBackendStatus *aq_compat_backend_status(int i);
 #define AQ_CHECK_PERMS_PASS range_table, raise
 #endif
 
-/* Does the current role own the extension? */
+/* Does the current role own this object of pg_extension or pg_database? */
 static inline bool
-aq_extension_owned(Oid extension)
+aq_object_owned(Oid catalog, Oid object)
 {
 #if PG_VERSION_NUM >= 160000
-	return object_ownercheck(ExtensionRelationId, extension, GetUserId());
+	return object_ownercheck(catalog, object, GetUserId());
 #else
-	return pg_extension_ownercheck(extension, GetUserId());
-#endif
-}
-
-/* Does the current role own the database? */
-static inline bool
-aq_database_owned(Oid database)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_ownercheck(DatabaseRelationId, database, GetUserId());
-#else
-	return pg_database_ownercheck(database, GetUserId());
+	return catalog == ExtensionRelationId ? pg_extension_ownercheck(object, GetUserId()) : pg_database_ownercheck(object, GetUserId());
 #endif
 }
 

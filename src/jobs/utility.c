@@ -180,7 +180,7 @@ may_create_databases(void)
 static bool
 may_have_database(Node *command, Oid database)
 {
-	return aq_database_owned(database) ||
+	return aq_object_owned(DatabaseRelationId, database) ||
 		(IsA(command, CreatedbStmt) && is_template(database) && may_create_databases());
 }
 
@@ -227,7 +227,7 @@ begin_drop(DropStmt *command, Oid extension)
 {
 	drops_pgaq = true;
 	/* without CASCADE it fails if there are queues */
-	if (OidIsValid(extension) && command->behavior == DROP_CASCADE && aq_extension_owned(extension) && on_drops_pgaq)
+	if (OidIsValid(extension) && command->behavior == DROP_CASCADE && aq_object_owned(ExtensionRelationId, extension) && on_drops_pgaq)
 	{
 		aq_session_attach();
 		on_drops_pgaq();
