@@ -366,7 +366,7 @@ has_place(const Take *take)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot wait for messages of queue \"%s\"", take->queue->name),
-				 errdetail("This transaction has dequeued as many as may be in work at a time (%u).", take->max_running),
+				 errdetail("This transaction has dequeued as many messages as the consumer may have in work: %u.", take->max_running),
 				 errhint("Commit or roll back first.")));
 	/* one that the transaction has locked may be taken */
 	return options->id != NULL;

@@ -17,7 +17,7 @@ X(LATCH_ROW_CACHE, "latch: row cache objects", CONCURRENCY, "address", "number",
 X(ROW_CACHE_MUTEX, "row cache mutex", CONCURRENCY, "cache id", "where requested", "", "a hash bucket or a row of a dictionary cache")
 X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id", "process#", "wait time", "a message for the consumer")
 X(PAUSED, "aq: consumer paused", IDLE, "queue id", "process#", "wait time", "aq.resume, because the consumer or the queue is paused")
-X(LIMIT, "aq: max_running", IDLE, "queue id", "process#", "wait time", "the end of a message in work: max_running of the consumer's messages are")
+X(LIMIT, "aq: max_running", IDLE, "queue id", "process#", "wait time", "the end of work on a message, because the consumer has max_running messages in work")
 X(FLOW_CONTROL, "Streams AQ: enqueue blocked due to flow control", QUEUEING, "queue id", "messages", "limit", "consumers to dequeue some of their buffered messages")
 X(QUEUE_FULL, "aq: queue full", QUEUEING, "queue id", "messages", "limit", "consumers to finish messages of the queue, which has as many as its max_depth allows")
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")

@@ -255,7 +255,7 @@ class ServerSessionTest extends ServerTest {
         assertEquals("0", left(name));
     }
 
-    /** What the commit acknowledges makes room for what it sends. */
+    /** The commit acknowledges the received message first, so that there is room for the one it sends. */
     @Test
     void aWorkerSendsBackIntoTheFullQueue() throws Exception {
         Session session = connection.createSession(Session.SESSION_TRANSACTED);
