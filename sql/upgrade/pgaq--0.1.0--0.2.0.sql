@@ -121,6 +121,10 @@ ALTER TABLE aq_internal.queue ADD COLUMN max_depth bigint CHECK (max_depth > 0),
 ALTER TABLE aq_internal.queue ADD COLUMN max_running integer CHECK (max_running > 0);
 ALTER TABLE aq_internal.subscriber ADD COLUMN max_running integer CHECK (max_running > 0);
 
+-- rate
+ALTER TABLE aq_internal.queue ADD COLUMN rate text;
+ALTER TABLE aq_internal.subscriber ADD COLUMN rate text;
+
 -- Written by tools/upgrade --write from here to the end: functions and views, their comments, owners and rights.
 -- Sessions that read these views wait until the end. None of them fails: this fails if it does not get all locks in time.
 DO $$
@@ -185,10 +189,10 @@ BEGIN
 		'aq.metrics(pg_catalog.text)',
 		'aq.node_deliver(pg_catalog.uuid,bigint,bigint,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])',
 		'aq.propagation_put(pg_catalog.uuid,bigint,bigint,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text[],integer[],bigint[],pg_catalog.text[],pg_catalog.jsonb[],pg_catalog.text[],pg_catalog.text[],pg_catalog.uuid[])']::regprocedure[],
-			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer)',
+			ARRAY['aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text)',
 		'aq.browse(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
 		'aq.browse(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text)',
-		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer)',
+		'aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
 		'aq.dequeue_full(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text)',
@@ -259,11 +263,11 @@ DROP FUNCTION aq.enqueue(pg_catalog.text,pg_catalog.text,integer,interval,interv
 DROP FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision);
 DROP FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean);
 CREATE SCHEMA aq_jms;
-CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT 'wait'::text, max_running integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'jsonb'::regtype, multiple_consumers boolean DEFAULT false, shards integer DEFAULT NULL::integer, max_retries integer DEFAULT 5, retry_delay interval DEFAULT '00:00:01'::interval, retention interval DEFAULT '00:00:00'::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, queue_table text DEFAULT NULL::text, queue_type text DEFAULT 'normal'::text, if_not_exists boolean DEFAULT false, retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '00:10:00'::interval, retry_jitter double precision DEFAULT 0.1, distributed boolean DEFAULT false, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT '00:00:00'::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT 'wait'::text, max_running integer DEFAULT NULL::integer, rate text DEFAULT NULL::text)
  RETURNS text
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_create_queue$function$;
-CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT NULL::text, max_running integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL::integer, retry_delay interval DEFAULT NULL::interval, retention interval DEFAULT NULL::interval, exception_queue text DEFAULT NULL::text, comment text DEFAULT NULL::text, new_owner regrole DEFAULT NULL::regrole, new_name text DEFAULT NULL::text, retry_delay_factor double precision DEFAULT NULL::double precision, retry_delay_max interval DEFAULT NULL::interval, retry_jitter double precision DEFAULT NULL::double precision, default_priority integer DEFAULT NULL::integer, default_delay interval DEFAULT NULL::interval, default_expiration interval DEFAULT NULL::interval, max_depth bigint DEFAULT NULL::bigint, on_full text DEFAULT NULL::text, max_running integer DEFAULT NULL::integer, rate text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_admin_alter_queue$function$;
@@ -275,7 +279,7 @@ CREATE OR REPLACE FUNCTION aq.resume(queue_name text, consumer text DEFAULT NULL
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_pause_end$function$;
-CREATE OR REPLACE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer)
+CREATE OR REPLACE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer DEFAULT NULL::integer, rate text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_subscriber_limit$function$;
@@ -704,7 +708,8 @@ CREATE OR REPLACE VIEW aq.queues WITH (security_barrier=true) AS
     q.pause_reason,
     q.max_depth,
     q.on_full,
-    q.max_running
+    q.max_running,
+    q.rate
    FROM aq_internal.queue q
   WHERE (pg_has_role('pg_monitor'::name, 'USAGE'::text) OR aq_internal.may(q.rights_id, 'ANY'::text));
 CREATE OR REPLACE FUNCTION aq_internal.latencies(queue_id integer, OUT delivery_mode text, OUT messages bigint, OUT total_seconds double precision, OUT buckets bigint[], OUT since timestamp with time zone)
@@ -775,7 +780,8 @@ CREATE OR REPLACE VIEW aq.subscribers WITH (security_barrier=true) AS
     s.paused_by,
     s.pause_reason,
     COALESCE(s.max_running, q.max_running) AS max_running,
-    aq_internal.running(q.queue_id, c."position") AS running
+    aq_internal.running(q.queue_id, c."position") AS running,
+    COALESCE(s.rate, q.rate) AS rate
    FROM ((aq_internal.queue q
      CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c(queue_id, "position", enqueued, dequeued, ready, waiting, last_enqueue, last_dequeue, consumed, latency, last_latency, dequeue_transactions, executions, dequeue_elapsed, dequeue_cpu, browsed, failed, rule_failures, last_rule_failure, rule_error))
      LEFT JOIN aq_internal.subscriber s ON (((s.queue_id = q.queue_id) AND (s."position" = c."position"))))
@@ -2300,6 +2306,7 @@ DROP FUNCTION aq_internal.messages(integer,pg_catalog.uuid,pg_catalog.text,integ
 COMMENT ON SCHEMA aq_jms IS 'Advanced Queuing: functions of the Jakarta Messaging provider, and its messages for programs in SQL';
 REVOKE ALL ON SCHEMA aq_jms FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA aq_jms TO CURRENT_USER; GRANT USAGE ON SCHEMA aq_jms TO PUBLIC; GRANT USAGE ON SCHEMA aq_jms TO pgaq;
+COMMENT ON COLUMN aq_internal.queue.rate IS 'how many messages each consumer gets in a time; null: no limit';
 COMMENT ON COLUMN aq_internal.queue.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
 COMMENT ON COLUMN aq_internal.queue.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq_internal.queue.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
@@ -2309,6 +2316,7 @@ COMMENT ON COLUMN aq_internal.queue.paused IS 'since when it is paused for all c
 COMMENT ON COLUMN aq_internal.queue.default_expiration IS 'expiration of messages that are enqueued without one; null: they never expire';
 COMMENT ON COLUMN aq_internal.queue.default_delay IS 'delay of messages that are enqueued without one';
 COMMENT ON COLUMN aq_internal.queue.default_priority IS 'priority of messages that are enqueued without one; null: 1';
+COMMENT ON COLUMN aq_internal.subscriber.rate IS 'how many messages it gets in a time; null: as the queue says';
 COMMENT ON COLUMN aq_internal.subscriber.max_running IS 'how many of its messages may be in work at a time; null: as the queue says';
 COMMENT ON COLUMN aq_internal.subscriber.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq_internal.subscriber.paused_by IS 'name of the role that paused it';
@@ -2318,7 +2326,7 @@ COMMENT ON COLUMN aq_internal.schedule.paused IS 'by aq.stop_schedule';
 COMMENT ON COLUMN aq_internal.propagation_batch.keys IS 'keys; null: none has one';
 COMMENT ON TABLE aq_internal.node_identity IS 'The identity of this database as a node: one row, made by the first call of aq.add_node';
 COMMENT ON COLUMN aq_internal.node_held.origin IS 'identity of the node to which it belongs; this node: the messages were adopted, see aq.remove_node';
-COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) IS 'Create a queue, started, owned by the current role; returns its name.
+COMMENT ON FUNCTION aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text) IS 'Create a queue, started, owned by the current role; returns its name.
 payload_type: jsonb, text, bytea, xml or a composite type
 multiple_consumers: true makes a topic
 shards: 1 to 32 (null: pgaq.default_shards)
@@ -2350,21 +2358,26 @@ on_full: what an enqueue into the full queue does: wait until there is room, at 
   pgaq.flow_control_timeout, or error: fail at once
 max_running: how many messages of each consumer may be in work at a time: taken by open or prepared
   transactions, or leased (null: no limit); not for queue tables and distributed queues
+rate: how many messages each consumer gets in a time (null: no limit): a number, a slash, and a time in
+  milliseconds, seconds, minutes, hours or days, such as ''100/minute'' or ''5/10 seconds''. At once it
+  gets at most that number, or as many as ''100/minute burst 10'' says. A message that is dequeued
+  again after a rollback counts again; not for queue tables and distributed queues
 Errors 0A000, 22004, 22023, 42602, 42704, 42710, 42809';
-REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) FROM PUBLIC;
-GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer) TO CURRENT_USER;
+REVOKE ALL ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text) FROM PUBLIC;
+GRANT EXECUTE ON ROUTINE aq.create_queue(pg_catalog.text,pg_catalog.regtype,boolean,integer,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.text,pg_catalog.text,boolean,double precision,interval,double precision,boolean,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text) TO CURRENT_USER;
 COMMENT ON FUNCTION aq.drop_queue_table(pg_catalog.text,boolean) IS 'Drop a queue table, its exception queue and the views on it.
 force: true also drops its queues and their messages, and ends waits for these in other sessions at
   once, as aq.drop_queue does
 Waits for transactions that use them. For the queue table''s owner.
 Errors 2BP01, 42704, 55000';
-COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer) IS 'Change a queue; null leaves a setting unchanged.
+COMMENT ON FUNCTION aq.alter_queue(pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text,pg_catalog.regrole,pg_catalog.text,double precision,interval,double precision,integer,interval,interval,bigint,pg_catalog.text,integer,pg_catalog.text) IS 'Change a queue; null leaves a setting unchanged.
 max_retries: -1 for no limit; otherwise at most 255 in a sharded queue
 retry_delay_max: ''-1'' for no limit
 default_priority: -1 for no default
 default_expiration: ''-1'' for no default
 max_depth: -1 for no limit
 max_running: -1 for no limit; a lower limit takes effect as messages in work end
+rate: none for no limit
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it
@@ -2395,9 +2408,11 @@ COMMENT ON FUNCTION aq."check"(interval) IS 'Compare shared memory with the tabl
   of the queues that are in memory. For superusers.
 patience: time for which differences are read again, because concurrent work looks like a
   difference';
-COMMENT ON FUNCTION aq.limit_subscriber(pg_catalog.text,pg_catalog.text,integer) IS 'Limit how many messages of a subscriber may be in work at a time: taken by open or prepared
-  transactions, or leased. A dequeue gets no others, and sessions that wait are woken when one ends.
+COMMENT ON FUNCTION aq.limit_subscriber(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text) IS 'Limit how many messages of a subscriber may be in work at a time: taken by open or prepared
+  transactions, or leased; and how many it gets in a time. A dequeue gets no others, and sessions that
+  wait are woken when it gets the next one. Each call sets both limits.
 max_running: instead of the queue''s limit (null: the queue''s limit applies)
+rate: instead of the queue''s rate, as in aq.create_queue (null: the queue''s rate applies)
 A lower limit takes effect as messages in work end. Not for queue tables and distributed queues. For
   the queue''s owner, and, with the subscribe privilege, the role that subscribed it.
 Errors 0A000, 22023, 42501, 42704, 42809';
@@ -2775,6 +2790,7 @@ COMMENT ON FUNCTION aq_internal.classic_message_parts(integer) IS 'Internal: the
 COMMENT ON FUNCTION aq_internal.classic_message_rows(integer,pg_catalog.uuid,pg_catalog.text,bigint,bigint) IS 'Internal: what aq.messages shows of a part of one queue of a queue table';
 COMMENT ON FUNCTION aq_internal.buffered_message_rows(integer,pg_catalog.uuid,pg_catalog.text) IS 'Internal: the buffered messages of one queue';
 COMMENT ON FUNCTION aq_internal.running(integer,integer) IS 'Internal: messages of a limited consumer that are in work; null: it has no limit, or they are not counted yet';
+COMMENT ON COLUMN aq.queues.rate IS 'how many messages each consumer gets in a time; null: no limit';
 COMMENT ON COLUMN aq.queues.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
 COMMENT ON COLUMN aq.queues.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq.queues.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
@@ -2810,6 +2826,7 @@ COMMENT ON VIEW aq.latencies IS 'How long messages had waited when they were deq
 REVOKE ALL ON TABLE aq.latencies FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.latencies TO CURRENT_USER; GRANT SELECT ON TABLE aq.latencies TO PUBLIC;
 COMMENT ON COLUMN aq.subscribers.waiting IS 'sessions that wait for its messages, except while it is paused';
+COMMENT ON COLUMN aq.subscribers.rate IS 'how many messages it gets in a time, by aq.limit_subscriber or rate of the queue; null: no limit';
 COMMENT ON COLUMN aq.subscribers.running IS 'messages in work: taken by running and prepared transactions, or leased; null: it has no limit, or has not dequeued since the restart';
 COMMENT ON COLUMN aq.subscribers.max_running IS 'how many of its messages may be in work at a time, by aq.limit_subscriber or max_running of the queue; null: no limit';
 COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';

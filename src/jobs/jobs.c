@@ -712,3 +712,9 @@ aq_jobs_damage_stops(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 #endif
+
+int64
+aq_jobs_since(void)
+{
+	return aq_jobs_area->since;
+}

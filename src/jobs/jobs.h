@@ -174,6 +174,9 @@ extern int64 aq_fair_spent(void);
 extern const char *aq_fair_message(const ErrorData *error);
 extern const char *aq_fair_too_long(void);
 
+/* When the server began to accept changes, as aq_clock_us(); 0: no launcher has started yet. */
+extern int64 aq_jobs_since(void);
+
 /*
  * Post work for this database's worker, now or at a time.  Never raise errors.
  */

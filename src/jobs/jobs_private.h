@@ -93,6 +93,7 @@ typedef struct JobsArea
 	AqLatch		latch;
 	struct PGPROC *volatile launcher_proc;
 	volatile int64 launcher_ended_at;	/* when the launcher ended, or the server started */
+	volatile int64 since;		/* when the first launcher started, after recovery; 0: not yet */
 	pg_atomic_uint64 guest_since;	/* since when a helper waits for a slot, see room.c; 0: none waits */
 	pg_atomic_uint64 guest_asked;	/* its latest request */
 	pg_atomic_uint32 changes;	/* number of changes of databases: the launcher lists them again */

@@ -419,6 +419,8 @@ aq_launcher_main(Datum arg)
 	aq_session_attach();
 	before_shmem_exit(launcher_exit, (Datum) 0);
 	aq_jobs_area->launcher_proc = MyProc;
+	if (aq_jobs_area->since == 0)
+		aq_jobs_area->since = aq_clock_us();
 
 	MemoryContextSwitchTo(TopMemoryContext);
 	changes_seen = pg_atomic_read_u32(&aq_jobs_area->changes);

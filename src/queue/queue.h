@@ -59,6 +59,8 @@
 #define AQ_DEFAULT_PRIORITY 1
 #define AQ_MAX_NAME 128			/* bytes of a queue's or consumer's name */
 
+#define AQ_SECOND_NS INT64CONST(1000000000)
+
 extern const AqPart aq_queue_part;
 
 typedef struct AqQueueShm AqQueueShm;
@@ -73,6 +75,13 @@ typedef struct AqInput AqInput;
 #define AQ_PERSISTENT 1
 #define AQ_BUFFERED 2
 #define AQ_PERSISTENT_OR_BUFFERED 3
+
+/* How many messages may be taken: one each "period", and span / period at once.  In nanoseconds; 0: no rate. */
+typedef struct AqRate
+{
+	int64		period;
+	int64		span;
+} AqRate;
 
 typedef struct AqConsumer
 {
@@ -90,6 +99,7 @@ typedef struct AqConsumer
 	AqRule	   *rule;			/* compiled when first needed */
 	bool		paused;			/* by aq.pause; the queue can be paused, too */
 	int			max_running;	/* instead of the queue's; 0: none */
+	AqRate		own_rate;		/* instead of the queue's */
 } AqConsumer;
 
 /* A queue table of the classic store: the properties that all its queues share. */
@@ -137,7 +147,9 @@ typedef struct AqQueue
 	bool		dequeue_enabled;
 	bool		paused;			/* for all consumers */
 	bool		has_paused;		/* it is, or one of its consumers */
-	bool		has_limit;		/* max_running of it or of one of its consumers */
+	bool		has_limit;		/* max_running or a rate of it or of one of its consumers */
+	AqRate		each_rate;		/* of each consumer, by "rate" */
+	TimestampTz created;
 	uint64		key;			/* 60 bits, part of every message id ... */
 	uint64		shard_key;		/* ... and of the ids of the sharded store */
 	bool		converted;
@@ -215,6 +227,7 @@ extern int	aq_catalog_hint_dequeue(const char *name);	/* for errors */
 extern const AqConsumer *aq_description_consumer(const AqQueue *queue, int64 number);
 extern bool aq_description_pauses(const AqQueue *queue, int position);
 extern uint32 aq_description_limit(const AqQueue *queue, int position);
+extern const AqRate *aq_description_rate(const AqQueue *queue, int position);
 extern void aq_description_on_units(void (*read) (AqQueue *queue, struct SnapshotData *snapshot));	/* of a distributed
 																									 * queue */
 extern void aq_catalog_units_changed(int32 id);
@@ -454,6 +467,9 @@ typedef struct AqConsumerShm
 	/* max_running: see shard/partitions/places.c */
 	pg_atomic_uint32 in_work;	/* its messages in work, if they are counted */
 	pg_atomic_uint32 limit;		/* the maximum; 0: none.  For wake-ups: see aq_waiters_limit */
+	/* in nanoseconds of aq_clock_us(); 0: none yet.  See rate.c */
+	pg_atomic_uint64 next_token;
+	pg_atomic_uint64 bucket_full;
 	/* for a recipient: see holds.c */
 	pg_atomic_uint32 holds;		/* holds of transactions that enqueue for it, and of dequeues */
 	/* used by the worker only: state at its last check, see recipient.c */
@@ -461,7 +477,7 @@ typedef struct AqConsumerShm
 	uint32		idle_since;		/* since when it has been idle, ms modulo 2^32; 0: it was not idle at the last check */
 } AqConsumerShm;
 
-#define AQ_CONSUMERS_PER_CHUNK 8
+#define AQ_CONSUMERS_PER_CHUNK 6
 
 /* Was the consumer removed, so that nothing more is counted for it? */
 static inline bool
@@ -604,6 +620,12 @@ aq_traffic_time(AqQueueShm *shm, AqTraffic item, TimestampTz when)
 extern void aq_traffic_add_for(AqQueueShm *shm, int position, AqTraffic item, uint64 n);
 extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
 
+/* --- rate.c: never raise errors */
+extern uint32 aq_rate_take(const AqQueue *queue, AqConsumerShm *consumer, const AqRate *rate, uint32 n);
+extern void aq_rate_give_back(AqConsumerShm *consumer, const AqRate *rate, uint32 n);
+extern uint32 aq_rate_tokens(const AqQueue *queue, AqConsumerShm *consumer, const AqRate *rate);
+extern TimestampTz aq_rate_next(AqConsumerShm *consumer, const AqRate *rate);
+
 /* Raises a number that only grows. */
 static inline void
 aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
@@ -662,6 +684,7 @@ extern uint32 aq_waiters_key(const struct varlena *correlation);
 extern uint32 aq_waiters_pattern_key(const struct varlena *pattern);
 extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key);
 extern void aq_waiters_check_later(AqQueueShm *shm);
+extern void aq_waiters_check_at(AqQueueShm *shm, TimestampTz when);
 extern void aq_waiters_limit(const AqQueue *queue, int position, uint32 limit);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */

@@ -621,6 +621,32 @@ aq_queue_is_full(const AqQueue *queue, int position)
 	return limit > 0 && pg_atomic_read_u32(&aq_shm_consumer(queue->shm, position)->in_work) >= limit;
 }
 
+/* Has the consumer a bucket, perhaps of a rate that it no longer has? */
+static inline bool
+aq_rate_is_left(AqQueueShm *shm, int position)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+
+	return consumer != NULL && pg_atomic_read_u64(&consumer->next_token) != 0;
+}
+
+/* The rate of the consumer at the position; its period is 0 if it has none. */
+static inline const AqRate *
+aq_queue_rate(const AqQueue *queue, int position)
+{
+	return queue->has_limit ? aq_description_rate(queue, position) : &queue->each_rate;
+}
+
+/* Does it get no messages before the time that its rate determines? */
+static inline bool
+aq_queue_is_early(const AqQueue *queue, int position)
+{
+	const AqRate *rate = aq_queue_rate(queue, position);
+	AqConsumerShm *consumer = rate->period > 0 ? aq_shm_consumer(queue->shm, position) : NULL;
+
+	return consumer != NULL && aq_rate_tokens(queue, consumer, rate) == 0;
+}
+
 /*
  * Has a message with this number of attempts failed?  Not in an exception queue
  * without an exception queue of its own, where it would be dropped.

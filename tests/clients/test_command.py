@@ -176,7 +176,9 @@ def test_spans() -> None:
 
 
 def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
-    created = pgaq("queue", "create", "life", "--json", "--comment", "for life", "--max-depth", "50")
+    created = pgaq(
+        "queue", "create", "life", "--json", "--comment", "for life", "--max-depth", "50", "--max-running", "3", "--rate", "1000/day"
+    )
     assert created.json == {"queue": "life", "created": True}
     assert pgaq("queue", "create", "life", "--json", "--if-not-exists").json["created"] is False
     assert pgaq("queue", "create", "life", ok=False).code == 1
@@ -190,6 +192,7 @@ def test_life_of_a_queue(pgaq: Callable[..., Result]) -> None:
     pgaq("send", "life", "1", "2")
     shown = pgaq("queue", "show", "life", "--json").json
     assert (shown["comment"], shown["max_depth"], shown["on_full"], shown["consumers"][0]["backlog"]) == ("for life", 50, "wait", 2)
+    assert (shown["max_running"], shown["rate"]) == (3, "1000/day")
     assert shown["shard_streams"] and isinstance(shown["shards"], int)
     assert "for life" in pgaq("queue", "show", "life").out
     assert pgaq("queue", "purge", "life", ok=False).code == 2

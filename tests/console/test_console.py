@@ -569,12 +569,12 @@ def test_changes(people, conn, own):
     assert logged(conn)[1] == "resume" and "/act/resume" not in page and "/act/pause" in page
     for name in ("own_exceptions", "tales_exceptions"):
         assert "/act/pause" not in boss.get(f"/queue?name={name}").text
-    given = {"max_retries": "7", "retry_delay": "2 minutes", "max_depth": "9000", "on_full": "error"}
+    given = {"max_retries": "7", "retry_delay": "2 minutes", "max_depth": "9000", "on_full": "error", "max_running": "3", "rate": "5/day"}
     asked = act(boss, "alter", queue=own, retention="", exception_queue="", **given)
-    assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions", "-1", "wait"]
+    assert re.findall(r">now ([^<]+)<", asked) == ["5", "0 s", "0 s", "own_exceptions", "-1", "wait", "-1", "none"]
     assert "<button>Change settings</button>" in asked
-    changed = db.row(conn, "SELECT max_retries, max_depth, on_full FROM aq.queues WHERE queue_name = 'own'")
-    assert list(changed.values()) == [7, 9000, "error"]
+    changed = db.row(conn, "SELECT max_retries, max_depth, on_full, max_running, rate FROM aq.queues WHERE queue_name = 'own'")
+    assert list(changed.values()) == [7, 9000, "error", 3, "5/day"]
     assert "<dt>Max depth</dt><dd>9000" in boss.get("/queue?name=own").text.replace(",", "")
     page = boss.get("/dead").text
     link = next(each for each in re.findall(r'/act/redrive\?([^"]+)"', page) if "queue=own&" in each)

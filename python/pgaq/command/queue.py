@@ -114,6 +114,12 @@ def create(
         None, "--max-depth", min=1, help="Unfinished messages with which the queue is full.", show_default="no limit"
     ),
     on_full: str = typer.Option("wait", "--on-full", metavar="ACTION", help="What an enqueue into the full queue does: wait or error."),
+    max_running: Optional[int] = typer.Option(
+        None, "--max-running", min=1, help="Messages of each consumer that may be in work at a time.", show_default="no limit"
+    ),
+    rate: Optional[str] = typer.Option(
+        None, "--rate", metavar="RATE", help="Messages that each consumer gets in a time, such as 100/minute.", show_default="no limit"
+    ),
     distributed: bool = typer.Option(False, "--distributed", help="Consumers on other nodes get its messages, too."),
     comment: Optional[str] = typer.Option(None, "--comment", help="A comment.", show_default=False),
     if_not_exists: bool = typer.Option(False, "--if-not-exists", help="Do nothing if it exists."),
@@ -123,16 +129,18 @@ def create(
         there = db.value(conn, "SELECT 1 FROM aq.queues WHERE queue_name = %s", [queue])
         # a queue of a queue table has its type
         kind = "" if queue_table else ", payload_type => %(type)s::regtype, multiple_consumers => %(topic)s"
-        # a database before the update does not know it
-        depth = ", max_depth => %(depth)s, on_full => %(full)s" if max_depth else ""
+        # a database before the update does not know them
+        limits = ", max_depth => %(depth)s, on_full => %(full)s" if max_depth else ""
+        limits += ", max_running => %(running)s" if max_running else ""
+        limits += ", rate => %(rate)s" if rate else ""
         name = db.value(
             conn,
             f"""SELECT aq.create_queue(%(queue)s{kind}, shards => %(shards)s, max_retries => %(retries)s, retry_delay => %(delay)s, retention => %(retention)s,
                 exception_queue => %(exception)s, comment => %(comment)s, queue_table => %(table)s, if_not_exists => %(exists)s,
-                distributed => %(distributed)s{depth})""",
+                distributed => %(distributed)s{limits})""",
             {
                 "queue": queue, "type": payload_type, "topic": topic, "shards": shards, "retries": None if max_retries < 0 else max_retries, "delay": span(retry_delay),
-                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists, "distributed": distributed, "depth": max_depth, "full": on_full,
+                "retention": span(retention or "0"), "exception": exception_queue, "comment": comment, "table": queue_table, "exists": if_not_exists, "distributed": distributed, "depth": max_depth, "full": on_full, "running": max_running, "rate": rate,
             },
         )  # fmt: skip
     created = not (if_not_exists and there)

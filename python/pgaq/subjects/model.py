@@ -61,7 +61,10 @@ class Subject:
 
 def across_versions(query: str) -> str:
     """The query, which may name columns that are new in 0.2.0, without their table; in a catalog of 0.1.0 they are null."""
-    absent = "SELECT NULL::text AS key, NULL::timestamptz AS paused, NULL::text AS paused_by, NULL::text AS pause_reason, NULL::bigint AS max_depth, NULL::text AS on_full"
+    absent = (
+        "SELECT NULL::text AS key, NULL::timestamptz AS paused, NULL::text AS paused_by, NULL::text AS pause_reason, "
+        "NULL::bigint AS max_depth, NULL::text AS on_full, NULL::integer AS max_running, NULL::text AS rate"
+    )
     return f"SELECT found.* FROM ({absent}) AS absent, LATERAL ({query}) AS found\n"
 
 

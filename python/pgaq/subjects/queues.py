@@ -84,7 +84,7 @@ QUEUE = Subject(
     query=across_versions(f"""
 SELECT q.queue_name AS queue, q.owner, {KIND} AS kind, {STATE} AS state, q.payload_type::text AS payload_type, q.shards, q.queue_table, q.max_retries,
        q.retry_delay, q.retry_delay_factor, q.retry_delay_max, q.retry_jitter, q.retention, max_depth,
-       CASE WHEN max_depth IS NOT NULL THEN on_full END AS on_full, q.exception_queue, q.created, q.comment,
+       CASE WHEN max_depth IS NOT NULL THEN on_full END AS on_full, max_running, rate, q.exception_queue, q.created, q.comment,
        concat_ws(', ', CASE WHEN q.may_enqueue THEN 'enqueue' END, CASE WHEN q.may_dequeue THEN 'dequeue' END, CASE WHEN q.may_subscribe THEN 'subscribe' END) AS rights,
        paused, paused_by, pause_reason
 FROM aq.queues q WHERE q.queue_name = %(queue)s"""),
@@ -104,6 +104,8 @@ FROM aq.queues q WHERE q.queue_name = %(queue)s"""),
         Column("retention", "Retention", "interval", "time for which consumed messages remain visible"),
         Column("max_depth", "Max depth", "count", "unfinished messages of a consumer with which the queue is full; none: no limit"),
         Column("on_full", "On full", text="what an enqueue into the full queue does: wait, or error"),
+        Column("max_running", "Max running", "count", "messages of each consumer that may be in work at a time; none: no limit"),
+        Column("rate", "Rate", text="how many messages each consumer gets in a time; none: no limit"),
         Column("exception_queue", "Exception queue", text="where failed messages go; none: they are deleted"),
         Column("created", "Created", "time", "when it was created"),
         Column("comment", "Comment", text="given at its creation"),

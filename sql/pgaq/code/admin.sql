@@ -8,7 +8,7 @@ CREATE FUNCTION aq.create_queue(queue_name text, payload_type regtype DEFAULT 'j
 	retry_delay_factor double precision DEFAULT 5, retry_delay_max interval DEFAULT '10 minutes', retry_jitter double precision DEFAULT 0.1,
 	distributed boolean DEFAULT false, default_priority integer DEFAULT NULL, default_delay interval DEFAULT '0',
 	default_expiration interval DEFAULT NULL, max_depth bigint DEFAULT NULL, on_full text DEFAULT 'wait',
-	max_running integer DEFAULT NULL)
+	max_running integer DEFAULT NULL, rate text DEFAULT NULL)
 RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_create_queue';
 COMMENT ON FUNCTION aq.create_queue IS
 'Create a queue, started, owned by the current role; returns its name.
@@ -43,6 +43,10 @@ on_full: what an enqueue into the full queue does: wait until there is room, at 
   pgaq.flow_control_timeout, or error: fail at once
 max_running: how many messages of each consumer may be in work at a time: taken by open or prepared
   transactions, or leased (null: no limit); not for queue tables and distributed queues
+rate: how many messages each consumer gets in a time (null: no limit): a number, a slash, and a time in
+  milliseconds, seconds, minutes, hours or days, such as ''100/minute'' or ''5/10 seconds''. At once it
+  gets at most that number, or as many as ''100/minute burst 10'' says. A message that is dequeued
+  again after a rollback counts again; not for queue tables and distributed queues
 Errors 0A000, 22004, 22023, 42602, 42704, 42710, 42809';
 REVOKE EXECUTE ON FUNCTION aq.create_queue FROM PUBLIC;
 
@@ -120,7 +124,7 @@ CREATE FUNCTION aq.alter_queue(queue_name text, max_retries integer DEFAULT NULL
 	retry_delay_factor double precision DEFAULT NULL, retry_delay_max interval DEFAULT NULL, retry_jitter double precision DEFAULT NULL,
 	default_priority integer DEFAULT NULL, default_delay interval DEFAULT NULL, default_expiration interval DEFAULT NULL,
 	max_depth bigint DEFAULT NULL, on_full text DEFAULT NULL,
-	max_running integer DEFAULT NULL)
+	max_running integer DEFAULT NULL, rate text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_admin_alter_queue';
 COMMENT ON FUNCTION aq.alter_queue IS
 'Change a queue; null leaves a setting unchanged.
@@ -130,6 +134,7 @@ default_priority: -1 for no default
 default_expiration: ''-1'' for no default
 max_depth: -1 for no limit
 max_running: -1 for no limit; a lower limit takes effect as messages in work end
+rate: none for no limit
 exception_queue: none drops messages that fail
 comment: '''' removes it
 new_name: also renames the exception queue that was made for the queue and is named after it
@@ -252,12 +257,14 @@ COMMENT ON FUNCTION aq.alter_subscriber(text, text, text) IS
   the role that subscribed it.
 Errors 42501, 42704, AQ018';
 
-CREATE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer)
+CREATE FUNCTION aq.limit_subscriber(queue_name text, consumer text, max_running integer DEFAULT NULL, rate text DEFAULT NULL)
 RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'aq_subscriber_limit';
-COMMENT ON FUNCTION aq.limit_subscriber(text, text, integer) IS
+COMMENT ON FUNCTION aq.limit_subscriber(text, text, integer, text) IS
 'Limit how many messages of a subscriber may be in work at a time: taken by open or prepared
-  transactions, or leased. A dequeue gets no others, and sessions that wait are woken when one ends.
+  transactions, or leased; and how many it gets in a time. A dequeue gets no others, and sessions that
+  wait are woken when it gets the next one. Each call sets both limits.
 max_running: instead of the queue''s limit (null: the queue''s limit applies)
+rate: instead of the queue''s rate, as in aq.create_queue (null: the queue''s rate applies)
 A lower limit takes effect as messages in work end. Not for queue tables and distributed queues. For
   the queue''s owner, and, with the subscribe privilege, the role that subscribed it.
 Errors 0A000, 22023, 42501, 42704, 42809';

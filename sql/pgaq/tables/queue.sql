@@ -86,7 +86,8 @@ CREATE TABLE aq_internal.queue (
 	pause_reason text,
 	max_depth bigint CHECK (max_depth > 0),
 	on_full text NOT NULL DEFAULT 'wait' CHECK (on_full IN ('wait', 'error')),
-	max_running integer CHECK (max_running > 0)
+	max_running integer CHECK (max_running > 0),
+	rate text
 );
 CREATE INDEX queue_exception_queue_id ON aq_internal.queue (exception_queue_id);
 CREATE INDEX queue_rights_id ON aq_internal.queue (rights_id);
@@ -123,6 +124,7 @@ COMMENT ON COLUMN aq_internal.queue.pause_reason IS 'reason given with aq.pause'
 COMMENT ON COLUMN aq_internal.queue.max_depth IS 'number of unfinished messages of a consumer with which the queue is full; null: it is never full';
 COMMENT ON COLUMN aq_internal.queue.on_full IS 'an enqueue into the full queue: wait, at most pgaq.flow_control_timeout, or error';
 COMMENT ON COLUMN aq_internal.queue.max_running IS 'how many messages of each consumer may be in work at a time; null: no limit';
+COMMENT ON COLUMN aq_internal.queue.rate IS 'how many messages each consumer gets in a time; null: no limit';
 
 CREATE SEQUENCE aq_internal.consumer_number_seq AS bigint;
 COMMENT ON SEQUENCE aq_internal.consumer_number_seq IS 'Numbers of consumers; never reused';
@@ -145,6 +147,7 @@ CREATE TABLE aq_internal.subscriber (
 	paused_by text,
 	pause_reason text,
 	max_running integer CHECK (max_running > 0),
+	rate text,
 	PRIMARY KEY (queue_id, "position"),
 	UNIQUE (queue_id, consumer)
 );
@@ -177,6 +180,7 @@ COMMENT ON COLUMN aq_internal.subscriber.paused IS 'since when it is paused, by 
 COMMENT ON COLUMN aq_internal.subscriber.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq_internal.subscriber.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq_internal.subscriber.max_running IS 'how many of its messages may be in work at a time; null: as the queue says';
+COMMENT ON COLUMN aq_internal.subscriber.rate IS 'how many messages it gets in a time; null: as the queue says';
 COMMENT ON COLUMN aq_internal.subscriber.number IS 'distinguishes the consumer from earlier ones at its position: it is higher than theirs';
 
 -- A right counts while the owner view has REFERENCES for the role itself: so DROP OWNED revokes it, and DROP ROLE is refused before.

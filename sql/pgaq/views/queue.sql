@@ -175,7 +175,7 @@ SELECT q.queue_name, q.queue_id,
 	(SELECT t.schema_name || '.' || t.table_name FROM aq_internal.queue_table t WHERE t.queue_table_id = q.queue_table_id) AS queue_table,
 	q.queue_type, q.store = 'b' AS converting, q.converted,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = 0) AS temporary,
-	q.distributed, q.default_priority, q.default_delay, q.default_expiration, q.paused, q.paused_by, q.pause_reason, q.max_depth, q.on_full, q.max_running
+	q.distributed, q.default_priority, q.default_delay, q.default_expiration, q.paused, q.paused_by, q.pause_reason, q.max_depth, q.on_full, q.max_running, q.rate
 FROM aq_internal.queue q
 WHERE pg_has_role('pg_monitor', 'USAGE') OR aq_internal.may(q.rights_id, 'ANY');
 COMMENT ON VIEW aq.queues IS 'Queues that the current role can use; members of pg_monitor see all';
@@ -295,7 +295,7 @@ SELECT q.queue_name, s.consumer, COALESCE(s.kind, 'single') AS kind, s.rule,
 	(SELECT r.rolname FROM pg_roles r WHERE r.oid = s.owner) AS owner,
 	EXISTS (SELECT FROM aq_internal.temporary t WHERE t.queue_id = q.queue_id AND t.consumer_number = s.number) AS temporary,
 	s.paused, s.paused_by, s.pause_reason, COALESCE(s.max_running, q.max_running) AS max_running,
-	aq_internal.running(q.queue_id, c."position") AS running
+	aq_internal.running(q.queue_id, c."position") AS running, COALESCE(s.rate, q.rate) AS rate
 FROM aq_internal.queue q
 	CROSS JOIN LATERAL aq_internal.consumers(q.queue_id) c
 	LEFT JOIN aq_internal.subscriber s ON s.queue_id = q.queue_id AND s."position" = c."position"
@@ -313,6 +313,7 @@ COMMENT ON COLUMN aq.subscribers.paused_by IS 'name of the role that paused it';
 COMMENT ON COLUMN aq.subscribers.pause_reason IS 'reason given with aq.pause';
 COMMENT ON COLUMN aq.subscribers.max_running IS 'how many of its messages may be in work at a time, by aq.limit_subscriber or max_running of the queue; null: no limit';
 COMMENT ON COLUMN aq.subscribers.running IS 'messages in work: taken by running and prepared transactions, or leased; null: it has no limit, or has not dequeued since the restart';
+COMMENT ON COLUMN aq.subscribers.rate IS 'how many messages it gets in a time, by aq.limit_subscriber or rate of the queue; null: no limit';
 COMMENT ON COLUMN aq.subscribers.rule_failures IS 'messages that it did not get since the start of the server, or since the queue came into use, because its rule raised an error';
 COMMENT ON COLUMN aq.subscribers.last_rule_failure IS 'time of the last such error; null: none';
 COMMENT ON COLUMN aq.subscribers.rule_error IS 'SQLSTATE of that error; the server log has the message of the first error of each rule';

@@ -466,7 +466,7 @@ take_from(Request *request, Source *source)
 	}
 }
 
-/* May aq.pause and max_running keep messages from the call? */
+/* May aq.pause, max_running and the rate keep messages from the call? */
 static bool
 is_gated(const Request *request)
 {
@@ -484,8 +484,13 @@ event_of(const Request *request)
 {
 	if (is_paused(request))
 		return AQ_EVENT_PAUSED;
-	if (is_gated(request) && request->take.position >= 0 && aq_queue_is_full(request->queue, request->take.position))
-		return AQ_EVENT_LIMIT;
+	if (is_gated(request) && request->take.position >= 0)
+	{
+		if (aq_queue_is_full(request->queue, request->take.position))
+			return AQ_EVENT_LIMIT;
+		if (aq_queue_is_early(request->queue, request->take.position))
+			return AQ_EVENT_RATE;
+	}
 	return AQ_EVENT_DEQUEUE_WAIT;
 }
 

@@ -64,7 +64,7 @@ check_by_attempt(void *arg)
 
 /*
  * queues: a queue, its buffered queue, or both.  channel: also messages that no consumer
- * gets now, because of max_running, wake it.
+ * gets now, because of max_running or its rate, wake it.
  */
 bool
 aq_wait_until(AqQueue *const *queues, int n, const int *position, const AqEvent *event,
@@ -186,7 +186,8 @@ check_queues(void *arg)
 	Listening  *listening = arg;
 	bool		changed = false,
 				all_paused = true,
-				all_closed = true;	/* paused, or as many messages in work as may be */
+				all_closed = true;	/* paused, or no more messages now, because of max_running or the rate */
+	AqEvent		closed = AQ_EVENT_LIMIT;
 
 	/* first, because it looks queues up itself and takes a snapshot */
 	if (listening->attempt && listening->attempts)
@@ -227,7 +228,10 @@ check_queues(void *arg)
 		all_paused &= paused;
 		if (listening->attempt == NULL && position >= 0 && !paused && queue->store->ready(queue, position, listening->counts_until))
 			return i;
-		all_closed &= paused || (position >= 0 && aq_queue_is_full(queue, position));
+		if (position >= 0 && !paused && aq_queue_is_early(queue, position))
+			closed = AQ_EVENT_RATE;
+		else
+			all_closed &= paused || (position >= 0 && aq_queue_is_full(queue, position));
 		if (listening->targets != NULL)
 		{
 			AqWaitTarget *target = &listening->targets[i];
@@ -250,7 +254,7 @@ check_queues(void *arg)
 			}
 		}
 	}
-	listening->event = all_paused ? AQ_EVENT_PAUSED : all_closed ? AQ_EVENT_LIMIT
+	listening->event = all_paused ? AQ_EVENT_PAUSED : all_closed ? closed
 		: (listening->single || listening->attempt != NULL) && !listening->channel ? AQ_EVENT_DEQUEUE_WAIT : AQ_EVENT_LISTEN_WAIT;
 	return changed ? AQ_WAITERS_AGAIN : -1;
 }

@@ -83,6 +83,9 @@ extern void aq_retry_delay_check_factor(double factor);
 extern void aq_retry_delay_check_jitter(double jitter);
 extern void aq_retry_delay_check_max(Datum max);
 
+/* --- rate_text.c */
+extern AqRate aq_rate_text_read(const char *text);
+
 /* --- pending.c: changes of definitions by the transaction */
 typedef struct AqChange
 {

@@ -33,7 +33,7 @@ enum
 	SUBSCRIBER_QUEUE, SUBSCRIBER_POSITION, SUBSCRIBER_NAME, SUBSCRIBER_KIND, SUBSCRIBER_RULE,
 	SUBSCRIBER_CREATED, SUBSCRIBER_COMMENT, SUBSCRIBER_TRANSFORMATION, SUBSCRIBER_DELIVERY,
 	SUBSCRIBER_NUMBER, SUBSCRIBER_RULE_ROLE, SUBSCRIBER_TRANSFORMATION_ROLE, SUBSCRIBER_OWNER, SUBSCRIBER_PAUSED,
-	SUBSCRIBER_PAUSED_BY, SUBSCRIBER_PAUSE_REASON, SUBSCRIBER_MAX_RUNNING, SUBSCRIBER_COLUMNS
+	SUBSCRIBER_PAUSED_BY, SUBSCRIBER_PAUSE_REASON, SUBSCRIBER_MAX_RUNNING, SUBSCRIBER_RATE, SUBSCRIBER_COLUMNS
 };
 
 /*
@@ -108,7 +108,8 @@ read_consumers(AqQueue *queue, Snapshot snapshot)
 		consumer->paused = !nulls[SUBSCRIBER_PAUSED];
 		queue->has_paused |= consumer->paused;
 		consumer->max_running = nulls[SUBSCRIBER_MAX_RUNNING] ? 0 : DatumGetInt32(values[SUBSCRIBER_MAX_RUNNING]);
-		queue->has_limit |= consumer->max_running > 0;
+		consumer->own_rate = aq_rate_text_read(nulls[SUBSCRIBER_RATE] ? NULL : TextDatumGetCString(values[SUBSCRIBER_RATE]));
+		queue->has_limit |= consumer->max_running > 0 || consumer->own_rate.period > 0;
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -201,7 +202,9 @@ read_queue(AqQueue *queue, TupleDesc desc, HeapTuple tuple, Snapshot snapshot)
 	queue->enqueue_enabled = DatumGetBool(values[AQ_QUEUE_ENQUEUE]);
 	queue->dequeue_enabled = DatumGetBool(values[AQ_QUEUE_DEQUEUE]);
 	queue->paused = queue->has_paused = !nulls[AQ_QUEUE_PAUSED];
-	queue->has_limit = queue->max_running > 0;
+	queue->each_rate = aq_rate_text_read(queue->rate);
+	queue->has_limit = queue->max_running > 0 || queue->each_rate.period > 0;
+	queue->created = DatumGetTimestampTz(values[AQ_QUEUE_CREATED]);
 	queue->key = (uint64) DatumGetInt64(values[AQ_QUEUE_KEY]) & AQ_KEY_MASK;
 	queue->converted = !nulls[AQ_QUEUE_CONVERTED] && !aq_pending_is_converted(queue->id);
 	queue->shard_key = nulls[AQ_QUEUE_CONVERTED] ? queue->key : queue->key ^ AQ_SHARD_KEY;
@@ -265,6 +268,16 @@ aq_description_limit(const AqQueue *queue, int position)
 	return Max(queue->max_running, 0);
 }
 
+/* See aq_queue_rate. */
+const AqRate *
+aq_description_rate(const AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position && queue->consumers[i].own_rate.period > 0)
+			return &queue->consumers[i].own_rate;
+	return &queue->each_rate;
+}
+
 static void (*read_units) (AqQueue *queue, Snapshot snapshot);
 
 /* Part "node" reads which shards of a distributed queue are dequeued on which node. */
@@ -295,6 +308,7 @@ describe_buffered(AqQueue *queue)
 	buffered->store = aq_store_of(AQ_STORE_CLASSIC);
 	buffered->retention = 0;
 	buffered->distributed = buffered->has_limit = false;
+	memset(&buffered->each_rate, 0, sizeof(AqRate));
 	buffered->nclosed = 0;
 	buffered->converted = false;
 	buffered->key = queue->key ^ AQ_BUFFERED_KEY;	/* ids of both are made in the same way */

@@ -13,7 +13,8 @@
  * the column.
  *
  * In AqQueue an interval is in microseconds, and a null is -1, of a text NULL.
- * In aq.alter_queue -1 is "no limit", and null leaves the property unchanged.
+ * In aq.alter_queue -1, or the text none, is "no limit", and null leaves the
+ * property unchanged.
  *
  * check: C code of queue_row.c that raises an error if a value is not allowed.
  * It knows the name, the value, whether it "alters" a queue, and whether that
@@ -74,6 +75,7 @@ X(PAUSE_REASON, pause_reason, TEXT)
 PROPERTY(MAX_DEPTH, max_depth, INT8, true, check_max_depth(DatumGetInt64(value), alters))
 PROPERTY(ON_FULL, on_full, TEXT, false, check_on_full(TextDatumGetCString(value)))
 PROPERTY(MAX_RUNNING, max_running, INT4, true, check_max_running(DatumGetInt32(value), alters, sharded))
+PROPERTY(RATE, rate, TEXT, true, check_rate(value, sharded))
 
 #undef X
 #undef PROPERTY

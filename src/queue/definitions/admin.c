@@ -176,8 +176,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "only a sharded queue of type normal can be distributed"),
 				errhint("Leave \"queue_table\" null and \"queue_type\" normal."));
-	if (aq_queue_row_has(&d.row, AQ_QUEUE_MAX_RUNNING))
-		aq_queue_row_check_limit(true, distributed);
+	aq_queue_row_check_limits(&d.row, true, distributed);
 	if (!PG_ARGISNULL(CREATE_EXCEPTION_QUEUE))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(CREATE_EXCEPTION_QUEUE)), d.payload_type);
 	else
@@ -299,8 +298,7 @@ aq_admin_alter_queue(PG_FUNCTION_ARGS)
 		aq_non_persistent_refuse(queue, "set properties of");
 	if (queue->exception)
 		aq_queue_row_refuse_depth(&row);
-	if (aq_queue_row_has(&row, AQ_QUEUE_MAX_RUNNING))
-		aq_queue_row_check_limit(queue->store->kind == AQ_STORE_SHARDED, queue->distributed);
+	aq_queue_row_check_limits(&row, queue->store->kind == AQ_STORE_SHARDED, queue->distributed);
 	if (!PG_ARGISNULL(ALTER_EXCEPTION_QUEUE))
 	{
 		int32		target = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(ALTER_EXCEPTION_QUEUE)), queue->payload_type);

@@ -43,7 +43,8 @@ aq_queue_row_has(const AqQueueRow *row, AqQueueColumn column)
 }
 
 extern void aq_queue_row_set(AqQueueRow *row, AqQueueColumn column, Datum value, bool isnull);
-extern void aq_queue_row_check_limit(bool sharded, bool distributed);
+extern void aq_queue_row_check_limit(const char *name, bool sharded, bool distributed);
+extern void aq_queue_row_check_limits(const AqQueueRow *row, bool sharded, bool distributed);
 extern void aq_queue_row_refuse_depth(const AqQueueRow *row);
 extern bool aq_queue_row_read(AqQueueRow *row, FunctionCallInfo fcinfo, bool alters, bool sharded);
 extern void aq_queue_row_insert(const AqQueueRow *row);

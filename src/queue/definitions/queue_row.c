@@ -112,18 +112,35 @@ check_max_running(int32 max_running, bool alters, bool sharded)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", max_running),
 				errhint("%s means no limit. To give consumers no messages, use aq.pause.", alters ? "-1" : "Null"));
-	aq_queue_row_check_limit(sharded, false);
+	aq_queue_row_check_limit("max_running", sharded, false);
 }
 
-/* Other nodes and queue tables do not count what is in work. */
+static void
+check_rate(Datum rate, bool sharded)
+{
+	(void) aq_rate_text_read(TextDatumGetCString(rate));
+	aq_queue_row_check_limit("rate", sharded, false);
+}
+
+/* Other nodes and queue tables do not count what is in work, or was taken. */
 void
-aq_queue_row_check_limit(bool sharded, bool distributed)
+aq_queue_row_check_limit(const char *name, bool sharded, bool distributed)
 {
 	if (distributed || !sharded)
 		ereport(ERROR,
-				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"max_running\" is not supported for %s",
+				aq_error(AQ_ERR_FEATURE_UNSUPPORTED, "\"%s\" is not supported for %s", name,
 						 distributed ? "distributed queues" : "queues of queue tables"),
 				errhint("Use a sharded queue that is not distributed."));
+}
+
+/* The same for both limits, if the row has them. */
+void
+aq_queue_row_check_limits(const AqQueueRow *row, bool sharded, bool distributed)
+{
+	if (aq_queue_row_has(row, AQ_QUEUE_MAX_RUNNING))
+		aq_queue_row_check_limit("max_running", sharded, distributed);
+	if (aq_queue_row_has(row, AQ_QUEUE_RATE))
+		aq_queue_row_check_limit("rate", sharded, distributed);
 }
 
 /* Queue tables also have negative priorities, but in aq.alter_queue -1 means no default. */
@@ -200,6 +217,8 @@ means_no_limit(const Column *column, Datum value)
 		return DatumGetInt32(value) == -1;
 	if (column->type == INT8OID)
 		return DatumGetInt64(value) == -1;
+	if (column->type == TEXTOID)
+		return strcmp(TextDatumGetCString(value), "none") == 0;
 	return aq_interval_to_us(value) == -USECS_PER_SEC;
 }
 

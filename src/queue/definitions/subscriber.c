@@ -342,7 +342,7 @@ aq_subscriber_pause(FunctionCallInfo fcinfo, const char *command, const char *by
 	aq_catalog_changed();
 }
 
-/* aq.limit_subscriber(queue_name, consumer, max_running) */
+/* aq.limit_subscriber(queue_name, consumer, max_running, rate) */
 PG_FUNCTION_INFO_V1(aq_subscriber_limit);
 Datum
 aq_subscriber_limit(PG_FUNCTION_ARGS)
@@ -350,15 +350,17 @@ aq_subscriber_limit(PG_FUNCTION_ARGS)
 	AQ_TIMED(AQ_TIME_ADMIN);
 	AqQueue    *queue = topic_for_change(fcinfo, "aq.limit_subscriber()");
 	AqConsumer *consumer = own_subscriber(queue, aq_args_name(fcinfo, 1, "consumer"), false);
+	char	   *rate = aq_args_name_or_null(fcinfo, 3, "rate");
 	int32		id = queue->id;
 
-	aq_queue_row_check_limit(queue->store->kind == AQ_STORE_SHARDED, queue->distributed);
+	aq_queue_row_check_limit("max_running", queue->store->kind == AQ_STORE_SHARDED, queue->distributed);
+	(void) aq_rate_text_read(rate);
 	if (!PG_ARGISNULL(2) && PG_GETARG_INT32(2) < 1)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", PG_GETARG_INT32(2)),
 				errhint("Null means the limit of the queue. To give the subscriber no messages, use aq.pause."));
 	update_consumer(queue, consumer->position,
-					PG_ARGISNULL(2) ? "max_running = NULL" : psprintf("max_running = %d", PG_GETARG_INT32(2)), NULL);
+					psprintf("max_running = %s, rate = $3", PG_ARGISNULL(2) ? "NULL" : psprintf("%d", PG_GETARG_INT32(2))), rate);
 	aq_pending_altered(id);
 	aq_catalog_changed();
 	PG_RETURN_VOID();

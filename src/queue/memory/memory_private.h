@@ -33,6 +33,9 @@ aq_history_changed(AqQueueShm *shm)
 		aq_history_wish(shm);
 }
 
+/* --- rate.c */
+extern bool aq_rate_has_token(AqConsumerShm *consumer);
+
 /* --- share.c */
 extern void aq_share_init(void);
 

@@ -19,10 +19,10 @@
 typedef union ConsumerPlace
 {
 	AqConsumerShm consumer;
-	char		lines[256];
+	char		lines[320];
 } ConsumerPlace;
 
-StaticAssertDecl(sizeof(ConsumerPlace) == 256, "a consumer has four lines");
+StaticAssertDecl(sizeof(ConsumerPlace) == 320, "a consumer has five lines");
 StaticAssertDecl(sizeof(ConsumerPlace) * AQ_CONSUMERS_PER_CHUNK <= AQ_CHUNK_SIZE, "consumers fit into a chunk");
 StaticAssertDecl(offsetof(AqConsumerShm, traffic) + sizeof(uint64) == 64, "what dequeues count has a line of its own");
 
@@ -55,6 +55,8 @@ init_consumer(AqConsumerShm *consumer)
 	pg_atomic_init_u64(&consumer->closing, 0);
 	pg_atomic_init_u32(&consumer->in_work, 0);
 	pg_atomic_init_u32(&consumer->limit, 0);
+	pg_atomic_init_u64(&consumer->next_token, 0);
+	pg_atomic_init_u64(&consumer->bucket_full, 0);
 	pg_atomic_init_u32(&consumer->holds, 0);
 	consumer->idle_enqueued = 0;
 	consumer->idle_since = 0;
@@ -138,6 +140,24 @@ aq_shm_queue_of_latch(int child, uint32 *database)
  */
 #define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE | AQ_WORK_AGE)
 
+/* Does one of the queue's consumers have a bucket that is not full?  See rate.c. */
+static bool
+has_used_bucket(AqQueueShm *shm)
+{
+	int64		now = aq_clock_us() * 1000;
+
+	for (int position = 0; position < AQ_MAX_CONSUMERS; position++)
+	{
+		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+
+		if (consumer == NULL)
+			position += AQ_CONSUMERS_PER_CHUNK - position % AQ_CONSUMERS_PER_CHUNK - 1;
+		else if ((int64) pg_atomic_read_u64(&consumer->bucket_full) > now)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Can the entry be freed, because the tables have all its information, and the
  * worker has no work for it that sessions may wait for?  Called by the object
@@ -152,7 +172,7 @@ is_idle(AqObject *object)
 		pg_atomic_read_u32(&shm->waiting) == 0 &&
 		pg_atomic_read_u64(&shm->check_at) == 0 && pg_atomic_read_u64(&shm->next_time) == 0 &&
 		(shm->later_work & ~FOUND_AGAIN) == 0 && shm->recipient[0] == '\0' &&
-		aq_store_of(shm->store)->idle(shm);
+		!has_used_bucket(shm) && aq_store_of(shm->store)->idle(shm);
 }
 
 void

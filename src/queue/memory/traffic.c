@@ -235,6 +235,8 @@ aq_traffic_begin(AqQueueShm *shm, AqConsumerShm *place, uint64 number)
 		 * one's lag
 		 */
 		pg_atomic_write_u64(&place->before, pg_atomic_read_u64(&place->dequeued));
+		pg_atomic_write_u64(&place->next_token, 0);
+		pg_atomic_write_u64(&place->bucket_full, 0);
 		pg_atomic_write_u64(&place->enqueued, pg_atomic_read_u64(&place->dequeued));
 		pg_atomic_write_u64(&place->found, 0);
 		pg_atomic_write_u64(&place->counted_at, 0);

@@ -184,7 +184,8 @@ wake_watcher(AqQueueShm *shm)
 /*
  * The consumer has this limit of messages in work; 0: none.  Then no more sessions are
  * woken than there are places.  The limit of a description that is too old is
- * not used: the latest change wins.
+ * not used: the latest change wins.  Also forgets the bucket of a consumer that has no
+ * rate any longer.
  */
 void
 aq_waiters_limit(const AqQueue *queue, int position, uint32 limit)
@@ -192,15 +193,18 @@ aq_waiters_limit(const AqQueue *queue, int position, uint32 limit)
 	AqQueueShm *shm = queue->shm;
 	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 	uint32		before;
+	bool		unlimited = aq_queue_rate(queue, position)->period == 0 && pg_atomic_read_u64(&consumer->next_token) != 0;
 	bool		raised = false;
 
-	if (pg_atomic_read_u32(&consumer->limit) == limit || queue->uncommitted)
+	if ((pg_atomic_read_u32(&consumer->limit) == limit && !unlimited) || queue->uncommitted)
 		return;
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
 	if (queue->definition >= pg_atomic_read_u64(&shm->definition))
 	{
 		before = pg_atomic_exchange_u32(&consumer->limit, limit);
-		raised = before != 0 && (limit == 0 || before < limit);
+		raised = unlimited || (before != 0 && (limit == 0 || before < limit));
+		if (unlimited)
+			pg_atomic_write_u64(&consumer->next_token, 0);
 	}
 	aq_latch_free(&shm->waiters_latch);
 	if (raised)
@@ -244,8 +248,8 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 	if (messages != NULL || most < PG_UINT32_MAX)
 	{
 		most = Min(most, places_of(consumer));
-		if (most == 0)
-			return;				/* whoever ends work wakes them */
+		if (most == 0 || !aq_rate_has_token(consumer))
+			return;				/* whoever ends work wakes them, or the worker */
 	}
 	/*
 	 * a session that finds nothing and enters again comes after the current
@@ -359,16 +363,56 @@ aq_waiters_refuse_dropping(AqQueueShm *shm)
 			errhint("Try again later if the drop may be rolled back, or the queue be created again."));
 }
 
+/*
+ * Makes the worker check the queue's waiters at this time, or earlier.  Does not raise
+ * an error.
+ */
+void
+aq_waiters_check_at(AqQueueShm *shm, TimestampTz when)
+{
+	uint64		old = pg_atomic_read_u64(&shm->check_at);
+
+	while (old == 0 || (TimestampTz) old > when)
+		if (pg_atomic_compare_exchange_u64(&shm->check_at, &old, (uint64) when))
+		{
+			aq_jobs_post_at(when);
+			return;
+		}
+}
+
 /* Makes the worker check the queue's waiters a little later. */
 void
 aq_waiters_check_later(AqQueueShm *shm)
 {
-	TimestampTz at = GetCurrentTimestamp() + (int64) aq_parameters_fetch_patience_ms * 1000;
-	uint64		none = 0;
+	if (aq_parameters_fetch_patience_ms >= 0)
+		aq_waiters_check_at(shm, GetCurrentTimestamp() + (int64) aq_parameters_fetch_patience_ms * 1000);
+}
 
-	if (aq_parameters_fetch_patience_ms >= 0 &&
-		pg_atomic_compare_exchange_u64(&shm->check_at, &none, (uint64) at))
-		aq_jobs_post_at(at);
+/* May a wake-up for the consumer be useful to a session, or to part "notify"? */
+static bool
+has_waiters(AqQueueShm *shm, const AqConsumerShm *consumer)
+{
+	return consumer->waiters.waiting > 0 || consumer->selective.waiting > 0 || aq_channel_has_listeners() ||
+		pg_atomic_read_u32(&shm->watched) != 0;
+}
+
+/* The worker's check of a consumer with a rate: wakes as many sessions as there are tokens. */
+static void
+check_rate(AqQueue *queue, int position, const AqRate *rate)
+{
+	AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
+	uint32		tokens = aq_rate_tokens(queue, consumer, rate);
+
+	if (!has_waiters(queue->shm, consumer))
+		return;
+	if (tokens == 0)
+		aq_waiters_check_at(queue->shm, Max(aq_rate_next(consumer, rate), 1));
+	else if (queue->store->ready(queue, position, 0))
+	{
+		aq_waiters_wake(queue->shm, position, tokens);
+		if (consumer->waiters.waiting > 0)
+			aq_waiters_check_later(queue->shm);
+	}
 }
 
 /*
@@ -389,12 +433,17 @@ aq_waiters_job(int32 id, AqQueueShm *shm)
 	{
 		int			position = queue->multi ? queue->consumers[i].position : 0;
 		AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+		const AqRate *rate = aq_queue_rate(queue, position);
 
-		if (consumer == NULL || consumer->waiters.waiting == 0 || aq_queue_is_paused(queue, position) ||
-			!queue->store->ready(queue, position, 0))
+		if (consumer == NULL || aq_queue_is_paused(queue, position))
 			continue;
-		aq_waiters_wake(shm, position, PG_INT32_MAX);
-		aq_waiters_check_later(shm);
+		if (rate->period > 0)
+			check_rate(queue, position, rate);
+		else if (consumer->waiters.waiting > 0 && queue->store->ready(queue, position, 0))
+		{
+			aq_waiters_wake(shm, position, PG_INT32_MAX);
+			aq_waiters_check_later(shm);
+		}
 	}
 	aq_job_commit(false);
 }
@@ -669,7 +718,7 @@ aq_waiters_check(AqFindings *findings)
 						   psprintf("process %d", aq_session_pid(session)));
 		aq_event_read(session, &now);
 		if (n == 0 && now.waiting && (now.event == AQ_EVENT_DEQUEUE_WAIT || now.event == AQ_EVENT_LISTEN_WAIT ||
-									  now.event == AQ_EVENT_PAUSED || now.event == AQ_EVENT_LIMIT))
+									  now.event == AQ_EVENT_PAUSED || now.event == AQ_EVENT_LIMIT || now.event == AQ_EVENT_RATE))
 			aq_finding_add(findings, psprintf("session %d", session + 1), "sleeps, and stands in no list", 0, 1,
 						   psprintf("process %d", aq_session_pid(session)));
 	}

@@ -233,13 +233,13 @@ take_resident(Take *take, Stream *stream, uint32 number)
 		may_take(take, number))
 	{
 		/* only now: a place that is given back wakes others, or this session itself */
-		if (take->max_running > 0 && aq_places_begin(take->shm, position, take->max_running, 1) == 0)
+		if (take->gated && aq_places_begin(take->queue, position, take->max_running, take->rate, 1) == 0)
 			take->limit = take->taken;
 		else
 			taken = aq_slot_take(stream, partition, position, number) ||
 				aq_slot_take_waiting(partition, position, number);
-		if (take->max_running > 0)
-			aq_places_end(take->shm, position);
+		if (take->gated)
+			aq_places_end(take->queue, position, take->rate, taken);
 	}
 	if (taken)
 	{

@@ -55,7 +55,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 	uint64_t   *ready = bitmap_of(sub->ready);
 	int			retry = PARTITION_SLOTS;
 	int			number = (int) sub->first - 1;
-	bool		places = take->max_running > 0 && !peek;
+	bool		places = take->gated && !peek;
 	bool		skipped = false;
 	uint32		n = 0;
 	int			attempts;
@@ -87,8 +87,8 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 			/* not before a message can be taken: a place that is given back wakes others, or this session itself */
 			if (places && n == 0)
 			{
-				Assert(partition->limited);
-				max = aq_places_begin(take->shm, position, take->max_running,
+				Assert(partition->limited || take->max_running == 0);
+				max = aq_places_begin(take->queue, position, take->max_running, take->rate,
 									  Min(Min(max, sub->nready), take->limit - take->taken));
 				if (max == 0)
 				{
@@ -106,7 +106,7 @@ take_ready(Take *take, Stream *stream, Partition *partition, FrameSub *sub, uint
 		n++;
 	}
 	if (places)
-		aq_places_end(take->shm, position);
+		aq_places_end(take->queue, position, take->rate, n);
 	if (number < 0 && !skipped)
 		aq_slot_pass(sub, PARTITION_SLOTS);
 	*blocked = n == 0 && retry < PARTITION_SLOTS && take->taken < take->limit;
@@ -285,6 +285,8 @@ take_from_group(Take *take, Stream *first, int n)
 	remaining = take->loaded ? PARTITION_SLOTS : remaining - Min(remaining, Max(take->taken - before, 1));
 }
 
+static const AqRate no_rate;
+
 static void
 init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 {
@@ -294,6 +296,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 	take->options = options;
 	take->limit = options->max;
 	take->max_running = options->limited ? aq_queue_limit(queue, options->position) : 0;
+	take->rate = options->limited ? aq_queue_rate(queue, options->position) : &no_rate;
+	take->gated = take->max_running > 0 || take->rate->period > 0;
 	take->careful = options->id == NULL && options->unit == 0 &&
 		(options->mode == AQ_MODE_REMOVE || options->mode == AQ_MODE_REMOVE_NODATA);
 	take->now = GetCurrentTimestamp();
@@ -319,8 +323,8 @@ init_take(Take *take, AqQueue *queue, const AqTakeOptions *options)
 		else if (options->max == 1)
 			take->terms.receipt |= AQ_RECEIPT_ALONE;
 	}
-	else if (options->immediate == NULL && take->max_running == 0)	/* what is leased is committed; for a limit, it
-																	 * has no view that counts */
+	else if (options->immediate == NULL && !take->gated)	/* what is leased is committed; for a limit, it has no
+															 * view that counts */
 		take->own_puts = aq_notes_have_puts(queue->shm);
 	if (queue->distributed && options->unit == 0 && options->mode != AQ_MODE_BROWSE)
 		aq_peers_note_wish(queue->shm, options->position, take->now);
@@ -341,9 +345,23 @@ is_withheld(const Take *take)
 	return true;
 }
 
+/* Without a token, the worker checks the waiters, one of which the caller may be, at the time of the next one. */
+static bool
+has_token(const Take *take)
+{
+	TimestampTz next;
+
+	if (!aq_queue_is_early(take->queue, take->options->position))
+		return true;
+	next = aq_waiters_exist(take->shm) ? aq_rate_next(aq_shm_consumer(take->shm, take->options->position), take->rate) : 0;
+	if (next != 0)
+		aq_waiters_check_at(take->shm, next);
+	return false;
+}
+
 /*
- * Has a limited consumer a free place?  If the description is too old, it may have
- * one: the call has to begin again.
+ * Has a limited consumer a free place, and a token of its rate?  If the description is
+ * too old, it may have them: the call has to begin again.
  */
 static bool
 has_place(const Take *take)
@@ -351,18 +369,19 @@ has_place(const Take *take)
 	const AqTakeOptions *options = take->options;
 	ShardQueue *sq = shard_queue(take->shm);
 
-	if (!options->limited || (take->max_running == 0 && !sq->limited))
+	if (!options->limited || (!take->gated && !sq->limited && !aq_rate_is_left(take->shm, options->position)))
 		return true;
 	if (take->max_running > 0 && !sq->limited_known)
 		aq_first_use_limit(take->shm);
 	(void) aq_shm_consumer_make(take->shm, options->position);
 	aq_waiters_limit(take->queue, options->position, take->max_running);
 	pg_memory_barrier();		/* a waiter enters the list before it looks for a place; see places.c */
-	if (!aq_queue_is_full(take->queue, options->position))
+	if (!aq_queue_is_full(take->queue, options->position) && has_token(take))
 		return true;
 	if (options->outdated != NULL && aq_stream_is_unknown(take->queue))
 		*options->outdated = true;
-	else if (options->waits && aq_notes_count_takes(take->shm, options->position) >= take->max_running)
+	else if (options->waits && take->max_running > 0 &&
+			 aq_notes_count_takes(take->shm, options->position) >= take->max_running)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot wait for messages of queue \"%s\"", take->queue->name),
@@ -419,7 +438,7 @@ aq_take(AqQueue *queue, const AqTakeOptions *options)
 	pfree(take.items);
 	aq_chunks_trim();
 	/* other sessions may take what this one leaves; if no place is free, the end of work wakes them */
-	if (take.limit == 0 && !aq_queue_is_full(queue, options->position))
+	if (take.limit == 0 && !aq_queue_is_full(queue, options->position) && !aq_queue_is_early(queue, options->position))
 		aq_waiters_check_later(queue->shm);
 	return take.taken;
 }

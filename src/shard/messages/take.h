@@ -48,7 +48,9 @@ typedef struct Take
 	uint32		taken;
 	uint32		limit;			/* most messages of this call; smaller than options->max once it has one that has
 								 * failed */
-	uint32		max_running;	/* of the consumer's messages may be in work; 0: no limit */
+	bool		gated;			/* the consumer has one of these two: */
+	uint32		max_running;	/* of its messages may be in work; 0: no limit */
+	const AqRate *rate;			/* its period is 0 if it has none */
 	bool		careful;		/* limits apply: it consumes messages, not a certain one */
 	bool		loaded;			/* a partition was loaded for it */
 	TimestampTz now;

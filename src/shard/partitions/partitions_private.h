@@ -135,8 +135,8 @@ extern void aq_pool_release(Partition *partition);
 extern uint32 *aq_pool_list(AqQueueShm *shm);
 
 /* --- places.c: latch held ---------------------------------------------------------------- */
-extern uint32 aq_places_begin(AqQueueShm *shm, int position, uint32 limit, uint32 n);
-extern void aq_places_end(AqQueueShm *shm, int position);
+extern uint32 aq_places_begin(const AqQueue *queue, int position, uint32 limit, const AqRate *rate, uint32 n);
+extern void aq_places_end(const AqQueue *queue, int position, const AqRate *rate, uint32 taken);
 
 /* --- stream.c ---------------------------------------------------------------------------- */
 extern Stream *aq_stream_find(AqQueueShm *shm, int number);

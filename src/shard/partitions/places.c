@@ -29,6 +29,9 @@
 
 uint32		aq_places_got = 0;
 
+/* the same of tokens of the consumer's rate: see queue/memory/rate.c */
+static uint32 tokens_got = 0;
+
 /* Places have become free: wakes as many waiters, if there may be messages for them. */
 static void
 wake(AqQueueShm *shm, int position, uint32 n)
@@ -61,31 +64,51 @@ aq_places_count(const Partition *partition, int position, int n)
 }
 
 /*
- * Gets up to n places, for messages that the caller takes under the same hold of the
- * latch; then it calls aq_places_end.  Returns their number.
+ * Gets up to n places, and tokens of the rate, for messages that the caller takes under
+ * the same hold of the latch; then it calls aq_places_end.  limit and rate are 0 if the
+ * consumer has none.  Returns how many messages may be taken.
  */
 uint32
-aq_places_begin(AqQueueShm *shm, int position, uint32 limit, uint32 n)
+aq_places_begin(const AqQueue *queue, int position, uint32 limit, const AqRate *rate, uint32 n)
 {
-	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
+	AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
 	uint32		used = pg_atomic_read_u32(&consumer->in_work);
 
 	Assert(aq_places_got == 0);
-	do
-		aq_places_got = used < limit ? Min(limit - used, n) : 0;
-	while (aq_places_got > 0 && !pg_atomic_compare_exchange_u32(&consumer->in_work, &used, used + aq_places_got));
-	return aq_places_got;
+	if (limit > 0)
+	{
+		do
+			aq_places_got = used < limit ? Min(limit - used, n) : 0;
+		while (aq_places_got > 0 && !pg_atomic_compare_exchange_u32(&consumer->in_work, &used, used + aq_places_got));
+		n = aq_places_got;
+	}
+	if (rate->period > 0)
+		n = tokens_got = aq_rate_take(queue, consumer, rate, n);
+	return n;
 }
 
-/* Gives back those that were not used. */
+/*
+ * Gives back those that were not used for one of the "taken" messages.  Has the worker
+ * wake sessions at the time of the next token, if there is none.
+ */
 void
-aq_places_end(AqQueueShm *shm, int position)
+aq_places_end(const AqQueue *queue, int position, const AqRate *rate, uint32 taken)
 {
-	uint32		n = aq_places_got;
+	AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
+	uint32		places = aq_places_got,
+				tokens = tokens_got - Min(tokens_got, taken);
+	TimestampTz next;
 
-	aq_places_got = 0;
-	if (n == 0)
-		return;
-	pg_atomic_fetch_sub_u32(&aq_shm_consumer(shm, position)->in_work, n);
-	wake(shm, position, n);
+	aq_places_got = tokens_got = 0;
+	if (places > 0)
+		pg_atomic_fetch_sub_u32(&consumer->in_work, places);
+	if (rate->period > 0)
+	{
+		aq_rate_give_back(consumer, rate, tokens);
+		next = aq_waiters_exist(queue->shm) ? aq_rate_next(consumer, rate) : 0;
+		if (next != 0)
+			aq_waiters_check_at(queue->shm, next);
+	}
+	if (places > 0 || tokens > 0)
+		wake(queue->shm, position, Max(places, tokens));
 }

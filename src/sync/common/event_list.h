@@ -18,6 +18,7 @@ X(ROW_CACHE_MUTEX, "row cache mutex", CONCURRENCY, "cache id", "where requested"
 X(DEQUEUE_WAIT, "Streams AQ: waiting for messages in the queue", IDLE, "queue id", "process#", "wait time", "a message for the consumer")
 X(PAUSED, "aq: consumer paused", IDLE, "queue id", "process#", "wait time", "aq.resume, because the consumer or the queue is paused")
 X(LIMIT, "aq: max_running", IDLE, "queue id", "process#", "wait time", "the end of work on a message, because the consumer has max_running messages in work")
+X(RATE, "aq: rate", IDLE, "queue id", "process#", "wait time", "the time at which the consumer's rate lets it have a message")
 X(FLOW_CONTROL, "Streams AQ: enqueue blocked due to flow control", QUEUEING, "queue id", "messages", "limit", "consumers to dequeue some of their buffered messages")
 X(QUEUE_FULL, "aq: queue full", QUEUEING, "queue id", "messages", "limit", "consumers to finish messages of the queue, which has as many as its max_depth allows")
 X(LISTEN_WAIT, "wait for unread message on broadcast channel", IDLE, "channel context", "channel handle", "", "a message in any of several queues")
