@@ -36,7 +36,7 @@ def early(conn, waiting):
 
 @pytest.mark.parametrize("broadcast", [False, True])
 def test_messages_wake_no_session_that_has_no_token(conn, queue, waiter, broadcast):
-    """Nor do they ask the worker; another rate, or none, wakes it."""
+    """Nor do they ask the worker; the end of the rate wakes it."""
     if broadcast:
         db.execute(conn, "ALTER ROLE CURRENT_USER SET pgaq.listen_wakeup = 'broadcast'")
     rate(conn, queue, "1/day")
@@ -48,8 +48,8 @@ def test_messages_wake_no_session_that_has_no_token(conn, queue, waiter, broadca
     before = [one.switches() for one in waiting]
     put(conn, queue, *range(3, 40))
     assert [one.switches() for one in waiting] == before
-    rate(conn, queue, "10/second")
-    assert all(one.answer() is not None for one in waiting)
+    rate(conn, queue, "none")
+    assert all(one.answer() not in (None, "f") for one in waiting)
     if broadcast:
         db.execute(conn, "ALTER ROLE CURRENT_USER RESET pgaq.listen_wakeup")
 
@@ -61,7 +61,7 @@ def test_each_wait_is_woken(conn, queue, waiter, kind, text):
     put_many(conn, queue, 1, 9000)
     for _ in range(4):
         one = waiter(queue, kind)
-        assert one.answer() is not None
+        assert one.answer() not in (None, "f")
         take(conn, queue, number=1000)
 
 
