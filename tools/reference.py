@@ -79,6 +79,7 @@ SAME = {
     "browse": "dequeue",
     "dequeue_full": "dequeue",
     "enqueue_array": "enqueue",
+    "enqueue_unique": "enqueue",
     "receive": "dequeue",
     "redrive": "dequeue",
     "revoke_consumer": "grant_consumer",

@@ -121,6 +121,26 @@ ALTER TABLE aq_internal.queue ADD COLUMN max_depth bigint CHECK (max_depth > 0),
 ALTER TABLE aq_internal.queue ADD COLUMN max_running integer CHECK (max_running > 0);
 ALTER TABLE aq_internal.subscriber ADD COLUMN max_running integer CHECK (max_running > 0);
 
+-- aq.enqueue_unique
+CREATE TABLE aq_internal.unique_key (
+	queue_id integer NOT NULL,
+	unique_key text COLLATE "C" NOT NULL,
+	generation bigint NOT NULL,
+	msgid uuid NOT NULL,
+	until timestamptz NOT NULL,
+	created timestamptz NOT NULL,
+	PRIMARY KEY (queue_id, unique_key, generation)
+);
+COMMENT ON TABLE aq_internal.unique_key IS 'The unique keys of messages, by aq.enqueue_unique; the row with the highest generation counts';
+COMMENT ON COLUMN aq_internal.unique_key.queue_id IS 'the queue';
+COMMENT ON COLUMN aq_internal.unique_key.unique_key IS 'the unique key';
+COMMENT ON COLUMN aq_internal.unique_key.generation IS 'how many messages have had the key, up to this one';
+COMMENT ON COLUMN aq_internal.unique_key.msgid IS 'the message that has it';
+COMMENT ON COLUMN aq_internal.unique_key.until IS 'until when it is in force; infinity: until the message is done';
+COMMENT ON COLUMN aq_internal.unique_key.created IS 'when the message was enqueued';
+ALTER TABLE aq_internal.unique_key OWNER TO pgaq;
+GRANT ALL ON TABLE aq_internal.unique_key TO pgaq;
+
 -- rate
 ALTER TABLE aq_internal.queue ADD COLUMN rate text;
 ALTER TABLE aq_internal.subscriber ADD COLUMN rate text;
@@ -283,6 +303,21 @@ CREATE OR REPLACE FUNCTION aq.limit_subscriber(queue_name text, consumer text, m
  RETURNS void
  LANGUAGE c
 AS 'pgaq', $function$aq_subscriber_limit$function$;
+CREATE OR REPLACE FUNCTION aq_internal.dump_rows()
+ RETURNS SETOF aq_internal.dump_row
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+	name text;
+BEGIN
+	IF pg_has_role('pg_read_all_data', 'USAGE') THEN
+		FOREACH name IN ARRAY ARRAY['registration', 'notified', 'posting', 'schedule', 'propagation', 'propagation_link', 'propagation_batch', 'snapshot_data', 'active_session', 'unique_key'] LOOP
+			RETURN QUERY EXECUTE format('SELECT %1$L, row_to_json(t) FROM aq_internal.%1$I t', name);
+		END LOOP;
+	END IF;
+END $function$;
 CREATE OR REPLACE FUNCTION aq.enqueue(queue_name text, payload text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE c
@@ -303,6 +338,14 @@ CREATE OR REPLACE FUNCTION aq.enqueue_array(queue_name text, payloads anycompati
  RETURNS uuid[]
  LANGUAGE c
 AS 'pgaq', $function$aq_enqueue_calls_array$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue_unique(queue_name text, payload text, unique_key text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, on_conflict text DEFAULT 'ignore'::text, OUT msgid uuid, OUT is_new boolean)
+ RETURNS record
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_unique_text$function$;
+CREATE OR REPLACE FUNCTION aq.enqueue_unique(queue_name text, payload anyelement, unique_key text, priority integer DEFAULT NULL::integer, delay interval DEFAULT NULL::interval, expiration interval DEFAULT NULL::interval, correlation text DEFAULT NULL::text, recipients text[] DEFAULT NULL::text[], sender text DEFAULT NULL::text, exception_queue text DEFAULT NULL::text, properties jsonb DEFAULT NULL::jsonb, relative_msgid uuid DEFAULT NULL::uuid, deviation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, producer text DEFAULT NULL::text, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, on_conflict text DEFAULT 'ignore'::text, OUT msgid uuid, OUT is_new boolean)
+ RETURNS record
+ LANGUAGE c
+AS 'pgaq', $function$aq_enqueue_calls_unique_typed$function$;
 CREATE OR REPLACE FUNCTION aq.dequeue(queue_name text, consumer text DEFAULT NULL::text, max_messages integer DEFAULT 1, mode text DEFAULT 'remove'::text, correlation text DEFAULT NULL::text, msgid uuid DEFAULT NULL::uuid, condition text DEFAULT NULL::text, wait interval DEFAULT NULL::interval, navigation text DEFAULT NULL::text, delivery_mode text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, acknowledge uuid[] DEFAULT NULL::uuid[], receipt bigint DEFAULT NULL::bigint, visibility text DEFAULT NULL::text, key text DEFAULT NULL::text)
  RETURNS TABLE(payload jsonb, priority integer, attempts integer, correlation text, properties jsonb, enqueue_time timestamp with time zone, msgid uuid, receipt bigint)
  LANGUAGE c
@@ -2479,6 +2522,34 @@ options: an array with one object per payload. Its keys priority, delay, run_at,
   correlation, key, recipients, properties and exception_queue override the arguments for this message; a
   key that is missing or null, or null instead of an object, leaves the argument
 Errors as in aq.enqueue';
+COMMENT ON FUNCTION aq.enqueue_unique(pg_catalog.text,pg_catalog.text,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,interval,pg_catalog.text) IS 'Enqueue one message with a unique key, payload as text, read by the payload type''s input function, unless
+  another message of the queue has the key; returns
+  the id of the message that has it, and whether that is a new one.
+unique_key: any text of at most 512 bytes
+unique_for: how long no other message gets the key, whatever happens to this one (null: until it is
+  done for all its consumers: consumed, also by this transaction, cancelled, expired, or moved to an
+  exception queue)
+on_conflict: what is done if another message has the key: ignore (nothing), error (23505), or replace
+  (that message is cancelled if no transaction or lease holds it; otherwise nothing is done)
+msgid: null if no subscriber of a topic wants the message
+is_new: false if another message has the key
+The other arguments are as in aq.enqueue. A call waits for other transactions that have used the key,
+  until they end. Not for queue tables, distributed queues and buffered messages.
+Errors as in aq.enqueue';
+COMMENT ON FUNCTION aq.enqueue_unique(pg_catalog.text,pg_catalog.anyelement,pg_catalog.text,integer,interval,interval,pg_catalog.text,pg_catalog.text[],pg_catalog.text,pg_catalog.text,pg_catalog.jsonb,pg_catalog.uuid,pg_catalog.text,pg_catalog.text,pg_catalog.text,timestamp with time zone,pg_catalog.text,interval,pg_catalog.text) IS 'Enqueue one message with a unique key, payload of the queue''s payload type, or json where that is
+  jsonb, unless another message of the queue has the key; returns
+  the id of the message that has it, and whether that is a new one.
+unique_key: any text of at most 512 bytes
+unique_for: how long no other message gets the key, whatever happens to this one (null: until it is
+  done for all its consumers: consumed, also by this transaction, cancelled, expired, or moved to an
+  exception queue)
+on_conflict: what is done if another message has the key: ignore (nothing), error (23505), or replace
+  (that message is cancelled if no transaction or lease holds it; otherwise nothing is done)
+msgid: null if no subscriber of a topic wants the message
+is_new: false if another message has the key
+The other arguments are as in aq.enqueue. A call waits for other transactions that have used the key,
+  until they end. Not for queue tables, distributed queues and buffered messages.
+Errors as in aq.enqueue';
 COMMENT ON FUNCTION aq.dequeue(pg_catalog.text,pg_catalog.text,integer,pg_catalog.text,pg_catalog.text,pg_catalog.uuid,pg_catalog.text,interval,pg_catalog.text,pg_catalog.text,interval,pg_catalog.uuid[],bigint,pg_catalog.text,pg_catalog.text) IS 'Dequeue up to max_messages messages of a jsonb queue.
 consumer: its name, in a topic
 mode: remove, remove_nodata (the payload comes back null), locked (locked until the end of the
@@ -2898,10 +2969,6 @@ GRANT EXECUTE ON ROUTINE aq_internal.history_turn(timestamp with time zone,boole
 COMMENT ON COLUMN aq.history_minutes.buckets IS 'how many had waited how long, as in aq.latencies';
 COMMENT ON COLUMN aq.history_minutes.p99_seconds IS 'the same of 99 in 100';
 COMMENT ON COLUMN aq.history_minutes.p50_seconds IS 'half of the messages dequeued since had not waited longer, see aq.latencies; null: none was dequeued';
-COMMENT ON COLUMN aq.history_minutes.failed IS 'of these: expired, or over max_retries';
-COMMENT ON COLUMN aq.history_minutes.dequeued IS '(message, consumer) pairs done since: consumed, purged, expired or failed';
-COMMENT ON COLUMN aq.history_minutes.enqueued IS 'messages enqueued since the row before';
-COMMENT ON COLUMN aq.history_minutes.oldest_ready_seconds IS 'how long the oldest ready message had been ready; null: none was ready';
 COMMENT ON COLUMN aq.history_minutes.delayed IS 'messages whose delay or retry delay was not over';
 COMMENT ON COLUMN aq.history_minutes.in_flight IS 'messages in flight: leased, or taken by transactions that had not ended';
 COMMENT ON COLUMN aq.history_minutes.ready IS 'messages that could be dequeued, by all consumers; null: not counted yet, in a queue table';
@@ -2909,6 +2976,10 @@ COMMENT ON COLUMN aq.history_minutes.delivery_mode IS 'persistent or buffered';
 COMMENT ON COLUMN aq.history_minutes.queue_name IS 'the queue; null: the sum of the queues without a row of their own, for members of pg_monitor';
 COMMENT ON COLUMN aq.history_minutes.sampled_at IS 'when the minute ended; two rows can have the same time if the clock was set back';
 COMMENT ON VIEW aq.history_minutes IS 'Minutes of the last two days in which something happened in a queue that the current role can use; members of pg_monitor see all. A queue has no row for a minute in which nothing was enqueued or dequeued and no number has changed: then ready, in_flight and delayed are those of its row before. In a minute, at most pgaq.history_queues queues have a row, those with the most messages enqueued and dequeued; the sum of the others has a null queue_name. pgaq.history = off ends the recording. On a standby it shows the history of the primary';
+COMMENT ON COLUMN aq.history_minutes.failed IS 'of these: expired, or over max_retries';
+COMMENT ON COLUMN aq.history_minutes.dequeued IS '(message, consumer) pairs done since: consumed, purged, expired or failed';
+COMMENT ON COLUMN aq.history_minutes.enqueued IS 'messages enqueued since the row before';
+COMMENT ON COLUMN aq.history_minutes.oldest_ready_seconds IS 'how long the oldest ready message had been ready; null: none was ready';
 REVOKE ALL ON TABLE aq.history_minutes FROM PUBLIC;
 GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE aq.history_minutes TO CURRENT_USER; GRANT SELECT ON TABLE aq.history_minutes TO PUBLIC;
 COMMENT ON COLUMN aq.history_hours.buckets IS 'how many had waited how long, as in aq.latencies';

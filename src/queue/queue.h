@@ -328,6 +328,7 @@ extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern void aq_queue_lock_dropping(int32 id);
 extern bool aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark);
 extern void aq_queue_lock_name(const char *table, const char *name);
+extern bool aq_queue_lock_try_name(const char *table, const char *name);
 extern bool aq_queue_lock_insert(const char *table, const char *name, const char *command,
 								 int nargs, Oid *types, Datum *values, const char *nulls);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
@@ -536,6 +537,7 @@ struct AqQueueShm
 	pg_atomic_uint32 forwarded; /* 1: other nodes hold units of it: wake-ups are news for part "node" */
 	pg_atomic_uint32 work;		/* work for the worker: AQ_WORK_* */
 	pg_atomic_uint64 check_at;	/* when the worker must check waiters; 0: never */
+	pg_atomic_uint32 has_unique;	/* 1: the worker looks for rows of unique keys to be deleted */
 	pg_atomic_uint32 uncounted; /* how many times it could not write retry counts */
 	pg_atomic_uint32 uncounted_seen;	/* 1: a check has found an unwritten retry count */
 	pg_atomic_uint64 next_time; /* when the store has timed work; 0: never */
@@ -655,6 +657,7 @@ aq_raise_to(pg_atomic_uint64 *highest, uint64 number)
 #define AQ_WORK_SESSION_LEASES 0x8000	/* end leases of sessions that have ended */
 #define AQ_WORK_WATCHED		0x10000 /* a watched queue has had a wake-up: see aq_waiters_watch */
 #define AQ_WORK_AGE			0x20000 /* truncate old tables without messages */
+#define AQ_WORK_UNIQUE		0x40000 /* delete rows of unique keys that are no longer in force */
 
 /* --- shm.c */
 extern AqConsumerShm *aq_shm_consumer(AqQueueShm *shm, int position);

@@ -484,6 +484,12 @@ typedef struct AqStore
 	 */
 	bool		(*owns) (AqQueue *queue, const pg_uuid_t *id);
 	/*
+	 * How many consumers have not finished the message; 0: it is done, or does
+	 * not exist.  loads: false: not 0 if it is not in memory.  Optional: without
+	 * it, messages have no unique keys.
+	 */
+	uint32		(*unfinished) (AqQueue *queue, const pg_uuid_t *id, bool loads);
+	/*
 	 * Could take() find a message now?  Waits for retry counts until this
 	 * time: see aq_retries_await().
 	 */

@@ -244,6 +244,7 @@ static const AqStore shard_store = {
 	.purge_retained = aq_retained_purge,
 	.settle_leases = aq_lease_settle,
 	.owns = aq_message_id_owned,
+	.unfinished = aq_unfinished,
 	.ready = aq_take_is_ready,
 	.in_doubt = in_doubt,
 	.free_position = aq_positions_free,

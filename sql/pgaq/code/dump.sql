@@ -7,7 +7,7 @@ DECLARE
 	name text;
 BEGIN
 	IF pg_has_role('pg_read_all_data', 'USAGE') THEN
-		FOREACH name IN ARRAY ARRAY['registration', 'notified', 'posting', 'schedule', 'propagation', 'propagation_link', 'propagation_batch', 'snapshot_data', 'active_session'] LOOP
+		FOREACH name IN ARRAY ARRAY['registration', 'notified', 'posting', 'schedule', 'propagation', 'propagation_link', 'propagation_batch', 'snapshot_data', 'active_session', 'unique_key'] LOOP
 			RETURN QUERY EXECUTE format('SELECT %1$L, row_to_json(t) FROM aq_internal.%1$I t', name);
 		END LOOP;
 	END IF;

@@ -72,4 +72,28 @@ Errors as in aq.enqueue'))
 		EXECUTE format('COMMENT ON FUNCTION %s(queue_name text, %s, %s, visibility text, key text) IS %L',
 			form.name, form.payload, replace(form.options, ' DEFAULT NULL', ''), form.comment);
 	END LOOP;
+	FOR form IN SELECT * FROM (VALUES
+		('payload text', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_unique_text'$$, 'Enqueue one message with a unique key, payload as text, read by the payload type''s input function, unless
+  another message of the queue has the key; '),
+		('payload anyelement', $$AS 'MODULE_PATHNAME', 'aq_enqueue_calls_unique_typed'$$, 'Enqueue one message with a unique key, payload of the queue''s payload type, or json where that is
+  jsonb, unless another message of the queue has the key; '))
+		f (payload, code, comment)
+	LOOP
+		EXECUTE format('CREATE FUNCTION aq.enqueue_unique(queue_name text, %s, unique_key text, %s, key text DEFAULT NULL, unique_for interval DEFAULT NULL, on_conflict text DEFAULT ''ignore'', OUT msgid uuid, OUT is_new boolean) LANGUAGE c VOLATILE PARALLEL UNSAFE %s',
+			form.payload, options, form.code);
+		EXECUTE format('COMMENT ON FUNCTION aq.enqueue_unique(queue_name text, %s, unique_key text, %s, key text, unique_for interval, on_conflict text) IS %L',
+			form.payload, replace(options, ' DEFAULT NULL', ''), form.comment || 'returns
+  the id of the message that has it, and whether that is a new one.
+unique_key: any text of at most 512 bytes
+unique_for: how long no other message gets the key, whatever happens to this one (null: until it is
+  done for all its consumers: consumed, also by this transaction, cancelled, expired, or moved to an
+  exception queue)
+on_conflict: what is done if another message has the key: ignore (nothing), error (23505), or replace
+  (that message is cancelled if no transaction or lease holds it; otherwise nothing is done)
+msgid: null if no subscriber of a topic wants the message
+is_new: false if another message has the key
+The other arguments are as in aq.enqueue. A call waits for other transactions that have used the key,
+  until they end. Not for queue tables, distributed queues and buffered messages.
+Errors as in aq.enqueue');
+	END LOOP;
 END $do$;

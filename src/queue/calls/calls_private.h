@@ -79,4 +79,17 @@ extern void aq_position_none(const AqNavigation *navigation);
 
 extern void aq_position_init(void);
 
+/* --- cancel.c */
+extern bool aq_cancel_message(AqQueue *queue, const pg_uuid_t *id, uint32 unfinished);
+
+/* --- enqueue_unique.c */
+typedef struct AqUniqueOptions
+{
+	char	   *key;
+	int64		span;			/* microseconds for which the key is in force; -1: until the message is done */
+	char	   *on_conflict;	/* ignore, error or replace */
+} AqUniqueOptions;
+
+extern pg_uuid_t *aq_enqueue_unique(const AqEnqueue *call, Datum payload, bool isnull, const AqUniqueOptions *options, bool *is_new);
+
 #endif							/* AQ_CALLS_PRIVATE_H */

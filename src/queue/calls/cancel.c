@@ -79,6 +79,22 @@ remove_message(AqQueue *queue, const pg_uuid_t *id, int64 unfinished)
 	return removed;
 }
 
+/* Removes a message of the sharded store, whatever the rights of the caller; false: a transaction or a lease holds it. */
+bool
+aq_cancel_message(AqQueue *queue, const pg_uuid_t *id, uint32 unfinished)
+{
+	bool		begins;
+	bool		removed;
+
+	queue = aq_use_begin(queue, false, &begins);
+	removed = remove_message(queue, id, unfinished) > 0;
+	if (removed)
+		aq_stat_touched = true;
+	else if (begins)
+		aq_use_undo(queue);
+	return removed;
+}
+
 /* unfinished: the number of consumers that had not finished the message before the call. */
 static const char *
 result_of(uint32 removed, int64 unfinished)

@@ -116,6 +116,15 @@ aq_queue_lock_name(const char *table, const char *name)
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
+/* The same without waiting; false: another session has it. */
+bool
+aq_queue_lock_try_name(const char *table, const char *name)
+{
+	LOCKTAG		tag = name_tag(table, name);
+
+	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
 /*
  * Inserts the row of a name by an INSERT ... ON CONFLICT DO NOTHING; returns false if
  * the name is taken.  The lock of the name comes before the snapshot of the command,

@@ -27,6 +27,23 @@ extern AqQueue *aq_buffered_ensure(AqQueue *queue, int delivery);
 extern void aq_buffered_job(int32 id, AqQueueShm *shm);
 extern void aq_buffered_drop(const char *name, bool force);
 
+/* --- unique.c */
+typedef struct AqUniqueRow
+{
+	int64		generation;
+	pg_uuid_t	msgid;
+	TimestampTz until;			/* infinity: until the message is done */
+	TimestampTz created;
+	ItemPointerData tid;
+	TransactionId xid;			/* that inserted it */
+} AqUniqueRow;
+
+extern void aq_unique_lock(const AqQueue *queue, const char *key);
+extern bool aq_unique_find(const AqQueue *queue, const char *key, AqUniqueRow *row);
+extern void aq_unique_put(int32 id, const char *key, const AqUniqueRow *before, const pg_uuid_t *msgid, TimestampTz until);
+extern void aq_unique_note(AqQueueShm *shm);
+extern void aq_unique_job(int32 id, AqQueueShm *shm);
+
 /* --- queue_row.c */
 typedef struct AqQueueRow
 {

@@ -56,6 +56,7 @@ static const AqStoreJob common_jobs[] = {
 	{AQ_WORK_CONVERT, aq_convert_job},
 	{AQ_WORK_BUFFERED, aq_buffered_job},
 	{AQ_WORK_WATCHED, run_watched},
+	{AQ_WORK_UNIQUE, aq_unique_job},
 };
 
 /* Failing jobs of queues, in the worker's memory. */

@@ -80,6 +80,7 @@ reset_entry(AqQueueShm *shm)
 	pg_atomic_write_u32(&shm->forwarded, 0);
 	pg_atomic_write_u32(&shm->work, 0);
 	pg_atomic_write_u64(&shm->check_at, 0);
+	pg_atomic_write_u32(&shm->has_unique, 0);
 	pg_atomic_write_u64(&shm->room_below, 0);
 	pg_atomic_write_u64(&shm->enqueues_waited, 0);
 	pg_atomic_write_u64(&shm->enqueues_refused, 0);
@@ -138,7 +139,8 @@ aq_shm_queue_of_latch(int child, uint32 *database)
  * work that the worker finds again when the queue is loaded, and that can wait
  * until then
  */
-#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE | AQ_WORK_AGE)
+#define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE | AQ_WORK_AGE | \
+					 AQ_WORK_UNIQUE)
 
 /* Does one of the queue's consumers have a bucket that is not full?  See rate.c. */
 static bool
@@ -197,6 +199,7 @@ aq_shm_init(void *area, bool found)
 		pg_atomic_init_u32(&shm->forwarded, 0);
 		pg_atomic_init_u32(&shm->work, 0);
 		pg_atomic_init_u64(&shm->check_at, 0);
+		pg_atomic_init_u32(&shm->has_unique, 0);
 		pg_atomic_init_u64(&shm->room_below, 0);
 		pg_atomic_init_u64(&shm->enqueues_waited, 0);
 		pg_atomic_init_u64(&shm->enqueues_refused, 0);

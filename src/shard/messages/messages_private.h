@@ -27,6 +27,9 @@ extern void aq_put(AqQueue *queue, const AqPutOptions *options, uint32 n,
 extern uint32 aq_take(AqQueue *queue, const AqTakeOptions *options);
 extern bool aq_take_is_ready(AqQueue *queue, int position, int64 until);
 
+/* --- unfinished.c */
+extern uint32 aq_unfinished(AqQueue *queue, const pg_uuid_t *id, bool loads);
+
 /* --- retained.c -------------------------------------------------------------------------- */
 extern uint64 aq_retained_purge(AqQueue *queue, int position, const pg_uuid_t *ids, uint32 n);
 

@@ -304,6 +304,26 @@ aq_notes_count_takes(const AqQueueShm *shm, int position)
 	return n;
 }
 
+/* For how many consumers the commit of the transaction finishes the message. */
+uint32
+aq_notes_finishes(const Partition *partition, uint32 number)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < ntakes; i++)
+	{
+		const TakeNote *note = take_notes[i];
+
+		if (note->partition != partition ||
+			!(note->mode == AQ_MODE_REMOVE || note->mode == AQ_MODE_REMOVE_NODATA || note->mode == AQ_MODE_MOVE ||
+			  note->mode == AQ_MODE_PURGE || note->mode == AQ_MODE_ACKNOWLEDGE || note->mode == AQ_MODE_REJECT))
+			continue;
+		for (uint32 j = 0; j < note->count; j++)
+			n += note->slots[j] == number;
+	}
+	return n;
+}
+
 /*
  * The next failure of the message just noted is its last one: the transaction
  * does not get other messages of the queue.
