@@ -40,7 +40,7 @@ close_shard(AqQueue *queue, int shard, int64 number)
 static void
 read_table(AqQueue *queue, const char *table, bool held, Snapshot snapshot)
 {
-	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
+	Relation	rel = aq_schema_open(table, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;

@@ -249,6 +249,7 @@ extern bool aq_privilege_shows_position(AqQueue *queue, int position);
  * messages of queue n are those of queue table -n: b<n> and d<n>.
  */
 extern Oid	aq_schema_relation(const char *name);	/* in schema aq */
+extern struct RelationData *aq_schema_open(const char *name, LOCKMODE mode);
 extern Oid	aq_schema_data_relation(const char *name);	/* in schema aq_data; may be InvalidOid */
 extern char *aq_schema_message_table(int32 queue_table_id);
 extern char *aq_schema_consumer_table(int32 queue_table_id);

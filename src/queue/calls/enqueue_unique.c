@@ -97,7 +97,6 @@ aq_enqueue_unique(const AqEnqueue *call, Datum payload, bool isnull, const AqUni
 	check_options(options);
 	queue = queue_for(call);
 	aq_unique_lock(queue, options->key);
-	aq_point("unique-locked");
 	AcceptInvalidationMessages();
 	id = queue->id;
 	queue = queue_for(call);	/* it may have been changed during the wait */

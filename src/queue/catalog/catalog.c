@@ -120,7 +120,7 @@ aq_catalog_units_changed(int32 id)
 static AqQueue *
 read_catalog(const char *name, int32 id)
 {
-	Relation	rel = table_open(aq_schema_relation("queue"), AccessShareLock);
+	Relation	rel = aq_schema_open("queue", AccessShareLock);
 	AqQueue    *queue;
 
 	queue_relation = RelationGetRelid(rel);
@@ -648,7 +648,7 @@ aq_catalog_consumer(AqQueue *queue, const char *name)
 List *
 aq_catalog_numbers(const char *table, AttrNumber column, const int32 *first)
 {
-	Relation	rel = table_open(aq_schema_relation(table), AccessShareLock);
+	Relation	rel = aq_schema_open(table, AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	List	   *numbers = NIL;
 	ScanKeyData key;

@@ -61,7 +61,7 @@ find_without_rule(AqQueue *queue)
 static void
 read_consumers(AqQueue *queue, Snapshot snapshot)
 {
-	Relation	rel = table_open(aq_schema_relation("subscriber"), AccessShareLock);
+	Relation	rel = aq_schema_open("subscriber", AccessShareLock);
 	Oid			index = aq_primary_key(rel);
 	ScanKeyData key;
 	SysScanDesc scan;
@@ -149,7 +149,7 @@ find_table_relations(AqQueueTable *table)
 static void
 read_queue_table(AqQueueTable *table, int32 id, Snapshot snapshot)
 {
-	Relation	rel = table_open(aq_schema_relation("queue_table"), AccessShareLock);
+	Relation	rel = aq_schema_open("queue_table", AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;

@@ -46,7 +46,7 @@ enum
 static List *
 read_rows(AqQueue *queue)
 {
-	Relation	rel = table_open(aq_schema_relation("consumer_grant"), AccessShareLock);
+	Relation	rel = aq_schema_open("consumer_grant", AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyData key;
 	SysScanDesc scan;

@@ -36,6 +36,21 @@ aq_schema_relation(const char *name)
 	return oid;
 }
 
+/* Opens a table of aq_internal; DROP EXTENSION may be committed while the call waits for the lock. */
+Relation
+aq_schema_open(const char *name, LOCKMODE mode)
+{
+	Relation	rel = try_table_open(aq_schema_relation(name), mode);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"pgaq\" does not exist"),
+				 errdetail("Another session has dropped it."),
+				 errhint("CREATE EXTENSION pgaq creates it.")));
+	return rel;
+}
+
 /*
  * Finds a relation that is missing in the session's caches, because its
  * invalidations have not been sent yet.

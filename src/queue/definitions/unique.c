@@ -99,7 +99,7 @@ check_serializable(const AqQueue *queue, HeapTuple tuple)
 bool
 aq_unique_find(const AqQueue *queue, const char *key, AqUniqueRow *row)
 {
-	Relation	rel = table_open(aq_schema_relation("unique_key"), AccessShareLock);
+	Relation	rel = aq_schema_open("unique_key", AccessShareLock);
 	Relation	index = index_open(aq_primary_key(rel), AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyData keys[2];
@@ -126,7 +126,7 @@ aq_unique_find(const AqQueue *queue, const char *key, AqUniqueRow *row)
 void
 aq_unique_put(int32 id, const char *key, const AqUniqueRow *before, const pg_uuid_t *msgid, TimestampTz until)
 {
-	Relation	rel = table_open(aq_schema_relation("unique_key"), RowExclusiveLock);
+	Relation	rel = aq_schema_open("unique_key", RowExclusiveLock);
 	Datum		values[UNIQUE_COLUMNS] = {Int32GetDatum(id), CStringGetTextDatum(key),
 		Int64GetDatum(before != NULL ? before->generation + 1 : 1), UUIDPGetDatum(msgid), TimestampTzGetDatum(until),
 		TimestampTzGetDatum(GetCurrentTimestamp())};
@@ -268,7 +268,6 @@ aq_unique_job(int32 id, AqQueueShm *shm)
 		{
 			aq_pins_pin(queue);
 			more = prune(queue, &kept);
-			aq_point("unique-pruned");
 		}
 		aq_job_commit(false);
 	}
