@@ -108,6 +108,20 @@ SELECT is_new FROM aq.enqueue_unique('news', '2', 'k', on_conflict => 'replace')
 SELECT payload FROM aq.dequeue('news', 'ann');
 SELECT payload FROM aq.dequeue('news', 'bob');
 SELECT is_new FROM aq.enqueue_unique('news', '2', 'k');
+-- one that this transaction has enqueued, and dequeued for one of two subscribers
+SELECT aq.purge_queue('news');
+BEGIN;
+SELECT is_new FROM aq.enqueue_unique('news', '3', 'own');
+SELECT payload FROM aq.dequeue('news', 'ann');
+SELECT is_new FROM aq.enqueue_unique('news', '4', 'own');
+SELECT is_new FROM aq.enqueue_unique('news', '5', 'own', on_conflict => 'replace');
+SELECT is_new FROM aq.enqueue_unique('news', '6', 'own', on_conflict => 'replace');
+SELECT payload FROM aq.dequeue('news', 'ann');
+SELECT payload FROM aq.dequeue('news', 'bob');
+SELECT is_new FROM aq.enqueue_unique('news', '7', 'own');
+COMMIT;
+SELECT payload FROM aq.dequeue('news', 'ann', max_messages => 10);
+SELECT payload FROM aq.dequeue('news', 'bob', max_messages => 10);
 -- what is unique in one queue is not in another; nor after a drop
 SELECT t.send('60', 'k');
 SELECT aq.drop_queue('news', force => true);

@@ -11,10 +11,11 @@
 
 #include "miscadmin.h"
 
-/* The consumers that have not finished the message; 1 if its enqueue is not committed.  Latch held. */
+/* The consumers that have not finished the message; 1 if another transaction's enqueue is not committed.  Latch held. */
 static uint32
-count(const Frame *frame, uint32 number)
+count(const Partition *partition, uint32 number)
 {
+	const Frame *frame = frame_of(partition);
 	const Slot *slot;
 
 	if (frame->segments[number / SEGMENT_SLOTS] == 0)
@@ -24,7 +25,7 @@ count(const Frame *frame, uint32 number)
 	{
 		case SLOT_PENDING:
 		case SLOT_DOUBT:
-			return 1;
+			return Max(aq_notes_enqueued_for(partition, number), 1);
 		case SLOT_WAITING:
 		case SLOT_READY:
 			return slot->open;
@@ -64,7 +65,7 @@ aq_unfinished(AqQueue *queue, const pg_uuid_t *id, bool loads)
 		{
 			uint32		finishes = aq_notes_finishes(partition, ordinal % PARTITION_SLOTS);
 
-			found = count(frame_of(partition), ordinal % PARTITION_SLOTS);
+			found = count(partition, ordinal % PARTITION_SLOTS);
 			found -= Min(found, finishes);
 		}
 		aq_latch_free(&stream->latch);

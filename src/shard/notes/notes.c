@@ -304,6 +304,24 @@ aq_notes_count_takes(const AqQueueShm *shm, int position)
 	return n;
 }
 
+/* For how many consumers the transaction has enqueued the message; 0: it has not. */
+uint32
+aq_notes_enqueued_for(const Partition *partition, uint32 number)
+{
+	for (int i = 0; i < nputs; i++)
+	{
+		const PutNote *note = put_notes[i];
+
+		if (note->partition == partition && number >= note->first && number < note->first + note->count)
+		{
+			Bitmapset  *targets = note->targets ? note->targets[number - note->first] : note->shared_targets;
+
+			return targets != NULL ? bms_num_members(targets) : 1;
+		}
+	}
+	return 0;
+}
+
 /* For how many consumers the commit of the transaction finishes the message. */
 uint32
 aq_notes_finishes(const Partition *partition, uint32 number)

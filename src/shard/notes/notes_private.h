@@ -66,6 +66,7 @@ typedef struct TakeNote
 } TakeNote;
 
 extern MemoryContext aq_notes_context(void);
+extern uint32 aq_notes_enqueued_for(const Partition *partition, uint32 number);
 extern uint32 aq_notes_finishes(const Partition *partition, uint32 number);
 extern PutNote *aq_notes_new_put(AqQueueShm *shm);	/* fill it in before aq_notes_add_put */
 extern void aq_notes_add_put(PutNote *note);
