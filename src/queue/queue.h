@@ -329,7 +329,6 @@ extern bool aq_queue_lock_pass(int32 id, LOCKMODE mode, bool wait);
 extern void aq_queue_lock_dropping(int32 id);
 extern bool aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark);
 extern void aq_queue_lock_name(const char *table, const char *name);
-extern bool aq_queue_lock_try_name(const char *table, const char *name);
 extern bool aq_queue_lock_insert(const char *table, const char *name, const char *command,
 								 int nargs, Oid *types, Datum *values, const char *nulls);
 extern bool aq_queue_lock_tables(AqQueue *queue, LOCKMODE mode);
@@ -627,7 +626,6 @@ extern void aq_traffic_row(AqRow *row, AqQueueShm *shm, int position);
 extern uint32 aq_rate_take(const AqQueue *queue, AqConsumerShm *consumer, const AqRate *rate, uint32 n);
 extern void aq_rate_give_back(AqConsumerShm *consumer, const AqRate *rate, uint32 n);
 extern uint32 aq_rate_tokens(const AqQueue *queue, AqConsumerShm *consumer, const AqRate *rate);
-extern TimestampTz aq_rate_next(AqConsumerShm *consumer, const AqRate *rate);
 
 /* Raises a number that only grows. */
 static inline void
@@ -669,6 +667,7 @@ extern uint32 aq_shm_queue_of_latch(int child, uint32 *database);	/* for aq_trac
 /* --- work.c: work for the worker */
 extern void aq_work_post(AqQueueShm *shm, uint32 work); /* never raises */
 extern void aq_work_announce_time(AqQueueShm *shm, TimestampTz when);	/* never raises */
+extern void aq_work_check_waiters(AqQueueShm *shm, TimestampTz when);	/* never raises */
 extern void aq_work_later(AqQueueShm *shm, uint32 work, int64 microseconds);	/* for the worker only */
 
 /* --- lag.c: enqueuers that wait for room check again; never raises */
@@ -688,7 +687,7 @@ extern uint32 aq_waiters_key(const struct varlena *correlation);
 extern uint32 aq_waiters_pattern_key(const struct varlena *pattern);
 extern void aq_waiters_wake_for(AqQueueShm *shm, int position, uint32 messages, uint32 key);
 extern void aq_waiters_check_later(AqQueueShm *shm);
-extern void aq_waiters_check_at(AqQueueShm *shm, TimestampTz when);
+extern void aq_waiters_check_at_token(AqQueueShm *shm, AqConsumerShm *consumer, const AqRate *rate);
 extern void aq_waiters_limit(const AqQueue *queue, int position, uint32 limit);
 extern void aq_waiters_watch(AqQueueShm *shm);
 extern void aq_waiters_wake_all(AqQueueShm *shm);	/* the definition has changed */

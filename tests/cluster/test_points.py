@@ -49,7 +49,7 @@ RARE = {
     "timers-fired", "failed-moved", "loading", "candidates-found", "counts-written-out",
     "conversion-written", "conversion-announced", "conversion-ended", "positions-told", "positions-freed", "buffered-made",
     "database-wanted", "history-written", "recipient-added", "recipients-closing", "recipients-gone", "temporary-ends", "temporary-found",
-    "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "work-counted", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
+    "dead-letters-read", "rules-matched", "rule-compiles", "queue-described", "tables-made", "work-counted", "unique-read", "object-wanted", "object-loading", "object-aging", "object-locked", "definition-locked", "row-loaded",
 }  # fmt: skip
 # these are only on the way of queue tables
 CLASSIC = {"uncommitted-met", "change-met", "ranges-copied"}

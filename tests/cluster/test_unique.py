@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from conftest import PATIENCE, put_many, take, until
+from conftest import PATIENCE, held, put_many, take, until
 from pgaq import db
 from test_dump import dump, restore
 from test_metrics import evict
@@ -116,6 +116,28 @@ def test_the_worker_deletes_old_rows(server, queue):
             True,
             False,
         ]
+
+
+@pytest.mark.test_build
+def test_a_key_is_used_again_while_the_worker_looks(points_server):
+    """The worker, which has read the row that is deleted now, leaves the key alone."""
+    server = points_server
+    old = "INSERT INTO aq_internal.unique_key SELECT queue_id, 'old', 1, gen_random_uuid(), '-infinity', now() - interval '2 hours' FROM aq_internal.queue WHERE queue_name = 'q'"
+    with server.connect() as conn:
+        db.execute(conn, "SELECT aq.create_queue('q')")
+        conn.execute(old)
+        with held(server, "unique-read") as holder:
+            assert send(conn, "q", "new")[0]
+            assert db.value(holder, "SELECT aq.point_await('unique-read')")
+            # a shard for another session would need the worker
+            assert send(conn, "q", "old")[0]
+        # waits for the worker, which has locks
+        conn.execute("BEGIN; LOCK TABLE aq_internal.unique_key")
+        assert keys(conn, "q") == ["new", "old"]
+        conn.execute("COMMIT")
+        assert "concurrently" not in server.log_text()
+        assert [send(conn, "q", key)[0] for key in ("new", "old")] == [False, False]
+        db.execute(conn, "SELECT aq.drop_queue('q', force => true)")
 
 
 @pytest.mark.parametrize("conflict", ["ignore", "replace"])

@@ -92,7 +92,7 @@ SELECT payload FROM aq.dequeue('u', max_messages => 10);
 SELECT t.send('50', 'e');
 SELECT regexp_replace(t.error($$SELECT aq.enqueue_unique('u', '51', 'e', on_conflict => 'error')$$), 'message [-0-9a-f]{36}', 'message ID');
 \set VERBOSITY terse
--- a topic: until all subscribers are done; nobody wants it
+-- a topic: until all subscribers are done; and a message that no subscriber wants
 SELECT aq.create_queue('news', multiple_consumers => true);
 SELECT (aq.enqueue_unique('news', '2', 'k')).*;
 SELECT aq.subscribe('news', 'ann'), aq.subscribe('news', 'bob');

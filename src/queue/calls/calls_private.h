@@ -31,6 +31,9 @@ extern Datum aq_properties_into_payload(Datum payload, const Jsonb *properties);
 extern AqEnqueue *aq_properties_each(const AqEnqueue *call, int n);
 
 /* --- message_key.c: keys of messages */
+/* keys and unique keys are shown in views, and typed by operators */
+#define AQ_KEY_MAX_BYTES 512
+
 extern struct varlena *aq_message_key_check(struct varlena *key);
 extern bool aq_message_key_is(const struct varlena *key, const text *wanted);
 extern const AqEnqueue *aq_message_key_agree(const AqQueue *queue, const AqEnqueue *call, int n, Datum *payloads, const bool *nulls);

@@ -17,23 +17,21 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#define KEY_MAX_BYTES 512
-
 static void
 check_options(const AqUniqueOptions *options)
 {
 	if (options->key == NULL)
 		ereport(ERROR, aq_error(AQ_ERR_ARGUMENT_NULL, "\"unique_key\" must not be null"));
-	if (strlen(options->key) > KEY_MAX_BYTES)
+	if (strlen(options->key) > AQ_KEY_MAX_BYTES)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"unique_key\" is too long"),
-				errdetail("It has %d bytes; the maximum is %d.", (int) strlen(options->key), KEY_MAX_BYTES),
+				errdetail("It has %d bytes; the maximum is %d.", (int) strlen(options->key), AQ_KEY_MAX_BYTES),
 				errhint("Use a hash of it."));
 	if (strcmp(options->on_conflict, "ignore") != 0 && strcmp(options->on_conflict, "error") != 0 &&
 		strcmp(options->on_conflict, "replace") != 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"on_conflict\" must be ignore, error or replace, not \"%s\"", options->on_conflict));
-	if (options->span == 0 || options->span < -1)
+	if (options->span == 0)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"unique_for\" must be positive"),
 				errhint("Null means until the message is done."));
@@ -62,8 +60,8 @@ queue_for(const AqEnqueue *call)
 }
 
 /*
- * Does the message keep others with its key away?  replaces: removes it, if nobody
- * works at it; then it does not.
+ * Does the message keep others with its key away?  replaces: removes it, if no
+ * transaction or lease holds it; then it does not.
  */
 static bool
 is_in_force(AqQueue *queue, const AqUniqueRow *row, bool replaces)
@@ -96,13 +94,16 @@ aq_enqueue_unique(const AqEnqueue *call, Datum payload, bool isnull, const AqUni
 	aq_session_require_write(call->command);
 	check_options(options);
 	queue = queue_for(call);
-	aq_unique_lock(queue, options->key);
-	AcceptInvalidationMessages();
-	id = queue->id;
-	queue = queue_for(call);	/* it may have been changed during the wait */
+	/* the name may mean another queue after the wait */
+	do
+	{
+		id = queue->id;
+		aq_unique_lock(id, options->key);
+		AcceptInvalidationMessages();
+		queue = queue_for(call);
+	} while (queue->id != id);
 	found = aq_unique_find(queue, options->key, &row);
-	*is_new = queue->id == id && !(found && is_in_force(queue, &row, strcmp(options->on_conflict, "replace") == 0));
-	if (!*is_new && queue->id == id)
+	if (found && is_in_force(queue, &row, strcmp(options->on_conflict, "replace") == 0))
 	{
 		if (strcmp(options->on_conflict, "error") == 0)
 			ereport(ERROR,
@@ -112,13 +113,14 @@ aq_enqueue_unique(const AqEnqueue *call, Datum payload, bool isnull, const AqUni
 					 errhint("With on_conflict => 'ignore' aq.enqueue_unique() returns its id.")));
 		msgid = palloc(sizeof(pg_uuid_t));
 		*msgid = row.msgid;
+		*is_new = false;
 		return msgid;
 	}
 	msgid = aq_enqueue_message(call, payload, isnull);
 	*is_new = msgid != NULL;
 	if (msgid == NULL)
 		return NULL;
-	/* the name may mean another queue by now */
+	/* and after a wait of the enqueue */
 	queue = aq_catalog_get_by_id(id, true);
 	if (queue == NULL || !queue->store->owns(queue, msgid))
 		ereport(ERROR,

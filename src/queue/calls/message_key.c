@@ -17,9 +17,6 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-/* Keys are shown in views and typed by operators. */
-#define KEY_MAX_BYTES 512
-
 /* into which keys are hashed */
 #define KEY_BUCKETS 1024
 
@@ -35,10 +32,10 @@ aq_message_key_check(struct varlena *key)
 				 errmsg("version 0.1.0 of the extension \"pgaq\" has no keys of messages"),
 				 errhint("Update it: ALTER EXTENSION pgaq UPDATE.")));
 	key = pg_detoast_datum_packed(key);
-	if (VARSIZE_ANY_EXHDR(key) > KEY_MAX_BYTES)
+	if (VARSIZE_ANY_EXHDR(key) > AQ_KEY_MAX_BYTES)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "key is too long"),
-				errdetail("It has %d bytes; the maximum is %d.", (int) VARSIZE_ANY_EXHDR(key), KEY_MAX_BYTES),
+				errdetail("It has %d bytes; the maximum is %d.", (int) VARSIZE_ANY_EXHDR(key), AQ_KEY_MAX_BYTES),
 				errhint("Use a name or number of what the messages belong to, or a hash of it."));
 	return key;
 }

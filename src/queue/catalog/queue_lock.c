@@ -81,7 +81,7 @@ aq_queue_lock_is_dropping(int32 id, pg_atomic_uint32 *mark)
  * transaction's messages have become ready.  The tag has no hash of the queue,
  * nor of what distinguishes pgaq's own producers from named ones: names with the
  * same hash are easily found.  It is of a type that nothing else uses, because an
- * object's tag has too few bits.
+ * object's tag has too few bits.  Unique keys have such locks, too, with numbers above 0.
  */
 bool
 aq_queue_lock_producer(int32 id, int64 producer, bool wait)
@@ -114,15 +114,6 @@ aq_queue_lock_name(const char *table, const char *name)
 	LOCKTAG		tag = name_tag(table, name);
 
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-}
-
-/* The same without waiting; false: another session has it. */
-bool
-aq_queue_lock_try_name(const char *table, const char *name)
-{
-	LOCKTAG		tag = name_tag(table, name);
-
-	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /*

@@ -38,7 +38,7 @@ typedef struct AqUniqueRow
 	TransactionId xid;			/* that inserted it */
 } AqUniqueRow;
 
-extern void aq_unique_lock(const AqQueue *queue, const char *key);
+extern void aq_unique_lock(int32 id, const char *key);
 extern bool aq_unique_find(const AqQueue *queue, const char *key, AqUniqueRow *row);
 extern void aq_unique_put(int32 id, const char *key, const AqUniqueRow *before, const pg_uuid_t *msgid, TimestampTz until);
 extern void aq_unique_note(AqQueueShm *shm);

@@ -27,6 +27,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
+#include "common/hashfn.h"
 #include "access/transam.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
@@ -52,17 +53,20 @@ enum
 #define LOOKED_AT 2000
 #define DELETED 200
 
-static char *
-name_of(int32 id, const char *key)
+/* The lock of a producer, with a number that no producer has: theirs are negative. */
+static bool
+lock_key(int32 id, const char *key, bool wait)
 {
-	return psprintf("%d/%s", id, key);
+	uint64		hash = hash_bytes_extended((const unsigned char *) key, strlen(key), 0);
+
+	return aq_queue_lock_producer(id, (int64) (hash >> 1), wait);
 }
 
 /* No other transaction enqueues with this key, until this one has ended. */
 void
-aq_unique_lock(const AqQueue *queue, const char *key)
+aq_unique_lock(int32 id, const char *key)
 {
-	aq_queue_lock_name("unique_key", name_of(queue->id, key));
+	(void) lock_key(id, key, true);
 }
 
 static void
@@ -95,7 +99,7 @@ check_serializable(const AqQueue *queue, HeapTuple tuple)
 				 errhint("Run the transaction again.")));
 }
 
-/* The newest row of the key, which the caller has locked.  Returns false if there is none. */
+/* Finds the newest row of the key, which the caller has locked.  Returns false if the key has no row. */
 bool
 aq_unique_find(const AqQueue *queue, const char *key, AqUniqueRow *row)
 {
@@ -215,14 +219,18 @@ prune(AqQueue *queue, bool *kept)
 	{
 		bool		isnull;
 		char	   *key = TextDatumGetCString(heap_getattr(tuple, UNIQUE_KEY + 1, RelationGetDescr(rel), &isnull));
-		AqUniqueRow row;
+		AqUniqueRow row,
+					newest;
 
 		CHECK_FOR_INTERRUPTS();
 		read_row(tuple, RelationGetDescr(rel), &row);
+		aq_point("unique-read");
 		if (cursor_key != NULL && strcmp(key, cursor_key) == 0 && row.generation <= cursor_generation)
 			continue;
 		looked_at++;
-		if (is_over(queue, &row, now, horizon) && aq_queue_lock_try_name("unique_key", name_of(queue->id, key)))
+		/* it may have been used again before it was locked */
+		if (is_over(queue, &row, now, horizon) && lock_key(queue->id, key, false) && aq_unique_find(queue, key, &newest) &&
+			newest.generation == row.generation)
 		{
 			CatalogTupleDelete(rel, &row.tid);
 			deleted++;

@@ -136,8 +136,8 @@ aq_shm_queue_of_latch(int child, uint32 *database)
 }
 
 /*
- * work that the worker finds again when the queue is loaded, and that can wait
- * until then
+ * work that the worker finds again when the queue is loaded, or is asked for again by
+ * the next enqueue, and that can wait until then
  */
 #define FOUND_AGAIN (AQ_WORK_TABLES | AQ_WORK_RECLAIM | AQ_WORK_POSITIONS | AQ_WORK_COUNT | AQ_WORK_IDLE | AQ_WORK_AGE | \
 					 AQ_WORK_UNIQUE)
