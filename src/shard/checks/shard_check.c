@@ -146,9 +146,7 @@ aq_shard_check_copy(Stream *stream, int64 from)
 					ntimers;
 
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_VIEW);
-		partition = partition_at(stream->head);
-		while (partition != NULL && partition->number < from)
-			partition = partition_at(partition->next);
+		partition = aq_stream_first_from(stream, from);
 		if (partition == NULL)
 		{
 			aq_latch_free(&stream->latch);

@@ -65,8 +65,7 @@ own_partition(AqQueueShm *shm, int stream_no, int64 ordinal)
 		uint32		slot = ordinal % PARTITION_SLOTS;
 
 		if (notes[i]->shm == shm && partition->number == ordinal / PARTITION_SLOTS &&
-			stream_at(partition->stream)->number == stream_no &&
-			slot >= notes[i]->first && slot < notes[i]->first + notes[i]->count)
+			stream_at(partition->stream)->number == stream_no && put_note_has(notes[i], slot))
 			return partition;
 	}
 	return NULL;
@@ -255,9 +254,7 @@ table_of(AqQueue *queue, int stream_no, int64 ordinal)
 	if (stream == NULL)
 		return InvalidOid;
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
-	partition = partition_at(stream->head);
-	while (partition != NULL && partition->number < ordinal / PARTITION_SLOTS)
-		partition = partition_at(partition->next);
+	partition = aq_stream_first_from(stream, ordinal / PARTITION_SLOTS);
 	if (partition != NULL && partition->number == ordinal / PARTITION_SLOTS)
 		table = partition->messages;
 	aq_latch_free(&stream->latch);

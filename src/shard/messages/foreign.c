@@ -46,9 +46,7 @@ each_partition(AqQueue *queue, int shard, bool (*visit) (AqQueue *queue, Stream 
 
 			CHECK_FOR_INTERRUPTS();
 			aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
-			partition = partition_at(stream->head);
-			while (partition != NULL && partition->number < from)
-				partition = partition_at(partition->next);
+			partition = aq_stream_first_from(stream, from);
 			if (partition != NULL)
 				number = partition->number;
 			aq_latch_free(&stream->latch);

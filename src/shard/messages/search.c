@@ -374,9 +374,7 @@ partition_from(Take *take, Stream *stream, int64 number)
 	for (;;)
 	{
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
-		partition = partition_at(stream->head);
-		while (partition != NULL && partition->number < number)
-			partition = partition_at(partition->next);
+		partition = aq_stream_first_from(stream, number);
 		for (int i = 0; i < SEARCH_PARTITIONS && partition != NULL && is_without_tag(take, partition); i++)
 			partition = partition_at(partition->next);
 		take->partition = partition;

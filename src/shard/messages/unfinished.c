@@ -11,12 +11,17 @@
 
 #include "miscadmin.h"
 
-/* The consumers that have not finished the message; 1 if another transaction's enqueue is not committed.  Latch held. */
+/*
+ * The consumers that will not have finished the message after the commit of this
+ * transaction; at least 1 if the enqueue is another's, and not committed.  Latch held.
+ */
 static uint32
 count(const Partition *partition, uint32 number)
 {
 	const Frame *frame = frame_of(partition);
 	const Slot *slot;
+	uint32		consumers,
+				finishes = aq_notes_finishes(partition, number);
 
 	if (frame->segments[number / SEGMENT_SLOTS] == 0)
 		return 0;
@@ -25,13 +30,17 @@ count(const Partition *partition, uint32 number)
 	{
 		case SLOT_PENDING:
 		case SLOT_DOUBT:
-			return Max(aq_notes_enqueued_for(partition, number), 1);
+			consumers = Max(aq_notes_enqueued_for(partition, number), 1);
+			break;
 		case SLOT_WAITING:
 		case SLOT_READY:
-			return slot->open;
+			consumers = slot->open;
+			break;
 		default:
-			return 0;
+			consumers = 0;
+			break;
 	}
+	return consumers - Min(consumers, finishes);
 }
 
 /*
@@ -52,27 +61,20 @@ aq_unfinished(AqQueue *queue, const pg_uuid_t *id, bool loads)
 	for (;;)
 	{
 		Partition  *partition;
-		bool		resident;
+		bool		resident = true;
 		uint32		found = 0;
 
 		CHECK_FOR_INTERRUPTS();
 		aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_DEQUEUE_BROWSE);
-		partition = partition_at(stream->head);
-		while (partition != NULL && partition->number != ordinal / PARTITION_SLOTS)
-			partition = partition_at(partition->next);
-		resident = partition == NULL || partition->frame != 0;
-		if (partition != NULL && resident)
+		partition = aq_stream_first_from(stream, ordinal / PARTITION_SLOTS);
+		if (partition != NULL && partition->number == ordinal / PARTITION_SLOTS)
 		{
-			uint32		finishes = aq_notes_finishes(partition, ordinal % PARTITION_SLOTS);
-
-			found = count(partition, ordinal % PARTITION_SLOTS);
-			found -= Min(found, finishes);
+			resident = partition->frame != 0;
+			found = resident ? count(partition, ordinal % PARTITION_SLOTS) : 1;
 		}
 		aq_latch_free(&stream->latch);
-		if (resident)
+		if (resident || !loads)
 			return found;
-		if (!loads)
-			return 1;
 		aq_load_for_take(queue->shm, partition, 1);
 		aq_chunks_trim();
 	}

@@ -312,7 +312,7 @@ aq_notes_enqueued_for(const Partition *partition, uint32 number)
 	{
 		const PutNote *note = put_notes[i];
 
-		if (note->partition == partition && number >= note->first && number < note->first + note->count)
+		if (note->partition == partition && put_note_has(note, number))
 		{
 			Bitmapset  *targets = note->targets ? note->targets[number - note->first] : note->shared_targets;
 

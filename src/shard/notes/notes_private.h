@@ -32,6 +32,12 @@ typedef struct PutNote
 	bool		frozen;			/* with immediate visibility: everybody sees the row */
 } PutNote;
 
+static inline bool
+put_note_has(const PutNote *note, uint32 slot)
+{
+	return slot >= note->first && slot < note->first + note->count;
+}
+
 /* This bit of a receipt: another node has the message.  No session gets such a receipt. */
 #define AQ_RECEIPT_NODE (INT64CONST(1) << 60)
 

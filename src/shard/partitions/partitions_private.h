@@ -144,6 +144,7 @@ extern Stream *aq_stream_make(AqQueueShm *shm, int number);
 extern void aq_stream_append(Stream *stream, Partition *partition); /* latch held */
 extern void aq_stream_unlink(Stream *stream, Partition *partition); /* latch held */
 extern void aq_stream_close(Stream *stream, Partition *partition);	/* latch held */
+extern Partition *aq_stream_first_from(const Stream *stream, int64 number); /* latch held */
 extern Partition *aq_stream_partition_from(Stream *stream, int64 from,
 										   bool (*matches) (const Partition *));
 

@@ -79,6 +79,17 @@ aq_stream_close(Stream *stream, Partition *partition)
 	aq_raise_to(&history->most_unused, PARTITION_SLOTS - partition->reserved);
 }
 
+/* The stream's first partition from a number on.  Latch held. */
+Partition *
+aq_stream_first_from(const Stream *stream, int64 number)
+{
+	Partition  *partition = partition_at(stream->head);
+
+	while (partition != NULL && partition->number < number)
+		partition = partition_at(partition->next);
+	return partition;
+}
+
 /* The stream's first matching partition from a number on. */
 Partition *
 aq_stream_partition_from(Stream *stream, int64 from, bool (*matches) (const Partition *))
@@ -86,8 +97,8 @@ aq_stream_partition_from(Stream *stream, int64 from, bool (*matches) (const Part
 	Partition  *partition;
 
 	aq_latch_get(&stream->latch, AQ_EXCLUSIVE, AQ_LOC_PARTITION_RECLAIM);
-	partition = partition_at(stream->head);
-	while (partition != NULL && (partition->number < from || !matches(partition)))
+	partition = aq_stream_first_from(stream, from);
+	while (partition != NULL && !matches(partition))
 		partition = partition_at(partition->next);
 	aq_latch_free(&stream->latch);
 	return partition;
