@@ -248,34 +248,41 @@ aq_description_consumer(const AqQueue *queue, int64 number)
 	return NULL;
 }
 
+/* The consumer at the position; NULL: it has no row. */
+static const AqConsumer *
+consumer_at(const AqQueue *queue, int position)
+{
+	for (int i = 0; i < queue->nconsumers; i++)
+		if (queue->consumers[i].position == position)
+			return &queue->consumers[i];
+	return NULL;
+}
+
 /* See aq_queue_is_paused. */
 bool
 aq_description_pauses(const AqQueue *queue, int position)
 {
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].position == position)
-			return queue->paused || queue->consumers[i].paused;
-	return queue->paused;
+	const AqConsumer *consumer = consumer_at(queue, position);
+
+	return queue->paused || (consumer != NULL && consumer->paused);
 }
 
 /* See aq_queue_limit. */
 uint32
 aq_description_limit(const AqQueue *queue, int position)
 {
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].position == position && queue->consumers[i].max_running > 0)
-			return queue->consumers[i].max_running;
-	return Max(queue->max_running, 0);
+	const AqConsumer *consumer = consumer_at(queue, position);
+
+	return Max(consumer != NULL && consumer->max_running > 0 ? consumer->max_running : queue->max_running, 0);
 }
 
 /* See aq_queue_rate. */
 const AqRate *
 aq_description_rate(const AqQueue *queue, int position)
 {
-	for (int i = 0; i < queue->nconsumers; i++)
-		if (queue->consumers[i].position == position && queue->consumers[i].own_rate.period > 0)
-			return &queue->consumers[i].own_rate;
-	return &queue->each_rate;
+	const AqConsumer *consumer = consumer_at(queue, position);
+
+	return consumer != NULL && consumer->own_rate.period > 0 ? &consumer->own_rate : &queue->each_rate;
 }
 
 static void (*read_units) (AqQueue *queue, Snapshot snapshot);

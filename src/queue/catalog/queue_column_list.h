@@ -74,8 +74,8 @@ X(PAUSED_BY, paused_by, TEXT)
 X(PAUSE_REASON, pause_reason, TEXT)
 PROPERTY(MAX_DEPTH, max_depth, INT8, true, check_max_depth(DatumGetInt64(value), alters))
 PROPERTY(ON_FULL, on_full, TEXT, false, check_on_full(TextDatumGetCString(value)))
-PROPERTY(MAX_RUNNING, max_running, INT4, true, check_max_running(DatumGetInt32(value), alters, sharded))
-PROPERTY(RATE, rate, TEXT, true, check_rate(value, sharded))
+PROPERTY(MAX_RUNNING, max_running, INT4, true, check_max_running(DatumGetInt32(value), alters))
+PROPERTY(RATE, rate, TEXT, true, (void) aq_rate_text_read(TextDatumGetCString(value)))
 
 #undef X
 #undef PROPERTY

@@ -26,7 +26,7 @@ static const struct
 /* longest time in which a rate may let pass its burst */
 #define LONGEST (366 * 86400 * AQ_SECOND_NS)
 
-/* Reads a positive number, and moves *text past it and the spaces behind it; 0: there is none. */
+/* Reads a positive number, and moves *text past it and the spaces behind it; 0: the text is not one. */
 static int64
 read_number(const char **text)
 {
@@ -57,7 +57,7 @@ read_word(const char **text, const char *word)
 	return true;
 }
 
-/* Reads the time after the slash, in nanoseconds; 0: there is none. */
+/* Reads the time after the slash, in nanoseconds; 0: the text is not one. */
 static int64
 read_time(const char **text)
 {

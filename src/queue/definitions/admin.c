@@ -176,7 +176,7 @@ aq_admin_create_queue(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "only a sharded queue of type normal can be distributed"),
 				errhint("Leave \"queue_table\" null and \"queue_type\" normal."));
-	aq_queue_row_check_limits(&d.row, true, distributed);
+	aq_queue_row_check_limits(&d.row, d.queue_table_id == 0, distributed);
 	if (!PG_ARGISNULL(CREATE_EXCEPTION_QUEUE))
 		d.exception_queue_id = exception_queue_id(text_to_cstring(PG_GETARG_TEXT_PP(CREATE_EXCEPTION_QUEUE)), d.payload_type);
 	else

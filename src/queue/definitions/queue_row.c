@@ -106,20 +106,12 @@ check_max_retries(int32 max_retries, bool alters, bool sharded)
 }
 
 static void
-check_max_running(int32 max_running, bool alters, bool sharded)
+check_max_running(int32 max_running, bool alters)
 {
 	if (max_running < 1)
 		ereport(ERROR,
 				aq_error(AQ_ERR_OPTION_INVALID, "\"max_running\" must be positive, not %d", max_running),
 				errhint("%s means no limit. To give consumers no messages, use aq.pause.", alters ? "-1" : "Null"));
-	aq_queue_row_check_limit("max_running", sharded, false);
-}
-
-static void
-check_rate(Datum rate, bool sharded)
-{
-	(void) aq_rate_text_read(TextDatumGetCString(rate));
-	aq_queue_row_check_limit("rate", sharded, false);
 }
 
 /* Other nodes and queue tables do not count what is in work, or was taken. */

@@ -35,6 +35,7 @@ aq_history_changed(AqQueueShm *shm)
 
 /* --- rate.c */
 extern bool aq_rate_has_token(AqConsumerShm *consumer);
+extern TimestampTz aq_rate_next(AqConsumerShm *consumer, const AqRate *rate);
 
 /* --- share.c */
 extern void aq_share_init(void);

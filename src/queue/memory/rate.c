@@ -15,7 +15,7 @@
  *
  * No session sleeps while there are a token and a message for it.  A dequeue that uses
  * the last token has the worker check the waiters at the time of the next one, if there
- * are any (aq_waiters_check_at); one that finds no token, before it searches, does so as
+ * are any (aq_waiters_check_at_token); one that finds no token, before it searches, does so as
  * well, and a waiter is in the list by then.  So while there is no token, and a session
  * sleeps, the worker has a time; publishers wake no session then.  The worker wakes as
  * many as there are tokens.
@@ -44,7 +44,9 @@ first(const AqQueue *queue, const AqRate *rate, int64 now)
 	int64		since = aq_jobs_since() * 1000;
 	int64		age = (GetCurrentTimestamp() - queue->created) * 1000;
 
-	return since != 0 && age < now - since ? now - rate->span : since != 0 ? since + rate->period : now + rate->period;
+	if (since == 0)
+		return now + rate->period;
+	return age < now - since ? now - rate->span : since + rate->period;
 }
 
 /* When the next token can be had, with "next" as stored: not later than after a period, nor before the bucket is full. */

@@ -193,17 +193,17 @@ aq_waiters_limit(const AqQueue *queue, int position, uint32 limit)
 	AqQueueShm *shm = queue->shm;
 	AqConsumerShm *consumer = aq_shm_consumer(shm, position);
 	uint32		before;
-	bool		unlimited = aq_queue_rate(queue, position)->period == 0 && pg_atomic_read_u64(&consumer->next_token) != 0;
+	bool		rate_ended = aq_queue_rate(queue, position)->period == 0 && pg_atomic_read_u64(&consumer->next_token) != 0;
 	bool		raised = false;
 
-	if ((pg_atomic_read_u32(&consumer->limit) == limit && !unlimited) || queue->uncommitted)
+	if ((pg_atomic_read_u32(&consumer->limit) == limit && !rate_ended) || queue->uncommitted)
 		return;
 	aq_latch_get(&shm->waiters_latch, AQ_EXCLUSIVE, AQ_LOC_WAIT_POST);
 	if (queue->definition >= pg_atomic_read_u64(&shm->definition))
 	{
 		before = pg_atomic_exchange_u32(&consumer->limit, limit);
-		raised = unlimited || (before != 0 && (limit == 0 || before < limit));
-		if (unlimited)
+		raised = rate_ended || (before != 0 && (limit == 0 || before < limit));
+		if (rate_ended)
 			pg_atomic_write_u64(&consumer->next_token, 0);
 	}
 	aq_latch_free(&shm->waiters_latch);
@@ -249,7 +249,7 @@ wake(AqQueueShm *shm, int position, uint32 most, uint32 *messages, uint32 key)
 	{
 		most = Min(most, places_of(consumer));
 		if (most == 0 || !aq_rate_has_token(consumer))
-			return;				/* whoever ends work wakes them, or the worker */
+			return;				/* woken when a place is free, or the worker finds a token */
 	}
 	/*
 	 * a session that finds nothing and enters again comes after the current
@@ -363,29 +363,25 @@ aq_waiters_refuse_dropping(AqQueueShm *shm)
 			errhint("Try again later if the drop may be rolled back, or the queue be created again."));
 }
 
-/*
- * Makes the worker check the queue's waiters at this time, or earlier.  Does not raise
- * an error.
- */
-void
-aq_waiters_check_at(AqQueueShm *shm, TimestampTz when)
-{
-	uint64		old = pg_atomic_read_u64(&shm->check_at);
-
-	while (old == 0 || (TimestampTz) old > when)
-		if (pg_atomic_compare_exchange_u64(&shm->check_at, &old, (uint64) when))
-		{
-			aq_jobs_post_at(when);
-			return;
-		}
-}
-
 /* Makes the worker check the queue's waiters a little later. */
 void
 aq_waiters_check_later(AqQueueShm *shm)
 {
 	if (aq_parameters_fetch_patience_ms >= 0)
-		aq_waiters_check_at(shm, GetCurrentTimestamp() + (int64) aq_parameters_fetch_patience_ms * 1000);
+		aq_work_check_waiters(shm, GetCurrentTimestamp() + (int64) aq_parameters_fetch_patience_ms * 1000);
+}
+
+/*
+ * The same at the time of the consumer's next token, unless there is one, or nothing
+ * waits.  Never raises an error.
+ */
+void
+aq_waiters_check_at_token(AqQueueShm *shm, AqConsumerShm *consumer, const AqRate *rate)
+{
+	TimestampTz next = aq_waiters_exist(shm) ? aq_rate_next(consumer, rate) : 0;
+
+	if (next != 0)
+		aq_work_check_waiters(shm, next);
 }
 
 /* May a wake-up for the consumer be useful to a session, or to part "notify"? */
@@ -406,7 +402,7 @@ check_rate(AqQueue *queue, int position, const AqRate *rate)
 	if (!has_waiters(queue->shm, consumer))
 		return;
 	if (tokens == 0)
-		aq_waiters_check_at(queue->shm, Max(aq_rate_next(consumer, rate), 1));
+		aq_work_check_waiters(queue->shm, Max(aq_rate_next(consumer, rate), 1));
 	else if (queue->store->ready(queue, position, 0))
 	{
 		aq_waiters_wake(queue->shm, position, tokens);

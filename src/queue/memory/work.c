@@ -23,23 +23,37 @@ aq_work_post(AqQueueShm *shm, uint32 work)
 }
 
 /*
- * Announces work for the queue's store at this time.  Needs no latch; does not
- * raise an error.
+ * Posts the worker at this time, unless the earliest time that is announced is not
+ * later.  Needs no latch; does not raise an error.
  */
-void
-aq_work_announce_time(AqQueueShm *shm, TimestampTz when)
+static void
+announce(pg_atomic_uint64 *earliest, TimestampTz when)
 {
-	uint64		old = pg_atomic_read_u64(&shm->next_time);
+	uint64		old = pg_atomic_read_u64(earliest);
 
 	Assert(when != 0);			/* 0 would cancel all announced times */
 	while (old == 0 || (TimestampTz) old > when)
 	{
-		if (pg_atomic_compare_exchange_u64(&shm->next_time, &old, (uint64) when))
+		if (pg_atomic_compare_exchange_u64(earliest, &old, (uint64) when))
 		{
 			aq_jobs_post_at(when);
 			return;
 		}
 	}
+}
+
+/* Announces work for the queue's store.  Never raises an error. */
+void
+aq_work_announce_time(AqQueueShm *shm, TimestampTz when)
+{
+	announce(&shm->next_time, when);
+}
+
+/* The worker checks the queue's waiters at this time, or earlier.  Never raises an error. */
+void
+aq_work_check_waiters(AqQueueShm *shm, TimestampTz when)
+{
+	announce(&shm->check_at, when);
 }
 
 /* Requests a job again after some time.  For the worker only. */

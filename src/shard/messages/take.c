@@ -349,14 +349,11 @@ is_withheld(const Take *take)
 static bool
 has_token(const Take *take)
 {
-	TimestampTz next;
+	bool		early = aq_queue_is_early(take->queue, take->options->position);
 
-	if (!aq_queue_is_early(take->queue, take->options->position))
-		return true;
-	next = aq_waiters_exist(take->shm) ? aq_rate_next(aq_shm_consumer(take->shm, take->options->position), take->rate) : 0;
-	if (next != 0)
-		aq_waiters_check_at(take->shm, next);
-	return false;
+	if (early)
+		aq_waiters_check_at_token(take->shm, aq_shm_consumer(take->shm, take->options->position), take->rate);
+	return !early;
 }
 
 /*

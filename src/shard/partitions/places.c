@@ -88,8 +88,8 @@ aq_places_begin(const AqQueue *queue, int position, uint32 limit, const AqRate *
 }
 
 /*
- * Gives back those that were not used for one of the "taken" messages.  Has the worker
- * wake sessions at the time of the next token, if there is none.
+ * Gives back the places and tokens that none of the "taken" messages has used.  If the
+ * last token is used, has the worker wake sessions at the time of the next one.
  */
 void
 aq_places_end(const AqQueue *queue, int position, const AqRate *rate, uint32 taken)
@@ -97,7 +97,6 @@ aq_places_end(const AqQueue *queue, int position, const AqRate *rate, uint32 tak
 	AqConsumerShm *consumer = aq_shm_consumer(queue->shm, position);
 	uint32		places = aq_places_got,
 				tokens = tokens_got - Min(tokens_got, taken);
-	TimestampTz next;
 
 	aq_places_got = tokens_got = 0;
 	if (places > 0)
@@ -105,9 +104,7 @@ aq_places_end(const AqQueue *queue, int position, const AqRate *rate, uint32 tak
 	if (rate->period > 0)
 	{
 		aq_rate_give_back(consumer, rate, tokens);
-		next = aq_waiters_exist(queue->shm) ? aq_rate_next(consumer, rate) : 0;
-		if (next != 0)
-			aq_waiters_check_at(queue->shm, next);
+		aq_waiters_check_at_token(queue->shm, consumer, rate);
 	}
 	if (places > 0 || tokens > 0)
 		wake(queue->shm, position, Max(places, tokens));
