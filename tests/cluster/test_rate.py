@@ -74,12 +74,13 @@ def test_a_message_that_comes_later(conn, queue, waiter):
     assert sorted(int(one.answer()) for one in waiting) == [0, 1, 2]
 
 
-def test_each_token_wakes_one(conn, queue, waiter):
+@pytest.mark.parametrize("kinds", [["dequeue"], ["condition", "dequeue"]], ids="-".join)
+def test_each_token_wakes_one(conn, queue, waiter, kinds):
     """Sessions slept because there was no token; each takes one message and ends."""
     rate(conn, queue, "10/second burst 1")
     put(conn, queue, *range(8))
     take(conn, queue, number=1)
-    waiting = [waiter(queue, "dequeue" if n % 2 else "condition") for n in range(7)]
+    waiting = [waiter(queue, kinds[n % len(kinds)]) for n in range(7)]
     assert sorted(int(one.answer()) for one in waiting) == list(range(1, 8))
 
 
