@@ -277,6 +277,14 @@ chmod 755 /usr/sbin/policy-rc.d
 apt-get install -q -y --no-install-recommends /build/*.deb libpq5/{suite}
 /build/send-and-receive
 """
+# as CloudNativePG mounts it, which needs extension_control_path (18)
+TRY_IMAGE = """
+apt-get remove -q -y postgresql-{version}-pgaq
+mkdir /extensions
+cp -r /build/image /extensions/pgaq
+pg_virtualenv -v {version} -o shared_preload_libraries=pgaq -o 'dynamic_library_path=$libdir:/extensions/pgaq/lib' \\
+	-o 'extension_control_path=$system:/extensions/pgaq/share' /build/send-and-receive session
+"""
 
 
 def in_root(build: Build, suites: tuple[str, ...], folder: Path, script: str) -> None:
@@ -306,9 +314,14 @@ def make_debian_of(build: Build, version: str) -> None:
     in_root(build, suites, tree.parent, COMPILE.format(name=tree.name, suite=suites[-1], version=version, environment=environment))
     attempt = build.work / f"{part}-attempt"
     attempt.mkdir()
-    for path in [*(tree.parent / "built").glob(f"postgresql-{version}-pgaq_*.deb"), *commands, tree / "debian/tests/send-and-receive"]:
+    (package,) = (tree.parent / "built").glob(f"postgresql-{version}-pgaq_*.deb")
+    for path in [package, *commands, tree / "debian/tests/send-and-receive"]:
         shutil.copy(path, attempt)
-    in_root(build, suites, attempt, TRY.format(suite=suites[-1]))
+    attempts = TRY
+    if int(version) >= 18:
+        attempts += TRY_IMAGE
+        write_extension_image(build, package, version, attempt / "image")
+    in_root(build, suites, attempt, attempts.format(suite=suites[-1], version=version))
     keep_debian(build, tree.parent / "built", part)
 
 
@@ -490,26 +503,38 @@ def make_maven(build: Build) -> None:
 # --- images --------------------------------------------------------------------------
 
 
+def write_extension_image(build: Build, package: Path, version: str, to: Path) -> None:
+    """The library and the extension's files, as CloudNativePG wants them in an image."""
+    root = build.work / f"unpacked-{version}"
+    run("dpkg-deb", "-x", package, root)
+    (to / "lib").mkdir(parents=True)
+    shutil.copy(root / f"usr/lib/postgresql/{version}/lib/pgaq.so", to / "lib")
+    shutil.copytree(root / f"usr/share/postgresql/{version}/extension", to / "share/extension")
+
+
+# the newest Debian release for which there are official images
+IMAGES_ON = "trixie"
+
+
 def make_images(build: Build) -> None:
-    """What `docker build` takes: a Dockerfile and its files, for each version whose Debian package is in dist/debian."""
+    """What `docker build` takes: a Dockerfile and its files, for each version that has a package in dist/debian or dist/debian-VERSION."""
     codename = find(r"^VERSION_CODENAME=(.+)", Path("/etc/os-release").read_text())
-    packages = {path.name.split("-")[1]: path for path in (build.dist / "debian").glob(f"postgresql-*-pgaq_{build.release.package}-*.deb")}
+    packages = {path.name.split("-")[1]: path for path in build.dist.glob(f"debian*/postgresql-*-pgaq_{build.release.package}-*.deb")}
     if not packages:
         raise ReleaseError("there is no package of this version in dist/debian: make debian first")
     tree, folder = build.unpacked("images") / "packaging/images", build.folder("images")
-    newest = max(packages, key=int)
-    for kind in ["postgres", *(f"cloudnativepg/{version}" for version in packages)]:
-        (folder / kind).mkdir(parents=True)
-        text = (tree / kind.split("/")[0] / "Dockerfile").read_text()
-        (folder / kind / "Dockerfile").write_text(filled(text, build.release, PG_MAJOR=kind.partition("/")[2] or newest, DEBIAN=codename))
+
+    def write_dockerfile(kind: str, to: Path, version: str) -> None:
+        to.mkdir(parents=True, exist_ok=True)
+        debian = codename if packages[version].parent.name == "debian" else IMAGES_ON
+        (to / "Dockerfile").write_text(filled((tree / kind / "Dockerfile").read_text(), build.release, PG_MAJOR=version, DEBIAN=debian))
+
+    write_dockerfile("postgres", folder / "postgres", max(packages, key=int))
     shutil.copy(tree / "postgres/10-pgaq.sql", folder / "postgres")
     for version, package in packages.items():
         shutil.copy(package, folder / "postgres")
-        run("dpkg-deb", "-x", package, build.work / f"unpacked-{version}")
-        unpacked, to = build.work / f"unpacked-{version}/usr", folder / "cloudnativepg" / version
-        (to / "lib").mkdir()
-        shutil.copy(unpacked / f"lib/postgresql/{version}/lib/pgaq.so", to / "lib")
-        shutil.copytree(unpacked / f"share/postgresql/{version}/extension", to / "share/extension")
+        write_extension_image(build, package, version, folder / "cloudnativepg" / version)
+        write_dockerfile("cloudnativepg", folder / "cloudnativepg" / version, version)
 
 
 # --- the command line ----------------------------------------------------------------
