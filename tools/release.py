@@ -512,8 +512,8 @@ def write_extension_image(build: Build, package: Path, version: str, to: Path) -
     shutil.copytree(root / f"usr/share/postgresql/{version}/extension", to / "share/extension")
 
 
-# the newest Debian release for which there are official images
-IMAGES_ON = "trixie"
+# the newest Debian release for which there are official images, and its C library
+IMAGES_ON, IMAGES_LIBC = "trixie", (2, 41)
 
 
 def make_images(build: Build) -> None:
@@ -529,6 +529,10 @@ def make_images(build: Build) -> None:
         debian = codename if packages[version].parent.name == "debian" else IMAGES_ON
         (to / "Dockerfile").write_text(filled((tree / kind / "Dockerfile").read_text(), build.release, PG_MAJOR=version, DEBIAN=debian))
 
+    for package in packages.values():
+        libc = find(r"libc6 \(>= ([\d.]+)", run("dpkg-deb", "-f", package, "Depends"))
+        if tuple(map(int, libc.split("."))) > IMAGES_LIBC:
+            raise ReleaseError(f"{package.name} needs libc6 {libc}, which {IMAGES_ON} does not have: there can be no image with it")
     write_dockerfile("postgres", folder / "postgres", max(packages, key=int))
     shutil.copy(tree / "postgres/10-pgaq.sql", folder / "postgres")
     for version, package in packages.items():
