@@ -125,8 +125,8 @@ serve(MemoryContext context, MemoryContext turn)
 	int			served = 0;
 	int64		key;
 
-	MemoryContextReset(context);
 	MemoryContextSwitchTo(context);
+	MemoryContextReset(context);
 	while ((key = aq_fair_ended()) != 0)
 		aq_turn_has_ended(key);
 	round = AllocSetContextCreate(context, "pgaq scheduler round", ALLOCSET_DEFAULT_SIZES);
